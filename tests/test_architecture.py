@@ -14,9 +14,9 @@ import pytest
 
 from tests.architecture import import_guard, import_rules, policy, shape_rules
 from tests.architecture.policy import CLIENT, CORE, DISTRIBUTIONS, EXTENSION, ROOT, Distribution
-from tests.architecture.source import Source, imports, is_standard, is_within, names_of, read_package
+from tests.architecture.source import SourceFile, imports, is_standard, is_within, names_of, read_package
 
-SOURCES: dict[Distribution, list[Source]] = {
+SOURCES: dict[Distribution, list[SourceFile]] = {
     distribution: read_package(distribution.sources, ROOT) for distribution in DISTRIBUTIONS
 }
 ALL_SOURCES = [source for sources in SOURCES.values() for source in sources]

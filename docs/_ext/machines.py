@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
-from docs._ext.state_diagram import Choice, Frame, Layout, Table
+from docs._ext.state_diagram import Choice, Layout, StateFrame, Table
 from triclinium_core.kv.connection.states import CONNECTION_TRANSITIONS
 from triclinium_core.retry.cassandra.requests.states import (
     EXECUTION_TRANSITIONS as CASSANDRA_EXECUTION_TRANSITIONS,
@@ -20,7 +20,7 @@ State = TypeVar("State", bound=Enum)
 Input = TypeVar("Input")
 
 
-class Machine(NamedTuple):
+class DrawnMachine(NamedTuple):
     """One machine: its table, its drawing, and the file that the table stands in."""
 
     transitions: Mapping[str, Mapping[tuple[str, ...], str]]
@@ -76,7 +76,9 @@ _REQUEST = Layout(
     },
     final=frozenset({"COMPLETED", "FAILED", "ABANDONED"}),
     frames={
-        "unsettled": Frame(frozenset({"PENDING", "IN_FLIGHT", "CONSULTING", "WAITING", "EXPIRING"}), (10, 20, 590, 430))
+        "unsettled": StateFrame(
+            frozenset({"PENDING", "IN_FLIGHT", "CONSULTING", "WAITING", "EXPIRING"}), (10, 20, 590, 430)
+        )
     },
     choices={"verdict": Choice(_VERDICTS, (390, 225))},
     bends={("PENDING", "IN_FLIGHT"): -95},
@@ -108,7 +110,7 @@ _NODE = Layout(
         "LOST": (60, 290),
     },
     frames={
-        "alive": Frame(
+        "alive": StateFrame(
             frozenset({"CONNECTING", "NEGOTIATING", "AUTHENTICATING", "JOINING", "READY"}), (225, 15, 760, 550)
         ),
     },
@@ -139,7 +141,7 @@ _CASSANDRA_REQUEST = Layout(
         "ABANDONED": (730, 430),
     },
     final=frozenset({"COMPLETED", "FAILED", "ABANDONED"}),
-    frames={"unsettled": Frame(frozenset({"NEW", "RUNNING"}), (10, 130, 420, 350))},
+    frames={"unsettled": StateFrame(frozenset({"NEW", "RUNNING"}), (10, 130, 420, 350))},
     starts={("unsettled", "ABANDONED"): (420, 310)},
 )
 
@@ -158,16 +160,18 @@ _CASSANDRA_EXECUTION = Layout(
     },
 )
 
-MACHINES: Mapping[str, Machine] = {
-    "request": Machine(by_name(REQUEST_TRANSITIONS), _REQUEST, "triclinium_core/retry/couchbase/states.py"),
-    "breaker": Machine(by_name(BREAKER_TRANSITIONS), _BREAKER, "triclinium_core/retry/couchbase/circuit_breaker.py"),
-    "cassandra_request": Machine(
+MACHINES: Mapping[str, DrawnMachine] = {
+    "request": DrawnMachine(by_name(REQUEST_TRANSITIONS), _REQUEST, "triclinium_core/retry/couchbase/states.py"),
+    "breaker": DrawnMachine(
+        by_name(BREAKER_TRANSITIONS), _BREAKER, "triclinium_core/retry/couchbase/circuit_breaker.py"
+    ),
+    "cassandra_request": DrawnMachine(
         by_name(CASSANDRA_REQUEST_TRANSITIONS), _CASSANDRA_REQUEST, "triclinium_core/retry/cassandra/requests/states.py"
     ),
-    "cassandra_execution": Machine(
+    "cassandra_execution": DrawnMachine(
         by_name(CASSANDRA_EXECUTION_TRANSITIONS),
         _CASSANDRA_EXECUTION,
         "triclinium_core/retry/cassandra/requests/states.py",
     ),
-    "connection": Machine(by_name(CONNECTION_TRANSITIONS), _NODE, "triclinium_core/kv/connection/states.py"),
+    "connection": DrawnMachine(by_name(CONNECTION_TRANSITIONS), _NODE, "triclinium_core/kv/connection/states.py"),
 }

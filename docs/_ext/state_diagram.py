@@ -30,7 +30,7 @@ class Arrow(NamedTuple):
     events: tuple[str, ...]
 
 
-class Frame(NamedTuple):
+class StateFrame(NamedTuple):
     """A rectangle around states, ``(left, top, right, bottom)``.
 
     Arrows inside that stand for ``event`` alone bear no label; the frame bears it.
@@ -56,7 +56,7 @@ class Layout(NamedTuple):
     size: tuple[int, int]
     states: Mapping[str, Point]
     final: frozenset[str] = frozenset()
-    frames: Mapping[str, Frame] = {}
+    frames: Mapping[str, StateFrame] = {}
     choices: Mapping[str, Choice] = {}
     bends: Mapping[tuple[str, str], float] = {}
     """How far an arrow bulges to its left."""
@@ -77,7 +77,7 @@ def transitions_of(table: Table) -> set[Transition]:
     }
 
 
-def arrows_of(table: Table, frames: Mapping[str, Frame], choices: Mapping[str, Choice]) -> list[Arrow]:
+def arrows_of(table: Table, frames: Mapping[str, StateFrame], choices: Mapping[str, Choice]) -> list[Arrow]:
     """Return the arrows that stand for the table, in its order."""
     left = transitions_of(table)
     events = list(dict.fromkeys(event for row in table.values() for event in row))
@@ -112,7 +112,7 @@ def arrows_of(table: Table, frames: Mapping[str, Frame], choices: Mapping[str, C
     return [Arrow(source, target, tuple(labels)) for (source, target), labels in drawn.items()]
 
 
-def expand(arrows: Iterable[Arrow], frames: Mapping[str, Frame], choices: Mapping[str, Choice]) -> set[Transition]:
+def expand(arrows: Iterable[Arrow], frames: Mapping[str, StateFrame], choices: Mapping[str, Choice]) -> set[Transition]:
     """Return the transitions that the arrows stand for: the inverse of ``arrows_of``."""
     found: set[Transition] = set()
     for source, target, events in arrows:
@@ -168,7 +168,7 @@ def draw_svg(table: Table, layout: Layout) -> str:
     return "".join(parts)
 
 
-def _frame(frame: Frame) -> str:
+def _frame(frame: StateFrame) -> str:
     left, top, right, bottom = frame.box
     caption = _text(f"inside: {frame.event}", right - 100, bottom - 12)
     return (

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from tests.architecture.source import (
-    Source,
+    SourceFile,
     exported,
     imports,
     is_standard,
@@ -22,7 +22,7 @@ from tests.architecture.source import (
 
 
 def refused_imports(
-    sources: Sequence[Source], refused: Mapping[str, str], excused: Iterable[tuple[str, str]] = ()
+    sources: Sequence[SourceFile], refused: Mapping[str, str], excused: Iterable[tuple[str, str]] = ()
 ) -> list[str]:
     """Find imports of modules that would bring in what the package must not have, but for those that are meant."""
     excused = set(excused)
@@ -33,7 +33,7 @@ def refused_imports(
     ]
 
 
-def refused_uses(sources: Sequence[Source], refused: Mapping[str, str]) -> list[str]:
+def refused_uses(sources: Sequence[SourceFile], refused: Mapping[str, str]) -> list[str]:
     """Find names, under whatever alias, that reach for the clock, the terminal or the disk."""
     return [
         f"{source.path}:{line}: uses {name} ({refused[name]})"
@@ -43,7 +43,7 @@ def refused_uses(sources: Sequence[Source], refused: Mapping[str, str]) -> list[
     ]
 
 
-def imports_beyond(sources: Sequence[Source], allowed_of: Mapping[str, Sequence[str]]) -> list[str]:
+def imports_beyond(sources: Sequence[SourceFile], allowed_of: Mapping[str, Sequence[str]]) -> list[str]:
     """Find imports of anything but the standard library and the modules allowed to the package."""
     return [
         f"{found.place}: {package} does not import {found.target}; "
@@ -56,7 +56,7 @@ def imports_beyond(sources: Sequence[Source], allowed_of: Mapping[str, Sequence[
     ]
 
 
-def upward_imports(sources: Sequence[Source], layers: Sequence[Sequence[str]]) -> list[str]:
+def upward_imports(sources: Sequence[SourceFile], layers: Sequence[Sequence[str]]) -> list[str]:
     """Find imports of a module that stands in a later layer, and modules that stand in none.
 
     The longest name that contains a module places it; the root package's name places its own ``__init__`` only.
@@ -80,7 +80,7 @@ def upward_imports(sources: Sequence[Source], layers: Sequence[Sequence[str]]) -
     return findings
 
 
-def import_cycles(sources: Sequence[Source]) -> list[str]:
+def import_cycles(sources: Sequence[SourceFile]) -> list[str]:
     """Find modules that import one another, directly or in a circle."""
     beneath: dict[str, set[str]] = {source.module: set() for source in sources}
     for found in imports(sources, names_of(sources)):
@@ -106,7 +106,7 @@ def _reached(start: str, beneath: Mapping[str, set[str]]) -> set[str]:
     return reached
 
 
-def strangers_meeting(sources: Sequence[Source], strangers: Sequence[tuple[str, str]]) -> list[str]:
+def strangers_meeting(sources: Sequence[SourceFile], strangers: Sequence[tuple[str, str]]) -> list[str]:
     """Find imports between two packages that must not know each other."""
     return [
         f"{found.place}: {here} does not know {there}"
@@ -117,7 +117,7 @@ def strangers_meeting(sources: Sequence[Source], strangers: Sequence[tuple[str, 
     ]
 
 
-def imports_past_the_door(sources: Sequence[Source], hidden: str, door: str) -> list[str]:
+def imports_past_the_door(sources: Sequence[SourceFile], hidden: str, door: str) -> list[str]:
     """Find imports of ``hidden`` anywhere but in the module ``door``."""
     return [
         f"{found.place}: only {door} imports {hidden}"
@@ -126,7 +126,7 @@ def imports_past_the_door(sources: Sequence[Source], hidden: str, door: str) -> 
     ]
 
 
-def private_uses(sources: Sequence[Source], provider: Sequence[Source]) -> list[str]:
+def private_uses(sources: Sequence[SourceFile], provider: Sequence[SourceFile]) -> list[str]:
     """Find uses of what the provider does not offer.
 
     Public is a name with no underscore in front of any of its parts and, where its module has an ``__all__``, one that
@@ -158,7 +158,7 @@ def _is_private(dotted: str) -> bool:
 
 
 def decisions_taken(
-    sources: Sequence[Source], provider: Sequence[Source], package: str, may_name: frozenset[str], exempt: str
+    sources: Sequence[SourceFile], provider: Sequence[SourceFile], package: str, may_name: frozenset[str], exempt: str
 ) -> list[str]:
     """Find imports of anything in ``package``, directly or through a re-export, that is not a name it may have."""
     modules, by_name = names_of(provider), {source.module: source for source in provider}
@@ -171,7 +171,7 @@ def decisions_taken(
     return findings
 
 
-def _defined_in(module: str, name: str | None, by_name: Mapping[str, Source]) -> tuple[str, str | None]:
+def _defined_in(module: str, name: str | None, by_name: Mapping[str, SourceFile]) -> tuple[str, str | None]:
     """Follow re-exports to the module that defines the name, or to the module that the name is."""
     source = by_name.get(module)
     for node in source.tree.body if source is not None and name is not None else ():
@@ -185,7 +185,7 @@ def _defined_in(module: str, name: str | None, by_name: Mapping[str, Source]) ->
 
 
 def undeclared_imports(
-    sources: Sequence[Source],
+    sources: Sequence[SourceFile],
     declared: frozenset[str],
     extras: Mapping[str, frozenset[str]],
     excused: Iterable[tuple[str, str]],
@@ -210,7 +210,7 @@ def undeclared_imports(
     ]
 
 
-def unused_dependencies(sources: Sequence[Source], declared: frozenset[str], excused: Iterable[str]) -> list[str]:
+def unused_dependencies(sources: Sequence[SourceFile], declared: frozenset[str], excused: Iterable[str]) -> list[str]:
     """Find dependencies that no source imports."""
     needless = declared - {found.root for found in imports(sources)} - set(excused)
     return [f"{sources[0].root}: declares {name} and never imports it" for name in sorted(needless)]
@@ -227,7 +227,7 @@ def requirement_names(requirements: Iterable[str], imported_as: Mapping[str, str
     return frozenset((imported_as or {}).get(name, name) for name in names)
 
 
-def mentions(sources: Sequence[Source], word: str) -> list[str]:
+def mentions(sources: Sequence[SourceFile], word: str) -> list[str]:
     """Find the word in string constants."""
     return [
         f"{source.path}:{node.lineno}: mentions {word}"

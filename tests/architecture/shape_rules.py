@@ -6,10 +6,10 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from tests.architecture.source import Definition, Source, definitions, exported, is_all, statements
+from tests.architecture.source import Definition, SourceFile, definitions, exported, is_all, statements
 
 
-def too_long(sources: Sequence[Source], function_lines_max: int, excused: Iterable[str]) -> list[str]:
+def too_long(sources: Sequence[SourceFile], function_lines_max: int, excused: Iterable[str]) -> list[str]:
     """Find functions over the limit, and excuses that excuse nothing."""
     over: dict[str, str] = {}
     for source in sources:
@@ -22,7 +22,7 @@ def too_long(sources: Sequence[Source], function_lines_max: int, excused: Iterab
     return findings + [f"{place}: is within the limit and needs no excuse" for place in sorted(excused - set(over))]
 
 
-def missing_docstrings(sources: Sequence[Source]) -> list[str]:
+def missing_docstrings(sources: Sequence[SourceFile]) -> list[str]:
     """Find modules, and public classes, functions and methods, that do not say what the caller gets.
 
     A method may stay silent when a Protocol of the package documents its name: there the words stand once for all.
@@ -60,7 +60,7 @@ def _public_definitions(parent: ast.Module | ast.ClassDef, prefix: str = "") -> 
             yield from _public_definitions(node, f"{prefix}{node.name}.")
 
 
-def untrue_exports(sources: Sequence[Source]) -> list[str]:
+def untrue_exports(sources: Sequence[SourceFile]) -> list[str]:
     """Find an ``__all__`` that is unsorted, repeats itself, names nothing, or leaves out what is public by its name.
 
     A package that re-exports has one.
@@ -107,7 +107,7 @@ def _bindings(tree: ast.Module) -> tuple[set[str], set[str]]:
     return defined, own
 
 
-def packages_with_code(sources: Sequence[Source], excused: Iterable[str]) -> list[str]:
+def packages_with_code(sources: Sequence[SourceFile], excused: Iterable[str]) -> list[str]:
     """Find an ``__init__`` that holds more than a docstring, imports and ``__all__``."""
     excused = set(excused)
     return [
@@ -125,7 +125,7 @@ def _is_reexport(node: ast.stmt) -> bool:
     return isinstance(node, ast.Import | ast.ImportFrom) or (isinstance(node, ast.Assign) and is_all(node))
 
 
-def wordless_tests(sources: Sequence[Source]) -> list[str]:
+def wordless_tests(sources: Sequence[SourceFile]) -> list[str]:
     """Find tests without the one sentence that says what they prove."""
     return [
         f"{source.path}:{node.lineno}: {name} needs a docstring of one sentence"

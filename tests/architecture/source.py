@@ -12,7 +12,7 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFile:
     """One parsed module; ``module`` is its dotted name and ``path`` what findings show."""
 
     module: str
@@ -48,12 +48,12 @@ class Import:
         return f"{self.path}:{self.line}"
 
 
-def parse(module: str, text: str, *, path: str | None = None, is_package: bool = False) -> Source:
+def parse(module: str, text: str, *, path: str | None = None, is_package: bool = False) -> SourceFile:
     """Return the module as the rules see it."""
-    return Source(module, path or f"{module}.py", text, ast.parse(text), is_package)
+    return SourceFile(module, path or f"{module}.py", text, ast.parse(text), is_package)
 
 
-def read_package(folder: Path, root: Path) -> list[Source]:
+def read_package(folder: Path, root: Path) -> list[SourceFile]:
     """Return every module below ``folder``; findings show paths relative to ``root``."""
     sources = []
     for file in sorted(folder.rglob("*.py")):
@@ -65,7 +65,7 @@ def read_package(folder: Path, root: Path) -> list[Source]:
     return sources
 
 
-def names_of(sources: Iterable[Source]) -> frozenset[str]:
+def names_of(sources: Iterable[SourceFile]) -> frozenset[str]:
     """Return the dotted names of all modules."""
     return frozenset(source.module for source in sources)
 
@@ -80,7 +80,7 @@ def is_standard(module: str) -> bool:
     return module.partition(".")[0] in sys.stdlib_module_names
 
 
-def imports(sources: Iterable[Source], modules: frozenset[str] = frozenset()) -> Iterator[Import]:
+def imports(sources: Iterable[SourceFile], modules: frozenset[str] = frozenset()) -> Iterator[Import]:
     """Yield all imports; ``from package import module`` is an import of the module where ``modules`` has its name."""
     for source in sources:
         for node in ast.walk(source.tree):
@@ -95,7 +95,7 @@ def imports(sources: Iterable[Source], modules: frozenset[str] = frozenset()) ->
                     yield Import(source.path, node.lineno, source.module, target, name)
 
 
-def origin(source: Source, node: ast.ImportFrom) -> str:
+def origin(source: SourceFile, node: ast.ImportFrom) -> str:
     """Return the absolute name of the module that the statement imports from."""
     if not node.level:
         return node.module or ""
@@ -104,7 +104,7 @@ def origin(source: Source, node: ast.ImportFrom) -> str:
     return ".".join([*kept, node.module] if node.module else kept)
 
 
-def local_names(source: Source) -> dict[str, str]:
+def local_names(source: SourceFile) -> dict[str, str]:
     """Return what the names that the module imports stand for, as dotted names."""
     meanings = {}
     for node in ast.walk(source.tree):
@@ -118,7 +118,7 @@ def local_names(source: Source) -> dict[str, str]:
     return meanings
 
 
-def uses(source: Source) -> Iterator[tuple[int, str]]:
+def uses(source: SourceFile) -> Iterator[tuple[int, str]]:
     """Yield line and dotted name of everything that is read or imported, whatever it is called locally."""
     meanings = local_names(source)
     for node in ast.walk(source.tree):
@@ -160,7 +160,7 @@ def statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
             yield from statements([line for handler in node.handlers for line in handler.body])
 
 
-def exported(source: Source) -> list[str] | None:
+def exported(source: SourceFile) -> list[str] | None:
     """Return the module's ``__all__``, or None where it has none.
 
     Raises:

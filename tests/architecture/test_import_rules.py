@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.architecture import import_rules
-from tests.architecture.source import Source, parse
+from tests.architecture.source import SourceFile, parse
 
 CLOCK = {"time": "the clock"}
 LAYERS = (("house.errors",), ("house.wire", "house._fast"), ("house.node",), ("house",))
 
 
-def tree(**texts: str) -> list[Source]:
+def tree(**texts: str) -> list[SourceFile]:
     """Return the modules of a package ``house``; ``__init__`` and ``a__b`` stand for ``house`` and ``house.a.b``."""
     names = {key: "house" if key == "init" else f"house.{key.replace('__', '.')}" for key in texts}
     return [parse(names[key], text, path=key, is_package=key == "init") for key, text in texts.items()]

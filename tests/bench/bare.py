@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 import outcome
 import trio
 
-from tests.bench.servers import Server
+from tests.bench.servers import BenchServer
 
 HEADER = struct.Struct(">BBHBBHIIQ")
 RECEIVE_SIZE = 65_536
@@ -104,7 +104,7 @@ def _give_up(_: object) -> trio.lowlevel.Abort:
 
 
 @asynccontextmanager
-async def _connected(server: Server) -> AsyncIterator[trio.SocketStream]:
+async def _connected(server: BenchServer) -> AsyncIterator[trio.SocketStream]:
     async with await trio.open_tcp_stream("127.0.0.1", server.port) as stream:
         if server.bucket:
             ask = _Stream(stream, 1).ask
@@ -114,14 +114,14 @@ async def _connected(server: Server) -> AsyncIterator[trio.SocketStream]:
 
 
 @asynccontextmanager
-async def bare_stream(server: Server) -> AsyncIterator[Ask]:
+async def bare_stream(server: BenchServer) -> AsyncIterator[Ask]:
     """Give the block a stream for one task."""
     async with _connected(server) as stream:
         yield _Stream(stream, server.vbuckets).ask
 
 
 @asynccontextmanager
-async def bare_loop(server: Server) -> AsyncIterator[Ask]:
+async def bare_loop(server: BenchServer) -> AsyncIterator[Ask]:
     """Give the block a loop for any number of tasks."""
     async with _connected(server) as stream, trio.open_nursery() as nursery:
         loop = _Loop(stream, server.vbuckets)

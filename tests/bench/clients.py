@@ -19,7 +19,7 @@ from typing import NamedTuple
 import trio
 
 from tests.bench.bare import GET, SET, bare_loop, bare_stream
-from tests.bench.servers import Server
+from tests.bench.servers import BenchServer
 from tests.bench.turns import Stopwatch, Turn
 from triclinium import PasswordAuthenticator, RawBinaryTranscoder, open_cluster
 
@@ -38,7 +38,7 @@ class Kind(Enum):
 class Job(NamedTuple):
     """What is done, and where."""
 
-    server: Server
+    server: BenchServer
     kind: Kind
     value: bytes
 
@@ -209,7 +209,7 @@ async def official_asyncio(job: Job) -> AsyncIterator[Operate]:
         await cluster.close()
 
 
-def _official_options(server: Server) -> object:
+def _official_options(server: BenchServer) -> object:
     authenticator = import_module("couchbase.auth").PasswordAuthenticator(server.username, server.password)
     transcoder = import_module("couchbase.transcoder").RawBinaryTranscoder()
     return import_module("couchbase.options").ClusterOptions(authenticator, transcoder=transcoder)

@@ -14,7 +14,7 @@ from triclinium_core.testing import FakeNodes
 from triclinium_core.testing.simulation import Midpoint, Simulation
 
 
-class Recorder(ClientMachine):
+class ScriptRecorder(ClientMachine):
     """A client machine that keeps what it hears."""
 
     def __init__(self, options: ClientOptions) -> None:
@@ -27,7 +27,7 @@ class Recorder(ClientMachine):
         return super().handle(event, now)
 
 
-class Script(NamedTuple):
+class ReplayScript(NamedTuple):
     """What a client machine hears."""
 
     options: ClientOptions
@@ -59,7 +59,7 @@ class Rehearsal:
         credentials = PasswordAuthenticator(nodes[0].options.username, nodes[0].options.password)
         self._options = ClientOptions(connection_string=connection_string, authenticator=credentials)
         self._simulation = Simulation(nodes, self._options)
-        self._simulation.machine = self._recorder = Recorder(self._options)
+        self._simulation.machine = self._recorder = ScriptRecorder(self._options)
         self._begin = self._operations = 0
 
     def do(self, operations: Sequence[Operation], at_once: int) -> None:
@@ -78,6 +78,6 @@ class Rehearsal:
         """Have what comes now be timed."""
         self._begin, self._operations = len(self._recorder.heard), 0
 
-    def script(self) -> Script:
+    def script(self) -> ReplayScript:
         """Return what the client has heard."""
-        return Script(self._options, self._recorder.heard, self._begin, self._operations)
+        return ReplayScript(self._options, self._recorder.heard, self._begin, self._operations)

@@ -14,7 +14,7 @@ from tests.live.couchbase_mock import CouchbaseMock, find_program
 from tests.live.memcached import Memcached
 
 
-class Server(NamedTuple):
+class BenchServer(NamedTuple):
     """Where the documents are: a memcached, or one node of a cluster with one bucket."""
 
     port: int
@@ -26,18 +26,18 @@ class Server(NamedTuple):
 
 
 @contextmanager
-def memcached() -> Iterator[Server | None]:
+def memcached() -> Iterator[BenchServer | None]:
     """Give the block a real memcached, of one thread."""
     program = shutil.which("memcached")
     if program is None:
         yield None
         return
     with Memcached(program) as server:
-        yield Server(server.port, server.connection_string)
+        yield BenchServer(server.port, server.connection_string)
 
 
 @contextmanager
-def couchbase_mock() -> Iterator[Server | None]:
+def couchbase_mock() -> Iterator[BenchServer | None]:
     """Give the block one node of CouchbaseMock, the test server of Couchbase's own clients, which is Java."""
     try:
         program = find_program()
@@ -46,12 +46,14 @@ def couchbase_mock() -> Iterator[Server | None]:
         return
     with CouchbaseMock(program, nodes=1) as mock:
         user = mock.authenticator
-        yield Server(mock.ports[0], mock.connection_string, mock.bucket, user.username, user.password, vbuckets=64)
+        yield BenchServer(mock.ports[0], mock.connection_string, mock.bucket, user.username, user.password, vbuckets=64)
 
 
 @contextmanager
-def fake_node() -> Iterator[Server]:
+def fake_node() -> Iterator[BenchServer]:
     """Give the block ``triclinium serve`` with one node, which is Python."""
     with serving() as said:
         port = int(said["connection_string"].rpartition(":")[2])
-        yield Server(port, said["connection_string"], said["bucket"], said["username"], said["password"], vbuckets=1024)
+        yield BenchServer(
+            port, said["connection_string"], said["bucket"], said["username"], said["password"], vbuckets=1024
+        )

@@ -25,10 +25,10 @@ pytestmark = pytest.mark.native
 
 NOOP = encode_response(0x0A, opaque=1)
 
-Verdict = list[int] | tuple[str, int]
+ScanEnd = list[int] | tuple[str, int]
 
 
-def in_c(wire: bytes, start: int, end: int) -> Verdict:
+def in_c(wire: bytes, start: int, end: int) -> ScanEnd:
     """Return the fields that the C module finds, or why and where it refuses."""
     try:
         return CScanner(bytearray(wire)).scan(start, end)
@@ -36,7 +36,7 @@ def in_c(wire: bytes, start: int, end: int) -> Verdict:
         return error.reason, error.offset
 
 
-def in_python(wire: bytes, start: int, end: int) -> Verdict:
+def in_python(wire: bytes, start: int, end: int) -> ScanEnd:
     """Return the fields that the Python decoder finds, or why and where it refuses."""
     try:
         return scan_headers(wire, start, end)

@@ -196,7 +196,7 @@ OPERATION_REPLIES = b"".join(
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class FuzzScene:
     """A client that waits for ``honest`` bytes on ``stream`` at the time 0."""
 
     machine: ClientMachine
@@ -206,7 +206,7 @@ class Scene:
     """What the client ordered on the way here."""
 
 
-def bootstrapping() -> Scene:
+def bootstrapping() -> FuzzScene:
     """Return a client that has sent its first burst, with operations that wait for the connection."""
     options = ClientOptions(
         connection_string=f"couchbase://127.0.0.1?kv_timeout={DEADLINE}s&kv_scan_timeout={DEADLINE}s",
@@ -217,17 +217,17 @@ def bootstrapping() -> Scene:
     ordered = _submit(machine)
     stream = next(action.stream for action in ordered if isinstance(action, OpenStream))
     opened = machine.handle(StreamOpened(stream, "nonce"), 0.0)
-    return Scene(machine, stream, BOOTSTRAP_REPLIES, [*ordered, *opened])
+    return FuzzScene(machine, stream, BOOTSTRAP_REPLIES, [*ordered, *opened])
 
 
-def ready() -> Scene:
+def ready() -> FuzzScene:
     """Return a client whose connection is ready and whose operations are in flight."""
     scene = bootstrapping()
     sent = scene.machine.handle(BytesReceived(scene.stream, BOOTSTRAP_REPLIES), 0.0)
-    return Scene(scene.machine, scene.stream, OPERATION_REPLIES, [*scene.ordered, *sent])
+    return FuzzScene(scene.machine, scene.stream, OPERATION_REPLIES, [*scene.ordered, *sent])
 
 
-def bare() -> Scene:
+def bare() -> FuzzScene:
     """Return a client of a plain memcached with operations in flight."""
     machine = ClientMachine(
         ClientOptions(connection_string=f"memcached://127.0.0.1?kv_timeout={DEADLINE}s&kv_scan_timeout={DEADLINE}s"),
@@ -236,10 +236,10 @@ def bare() -> Scene:
     first = machine.handle(TimePassed(), 0.0)
     stream = next(action.stream for action in first if isinstance(action, OpenStream))
     opened = machine.handle(StreamOpened(stream, "nonce"), 0.0)
-    return Scene(machine, stream, OPERATION_REPLIES, [*first, *opened, *_submit(machine, WITHOUT_BUCKET)])
+    return FuzzScene(machine, stream, OPERATION_REPLIES, [*first, *opened, *_submit(machine, WITHOUT_BUCKET)])
 
 
-SCENES: tuple[Callable[[], Scene], ...] = (bootstrapping, ready, bare)
+SCENES: tuple[Callable[[], FuzzScene], ...] = (bootstrapping, ready, bare)
 
 
 def bootstrapping_node() -> tuple[Connection, bytes]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import get_args
 
-from tests.fuzz.scenes import DEADLINE, NODES, OPERATIONS, SCENES, Scene
+from tests.fuzz.scenes import DEADLINE, NODES, OPERATIONS, SCENES, FuzzScene
 from triclinium_core.client.actions import (
     Action,
     CloseStream,
@@ -72,7 +72,7 @@ class Attack:
 class _Witness:
     """Feeds a client, and looks at everything that it orders."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: FuzzScene) -> None:
         self.machine = scene.machine
         self.settled: Counter[int] = Counter()
         self.ordered: dict[StreamId, int] = {}

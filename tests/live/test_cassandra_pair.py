@@ -38,7 +38,7 @@ AGREE_SECONDS = 60.0
 """Two nodes that do not work together by then never will."""
 
 
-class Pair(NamedTuple):
+class CassandraPair(NamedTuple):
     """Two nodes that have each a replica of everything, and a client of the first."""
 
     second: CassandraServer
@@ -46,18 +46,18 @@ class Pair(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def pair(cassandra_program: CassandraProgram) -> Iterator[Pair]:
+def pair(cassandra_program: CassandraProgram) -> Iterator[CassandraPair]:
     """Give the module two nodes of its own."""
     with (
         CassandraServer(cassandra_program) as first,
         CassandraServer(cassandra_program, host="127.0.0.2", seed=first) as second,
         open_session(first, replicas=2) as session,
     ):
-        yield Pair(second, session)
+        yield CassandraPair(second, session)
 
 
 @pytest.fixture
-def session(pair: Pair) -> Iterator[Session]:
+def session(pair: CassandraPair) -> Iterator[Session]:
     """Give a test the client, and have the second node stand still meanwhile."""
     deadline = time.monotonic() + AGREE_SECONDS
     while not both_take_part(pair.session):

@@ -9,6 +9,7 @@ import pytest
 import trio
 
 from tests.live.couchbase_mock import CouchbaseMock
+from tests.never_retry import NeverRetry
 from triclinium import (
     Cas,
     Cluster,
@@ -18,9 +19,7 @@ from triclinium import (
     PasswordAuthenticator,
     RawBinaryTranscoder,
     RawStringTranscoder,
-    RetryAction,
     RetryReason,
-    RetryRequest,
     TimeoutOptions,
     open_cluster,
 )
@@ -50,14 +49,6 @@ HASTY = TimeoutOptions(kv=1.0)
 """For operations that can only time out, once the reason has shown."""
 BINARY = RawBinaryTranscoder()
 TASKS = 300
-
-
-class NeverRetry:
-    """Gives up at the first failure."""
-
-    def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
-        """Refuse."""
-        return RetryAction.no_retry()
 
 
 @pytest.fixture

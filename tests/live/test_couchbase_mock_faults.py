@@ -12,12 +12,11 @@ import pytest
 import trio
 
 from tests.live.couchbase_mock import CouchbaseMock
+from tests.never_retry import NeverRetry
 from triclinium import (
     Cluster,
     Collection,
-    RetryAction,
     RetryReason,
-    RetryRequest,
     TimeoutOptions,
     open_cluster,
 )
@@ -51,14 +50,6 @@ KEYS = [f"key-{number}" for number in range(60)]
 
 STATUSES = [*range(0x08), 0x09, 0x20, 0x21, 0x24, *range(0x81, 0x87), *range(0xC0, 0xCC), 0x7FF0, 0x7FF1, 0x7FF2]
 """Whatever OPFAIL can answer, but for the one that says something to operations on a part of a document only."""
-
-
-class NeverRetry:
-    """Gives up at the first failure."""
-
-    def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
-        """Refuse."""
-        return RetryAction.no_retry()
 
 
 class Operated(NamedTuple):

@@ -7,13 +7,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from tests.live.couchbase_mock import CouchbaseMock
+from tests.never_retry import NeverRetry
 from triclinium import (
     Collection,
     LookupInSpec,
     MutateInSpec,
-    RetryAction,
-    RetryReason,
-    RetryRequest,
     StoreSemantics,
     TimeoutOptions,
     open_cluster,
@@ -38,14 +36,6 @@ pytestmark = pytest.mark.live
 
 PATIENT = TimeoutOptions(kv=60.0)
 ADA = {"name": "Ada", "born": 1815, "tags": ["b", "c"], "home": {"city": "London"}}
-
-
-class NeverRetry:
-    """Gives up at the first failure."""
-
-    def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
-        """Refuse."""
-        return RetryAction.no_retry()
 
 
 @pytest.fixture

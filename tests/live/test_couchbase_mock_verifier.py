@@ -14,6 +14,7 @@ from dataclasses import replace
 import pytest
 
 from tests.live.couchbase_mock import CouchbaseMock
+from tests.never_retry import NeverRetry
 from triclinium import (
     BestEffortRetryStrategy,
     ErrorMapRetryStrategy,
@@ -40,14 +41,6 @@ CONSTANT, LINEAR, EXPONENTIAL = 0x7FF0, 0x7FF1, 0x7FF2
 ALGORITHMS = {CONSTANT: "constant", LINEAR: "linear", EXPONENTIAL: "exponential"}
 
 each_algorithm = pytest.mark.parametrize("status", ALGORITHMS, ids=ALGORITHMS.get)
-
-
-class NeverRetry:
-    """Gives up at the first failure."""
-
-    def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
-        """Refuse."""
-        return RetryAction.no_retry()
 
 
 class OtherSchedule:

@@ -11,6 +11,7 @@ import trio
 import trio.testing
 
 from tests.live.memcached import VALUE_SIZE_MAX, Memcached
+from tests.never_retry import NeverRetry
 from triclinium import (
     Cas,
     Cluster,
@@ -18,9 +19,6 @@ from triclinium import (
     PasswordAuthenticator,
     RawBinaryTranscoder,
     RawStringTranscoder,
-    RetryAction,
-    RetryReason,
-    RetryRequest,
     TimeoutOptions,
     open_cluster,
 )
@@ -388,14 +386,6 @@ async def test_what_needs_a_couchbase_server_is_not_sent(
         await store.exists("ada")
 
     assert 2 * sent == connector.bytes_sent
-
-
-class NeverRetry:
-    """Gives up at the first failure."""
-
-    def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
-        """Refuse."""
-        return RetryAction.no_retry()
 
 
 async def test_couchbase_against_memcached_suggests_the_scheme(safety_net: None, memcached: Memcached) -> None:

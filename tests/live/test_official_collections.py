@@ -24,7 +24,7 @@ KEYS = [f"key-{number}" for number in range(60)]
 TIMEOUTS = {"AmbiguousTimeoutException", "UnambiguousTimeoutException"}
 
 
-class Stage:
+class OfficialAndNodes:
     """The official client at its nodes."""
 
     def __init__(self, official: Official, fake: FakeCluster) -> None:
@@ -66,12 +66,12 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged() -> AsyncIterator[Stage]:
+async def staged() -> AsyncIterator[OfficialAndNodes]:
     """Give the block the client, at three nodes with a collection."""
     collections = {"_default": {"_default": 0}, SCOPE: {NAME: FIRST_ID}}
     nodes = FakeNodes(FakeNodeOptions(collections=collections), nodes=3)
     async with open_tcp_cluster(nodes) as fake, official_client(fake) as official:
-        yield Stage(official, fake)
+        yield OfficialAndNodes(official, fake)
 
 
 async def test_documents_of_a_collection(safety_net: None) -> None:

@@ -21,7 +21,7 @@ SHORTEST = 1.5
 """Seconds: the official client takes no less for a durable write."""
 
 
-class Cluster(NamedTuple):
+class OfficialCluster(NamedTuple):
     """Three nodes, the official client, and where the document "ada" is."""
 
     nodes: FakeNodes
@@ -46,14 +46,14 @@ class Cluster(NamedTuple):
 
 
 @asynccontextmanager
-async def open_cluster(replicas: int = 1) -> AsyncIterator[Cluster]:
+async def open_cluster(replicas: int = 1) -> AsyncIterator[OfficialCluster]:
     """Give the block the nodes and the client."""
     nodes = FakeNodes(FakeNodeOptions(replicas=replicas), nodes=3)
     async with open_tcp_cluster(nodes) as fake, official_client(fake) as official:
         assert "error" not in await official.ask(do="upsert", key="ada", value=1)
         owner = nodes.owner_of("ada")
         assert owner is not None
-        yield Cluster(nodes, official, owner, nodes.replica_holders_of("ada"))
+        yield OfficialCluster(nodes, official, owner, nodes.replica_holders_of("ada"))
 
 
 @pytest.mark.parametrize("replicas", [1, 2])

@@ -33,7 +33,7 @@ SASL = (Opcode.SASL_LIST_MECHS, Opcode.SASL_AUTH, Opcode.SASL_STEP)
 POLL_SECONDS = 0.01
 
 
-class Authority:
+class FileAuthority:
     """Who has signed all certificates, with files for a client that reads such."""
 
     def __init__(self, folder: Path) -> None:
@@ -62,13 +62,13 @@ class Authority:
 
 
 @pytest.fixture
-def authority(tmp_path: Path) -> Authority:
+def authority(tmp_path: Path) -> FileAuthority:
     """Return who has signed all certificates."""
-    return Authority(tmp_path)
+    return FileAuthority(tmp_path)
 
 
 @pytest.fixture
-async def fake(safety_net: None, authority: Authority) -> AsyncIterator[FakeCluster]:
+async def fake(safety_net: None, authority: FileAuthority) -> AsyncIterator[FakeCluster]:
     """Give the test three nodes."""
     async with open_tcp_cluster(FakeNodes(OPTIONS, 3), ssl_context=authority.server_context()) as served:
         yield served
@@ -93,7 +93,7 @@ class Official:
 
 
 @asynccontextmanager
-async def official_client(fake: FakeCluster, authority: Authority, who: Sequence[str]) -> AsyncIterator[Official]:
+async def official_client(fake: FakeCluster, authority: FileAuthority, who: Sequence[str]) -> AsyncIterator[Official]:
     """Give the block the official client, connected to ``fake`` or refused."""
     assert fake.tls_connection_string is not None
     module = ["-m", "tests.live.official_secure_worker"]
@@ -113,7 +113,7 @@ def asked(fake: FakeCluster) -> Counter[Opcode | int]:
 
 
 @pytest.mark.parametrize("who", [BY_PASSWORD, BY_TOKEN], ids=["password", "token"])
-async def test_it_signs_in_by_sasl(fake: FakeCluster, authority: Authority, who: Sequence[str]) -> None:
+async def test_it_signs_in_by_sasl(fake: FakeCluster, authority: FileAuthority, who: Sequence[str]) -> None:
     """In one step, on every node."""
     async with official_client(fake, authority, who) as official:
         await official.write_everywhere()
@@ -122,7 +122,7 @@ async def test_it_signs_in_by_sasl(fake: FakeCluster, authority: Authority, who:
     assert {Opcode.SASL_LIST_MECHS, Opcode.SASL_AUTH} == set(asked(fake)) & set(SASL)
 
 
-async def test_it_signs_in_by_certificate(fake: FakeCluster, authority: Authority) -> None:
+async def test_it_signs_in_by_certificate(fake: FakeCluster, authority: FileAuthority) -> None:
     """Without any SASL, as ours does."""
     async with official_client(fake, authority, authority.certificate(ADA)) as official:
         await official.write_everywhere()
@@ -134,13 +134,13 @@ async def test_it_signs_in_by_certificate(fake: FakeCluster, authority: Authorit
 @pytest.mark.parametrize(
     "who", [("PasswordAuthenticator", OPTIONS.username, "wrong"), BY_NEXT_TOKEN], ids=["password", "token"]
 )
-async def test_it_understands_a_refusal(fake: FakeCluster, authority: Authority, who: Sequence[str]) -> None:
+async def test_it_understands_a_refusal(fake: FakeCluster, authority: FileAuthority, who: Sequence[str]) -> None:
     """As one of its credentials."""
     async with official_client(fake, authority, who) as official:
         assert {"error": "AuthenticationException"} == official.first
 
 
-async def test_it_takes_the_next_token_where_it_is(fake: FakeCluster, authority: Authority) -> None:
+async def test_it_takes_the_next_token_where_it_is(fake: FakeCluster, authority: FileAuthority) -> None:
     """It authenticates again on every connection that it has."""
     async with official_client(fake, authority, BY_TOKEN) as official:
         await official.write_everywhere()

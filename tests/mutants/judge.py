@@ -45,7 +45,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Finding:
     """Who noticed a planted bug."""
 
     mutant: Mutant
@@ -68,7 +68,7 @@ class Verdict:
         return "; ".join(f"{run.failed or 'survives'} in {run.seconds:.0f} s" for run in runs)
 
 
-def judge(mutant: Mutant, seconds_max: float, *, shrink: bool) -> Verdict:
+def judge(mutant: Mutant, seconds_max: float, *, shrink: bool) -> Finding:
     """Plant a bug in a copy of the sources, and see who notices."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         tree = Path(folder)
@@ -78,10 +78,10 @@ def judge(mutant: Mutant, seconds_max: float, *, shrink: bool) -> Verdict:
         try:
             mutant.plant(tree)
         except ValueError as error:
-            return Verdict(mutant, str(error))
+            return Finding(mutant, str(error))
         profile = "shrink" if shrink else "find"
         by_properties = run_tests(tree, PROPERTIES, seconds_max, profile)
-        return Verdict(mutant, "", by_properties, run_tests(tree, mutant.tests, seconds_max, "find"))
+        return Finding(mutant, "", by_properties, run_tests(tree, mutant.tests, seconds_max, "find"))
 
 
 def run_tests(tree: Path, tests: Sequence[str], seconds_max: float, profile: str) -> Run:
@@ -125,7 +125,7 @@ def run_tests(tree: Path, tests: Sequence[str], seconds_max: float, profile: str
     return Run(failed and failed[1], why[1] if why else "", tuple(faults), seconds)
 
 
-def table(verdicts: Sequence[Verdict]) -> Table:
+def table(verdicts: Sequence[Finding]) -> Table:
     """Return who noticed which bug."""
     shown = Table("mutant", "plants", "the properties", "faults in their example", "the unit tests", show_lines=True)
     for verdict in verdicts:

@@ -20,7 +20,7 @@ NOT_THE_PRODUCT = "testing"
 """Name of the packages that help tests: what is planted there would prove nothing."""
 
 
-class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SourceChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Lines, and those that take their place; none for lines that go."""
 
     find: str
@@ -36,7 +36,7 @@ class Mutant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"c
     """Name of the fault that shows it; ``none`` where it shows without one."""
     tests: tuple[str, ...]
     """Unit tests that should find it."""
-    changes: tuple[Change, ...]
+    changes: tuple[SourceChange, ...]
     name: str = ""
     """Its name in tables and on the command line: that of its file."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.mutants.mutant import ROOT, SOURCES, Change, Mutant, drawn, mutants, read_mutant, sources_of
+from tests.mutants.mutant import ROOT, SOURCES, Mutant, SourceChange, drawn, mutants, read_mutant, sources_of
 from tests.rows import rows
 from triclinium_core.testing.fakes import faults
 
@@ -47,7 +47,7 @@ def test_somebody_looks_for_it(mutant: Mutant) -> None:
 def test_lines_are_found_wherever_they_stand(tmp_path: Path, text: str, count: int) -> None:
     """At any depth, and once; else nothing is changed."""
     mutant = Mutant(
-        "a bug.", "none", ("tests",), (Change("def f(self) -> int:\n    return 1\n", "def g() -> None: ...\n"),)
+        "a bug.", "none", ("tests",), (SourceChange("def f(self) -> int:\n    return 1\n", "def g() -> None: ...\n"),)
     )
     path = tmp_path / SOURCES[0] / "somewhere" / "else.py"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,7 @@ PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz")
 
 
 @dataclass(frozen=True)
-class Step:
+class PathStep:
     """One spec: what is done, where, and with which values."""
 
     do: str
@@ -132,7 +132,7 @@ def is_missing(value: Any, path: Path) -> bool:
     return False
 
 
-def look_up(step: Step, document: Any) -> Any:
+def look_up(step: PathStep, document: Any) -> Any:
     """Return what one spec of a lookup reads."""
     if step.do == "exists":
         return not is_missing(document, step.path)
@@ -144,7 +144,7 @@ def look_up(step: Step, document: Any) -> Any:
     return len(value)
 
 
-def changed(step: Step, document: Any) -> Any:
+def changed(step: PathStep, document: Any) -> Any:
     """Return a document after one spec of a mutation."""
     match step.do:
         case "insert" | "upsert":
@@ -162,7 +162,7 @@ def changed(step: Step, document: Any) -> Any:
             return grown(step, document)
 
 
-def stored(step: Step, document: Any) -> Any:
+def stored(step: PathStep, document: Any) -> Any:
     """Return a document with another value for a key."""
     missing = is_missing(document, step.path)
     if isinstance(step.path[-1], int):
@@ -174,7 +174,7 @@ def stored(step: Step, document: Any) -> Any:
     return replaced(document, step.path, lambda _: step.values[0])
 
 
-def inserted(step: Step, document: Any) -> Any:
+def inserted(step: PathStep, document: Any) -> Any:
     """Return a document with values in front of an element."""
     index, values = step.path[-1], list(step.values)
     if not isinstance(index, int) or index < 0:
@@ -187,7 +187,7 @@ def inserted(step: Step, document: Any) -> Any:
     return replaced(document, step.path[:-1], lambda array: [*array[:index], *values, *array[index:]])
 
 
-def grown(step: Step, document: Any) -> Any:
+def grown(step: PathStep, document: Any) -> Any:
     """Return a document with values at either end of an array."""
     values = list(step.values)
     if step.path and is_missing(document, step.path) and step.creates:
@@ -204,7 +204,7 @@ def grown(step: Step, document: Any) -> Any:
     return replaced(document, step.path, lambda _: after)
 
 
-def counted(step: Step, document: Any) -> Any:
+def counted(step: PathStep, document: Any) -> Any:
     """Return a document with another number."""
     delta = step.values[0] if step.do == "increment" else -step.values[0]
     if is_missing(document, step.path):
@@ -218,7 +218,7 @@ def counted(step: Step, document: Any) -> Any:
 
 
 @dataclass
-class Outcome:
+class SpecsOutcome:
     """What comes of all specs of a mutation: two documents and the numbers returned, or the first failure."""
 
     body: Any
@@ -227,14 +227,14 @@ class Outcome:
     failed: tuple[int, type[Exception]] | None = None
 
 
-def mutated(steps: Sequence[Step], body: Any, attributes: Any) -> Outcome:
+def mutated(steps: Sequence[PathStep], body: Any, attributes: Any) -> SpecsOutcome:
     """Return what comes of a mutation; attributes are changed first."""
-    outcome = Outcome(body, attributes)
+    outcome = SpecsOutcome(body, attributes)
     for index, step in sorted(enumerate(steps), key=lambda numbered: not numbered[1].xattr):
         try:
             after = changed(step, outcome.attributes if step.xattr else outcome.body)
         except Exception as error:
-            return Outcome(body, attributes, failed=(index, type(error)))
+            return SpecsOutcome(body, attributes, failed=(index, type(error)))
         if step.xattr:
             outcome.attributes = after
         else:

@@ -21,11 +21,11 @@ from tests.properties.scripts import (
     DEFAULT,
     KEYSPACES,
     SCOPE,
-    Call,
     CancelledCall,
     CutOff,
     Script,
-    Step,
+    ScriptedCall,
+    ScriptStep,
     StruckCall,
     Together,
     Wait,
@@ -145,8 +145,8 @@ class ScriptRunner:
     async def _live(self, outside: trio.Nursery) -> None:
         self._checker.statistics = self._cluster.statistics
         if self._script.begins_connected:
-            await self._call(Call(OperationTemplate("upsert", Place(DEFAULT, "ada"))))
-            await self._call(Call(OperationTemplate("increment", Place(DEFAULT, "hits"), flag=True)))
+            await self._call(ScriptedCall(OperationTemplate("upsert", Place(DEFAULT, "ada"))))
+            await self._call(ScriptedCall(OperationTemplate("increment", Place(DEFAULT, "hits"), flag=True)))
         for step in self._script.steps:
             await self._take(step)
             self._checker.check()
@@ -184,7 +184,7 @@ class ScriptRunner:
             return
         raise Violation("a client that is closed still answers")
 
-    async def _call_from_outside(self, call: Call) -> None:
+    async def _call_from_outside(self, call: ScriptedCall) -> None:
         submissions: list[Submission] = []
         try:
             await self._call(call, submissions.append)
@@ -194,9 +194,9 @@ class ScriptRunner:
 
     # Steps.
 
-    async def _take(self, step: Step) -> None:
+    async def _take(self, step: ScriptStep) -> None:
         match step:
-            case Call():
+            case ScriptedCall():
                 await self._call(step)
             case CancelledCall(call, moment):
                 self._moments.cancel_at = moment
@@ -245,7 +245,11 @@ class ScriptRunner:
         self._left.clear()
 
     async def _call(
-        self, call: Call, begun: Callable[[Submission], None] = lambda submission: None, *, is_counted: bool = False
+        self,
+        call: ScriptedCall,
+        begun: Callable[[Submission], None] = lambda submission: None,
+        *,
+        is_counted: bool = False,
     ) -> None:
         operation = call.template.make(self._checker.model)
         submission = self._checker.submitted(next(self._tokens), operation)
@@ -279,7 +283,9 @@ class ScriptRunner:
                 self._note(repr(told), submission)
                 self._checker.completed(submission, told)
 
-    async def _perform(self, operation: DocumentOperation, call: Call, strategy: AnyRetryStrategy | None) -> Result:
+    async def _perform(
+        self, operation: DocumentOperation, call: ScriptedCall, strategy: AnyRetryStrategy | None
+    ) -> Result:
         collection = self._collection(operation.keyspace)
         if call.template.flag and isinstance(operation, Get):
             found = await collection.get_or_none(operation.key, transcoder=BINARY, retry_strategy=strategy)
@@ -319,10 +325,10 @@ class ScriptRunner:
         """Write and read; whatever is wrong now has no excuse."""
         began = trio.current_time()
         for place in _places():
-            await self._call(Call(OperationTemplate("get", place)))
+            await self._call(ScriptedCall(OperationTemplate("get", place)))
         for keyspace in KEYSPACES:
             for kind in ("upsert", "append", "get", "remove"):
-                await self._call(Call(OperationTemplate(kind, Place(keyspace, "later"))))
+                await self._call(ScriptedCall(OperationTemplate(kind, Place(keyspace, "later"))))
         self._checker.check()
         assert began == trio.current_time()
 

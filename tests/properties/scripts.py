@@ -37,7 +37,7 @@ RETRY_STRATEGIES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ScriptedCall:
     """One operation, and when its caller leaves."""
 
     template: OperationTemplate
@@ -50,7 +50,7 @@ class Call:
 class CancelledCall:
     """One operation, cancelled at a moment (see ``cancelling``) that may come after its end."""
 
-    call: Call
+    call: ScriptedCall
     moment: int
 
 
@@ -58,7 +58,7 @@ class CancelledCall:
 class StruckCall:
     """One operation that a fault strikes."""
 
-    call: Call
+    call: ScriptedCall
     strike: Strike
 
 
@@ -66,7 +66,7 @@ class StruckCall:
 class Together:
     """Operations of one nursery, some of which are struck by faults."""
 
-    calls: Sequence[Call]
+    calls: Sequence[ScriptedCall]
     strikes: Sequence[Strike] = ()
     within: float | None = None
     """Seconds after which all callers leave."""
@@ -88,20 +88,20 @@ class CutOff:
     after_bytes: int
 
 
-Step = Call | CancelledCall | StruckCall | Together | Strike | Wait | CutOff
+ScriptStep = ScriptedCall | CancelledCall | StruckCall | Together | Strike | Wait | CutOff
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
     """A client's life."""
 
-    steps: Sequence[Step]
+    steps: Sequence[ScriptStep]
     begins_connected: bool = True
     """Whether there are a connection and two documents when the first step is taken."""
     piece_sizes: Sequence[int] | None = None
     leaves_by: str = "the end"
     """One of ``WAYS_OUT``: how the block of the client is left."""
-    outsiders: Sequence[Call] = ()
+    outsiders: Sequence[ScriptedCall] = ()
     """Operations that are open when the block is left, of tasks outside of it."""
     seed: int = 0
 
@@ -145,13 +145,13 @@ def scripts(*, max_size: int) -> st.SearchStrategy[Script]:
 _MOSTLY_DEFAULT = st.sampled_from(("default",) * len(RETRY_STRATEGIES) + RETRY_STRATEGIES)
 
 
-def _calls(strategies: st.SearchStrategy[str] = _MOSTLY_DEFAULT) -> st.SearchStrategy[Call]:
+def _calls(strategies: st.SearchStrategy[str] = _MOSTLY_DEFAULT) -> st.SearchStrategy[ScriptedCall]:
     # Few places, so that a short script meets its own documents again.
     keyspaces = st.sampled_from((DEFAULT, DEFAULT, DEFAULT, NAMED))
     texts = st.builds(Place, keyspaces, st.sampled_from(("ada", "ada", "bob")))
     counters = st.builds(Place, keyspaces, st.just("hits"))
     limits = st.one_of(st.none(), st.none(), st.sampled_from(_SHORT))
-    return st.builds(Call, operation_templates(texts, counters).map(_possible), strategies, limits)
+    return st.builds(ScriptedCall, operation_templates(texts, counters).map(_possible), strategies, limits)
 
 
 def _is_honest(fault: Fault) -> bool:

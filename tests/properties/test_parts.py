@@ -10,7 +10,7 @@ import trio
 from hypothesis import given, strategies as st
 from trio.testing import MockClock
 
-from tests.properties.parts import CREATING, Path, Step, look_up, mutated
+from tests.properties.parts import CREATING, Path, PathStep, look_up, mutated
 from triclinium import Collection
 from triclinium.errors import CouchbaseException
 from triclinium.testing import open_fake_cluster
@@ -45,7 +45,7 @@ def paths(draw: st.DrawFn, document: Any) -> Path:
 
 
 @st.composite
-def steps(draw: st.DrawFn, names: Sequence[str], body: Any, beside: Any) -> Step:
+def steps(draw: st.DrawFn, names: Sequence[str], body: Any, beside: Any) -> PathStep:
     """Return a spec on one of the two documents."""
     do = draw(st.sampled_from(names))
     xattr = draw(st.integers(0, 4)) == 0
@@ -64,18 +64,18 @@ def steps(draw: st.DrawFn, names: Sequence[str], body: Any, beside: Any) -> Step
         drawn = (draw(st.sampled_from((1, 2, 2**63 - 1))),)
     elif do == "remove":
         drawn = ()
-    return Step(do, path, drawn, xattr, do in CREATING and draw(st.booleans()))
+    return PathStep(do, path, drawn, xattr, do in CREATING and draw(st.booleans()))
 
 
 @st.composite
-def lookups(draw: st.DrawFn) -> tuple[Any, Any, list[Step]]:
+def lookups(draw: st.DrawFn) -> tuple[Any, Any, list[PathStep]]:
     """Return a document, what lies beside it, and what is read."""
     body, beside = draw(documents), draw(attributes)
     return body, beside, draw(st.lists(steps(("get", "exists", "count"), body, beside), min_size=1, max_size=8))
 
 
 @st.composite
-def mutations(draw: st.DrawFn) -> tuple[Any, Any, list[Step]]:
+def mutations(draw: st.DrawFn) -> tuple[Any, Any, list[PathStep]]:
     """Return a document, what lies beside it, and what is changed."""
     body, beside = draw(documents), draw(attributes)
     names = (*CREATING, "replace", "remove", "array_insert")
@@ -86,13 +86,13 @@ async def written(people: Collection, body: Any, beside: Any) -> None:
     """Store a document and what lies beside it."""
     await people.upsert("ada", body)
     if beside:
-        whole = [Step("upsert", (key,), (value,), xattr=True).mutation() for key, value in beside.items()]
+        whole = [PathStep("upsert", (key,), (value,), xattr=True).mutation() for key, value in beside.items()]
         await people.mutate_in("ada", whole)
 
 
 async def read(people: Collection) -> tuple[Any, Any]:
     """Return a document and what lies beside it."""
-    whole = [Step("get", (), ()), *(Step("get", (key,), (), xattr=True) for key in ("m", "n"))]
+    whole = [PathStep("get", (), ()), *(PathStep("get", (key,), (), xattr=True) for key in ("m", "n"))]
     found = await people.lookup_in("ada", [step.lookup() for step in whole])
     beside = {key: found.content_as(object, index) for index, key in ((1, "m"), (2, "n")) if found.exists(index)}
     return found.content_as(object, 0), beside
@@ -103,7 +103,7 @@ def exact(value: object) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-async def check_lookup(body: Any, beside: Any, wanted: Sequence[Step]) -> None:
+async def check_lookup(body: Any, beside: Any, wanted: Sequence[PathStep]) -> None:
     """Hold what each spec reads against the model."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         people = cluster.bucket("default").default_collection()
@@ -122,7 +122,7 @@ async def check_lookup(body: Any, beside: Any, wanted: Sequence[Step]) -> None:
         assert repr(expected) == repr(actual), step
 
 
-async def check_mutation(body: Any, beside: Any, wanted: Sequence[Step]) -> None:
+async def check_mutation(body: Any, beside: Any, wanted: Sequence[PathStep]) -> None:
     """Hold what becomes of a document against the model."""
     expected = mutated(wanted, body, beside)
     failed, returned = None, {}
@@ -141,12 +141,12 @@ async def check_mutation(body: Any, beside: Any, wanted: Sequence[Step]) -> None
 
 
 @given(lookups())
-def test_what_is_read(asked: tuple[Any, Any, list[Step]]) -> None:
+def test_what_is_read(asked: tuple[Any, Any, list[PathStep]]) -> None:
     """Each spec reads what the model says, or fails as it says, whatever the others do."""
     trio.run(check_lookup, *asked, clock=MockClock(autojump_threshold=0))
 
 
 @given(mutations())
-def test_what_becomes_of_a_document(asked: tuple[Any, Any, list[Step]]) -> None:
+def test_what_becomes_of_a_document(asked: tuple[Any, Any, list[PathStep]]) -> None:
     """All changes are made, or the first that fails is told and none is."""
     trio.run(check_mutation, *asked, clock=MockClock(autojump_threshold=0))

@@ -45,7 +45,7 @@ class Constant:
 
 
 @dataclass(frozen=True)
-class Play:
+class CallScript:
     """One call: what becomes of its attempts, and when it is cancelled or its deadline comes."""
 
     form: Form
@@ -55,7 +55,7 @@ class Play:
 
 
 @dataclass
-class Outcome:
+class RunOutcome:
     """What became of it."""
 
     attempts: int
@@ -64,32 +64,32 @@ class Outcome:
     seconds: float
 
 
-def expect(play: Play, quota: int, capacity: int, max_attempts: int) -> Outcome:
+def expect(play: CallScript, quota: int, capacity: int, max_attempts: int) -> RunOutcome:
     """Return what the rules say, read aloud: this is the model."""
     now, acquired, limit = 0.0, 0, min(play.cancelled_at, play.deadline)
     for number, step in enumerate(play.steps, 1):
         now += ATTEMPT_LASTS
         if now > limit:
-            return Outcome(number, "cancelled", quota, limit)
+            return RunOutcome(number, "cancelled", quota, limit)
         if step == "ok":
-            return Outcome(number, "ok", min(quota + (acquired or 1), capacity), now)
+            return RunOutcome(number, "ok", min(quota + (acquired or 1), capacity), now)
         if step == "unsafe":
-            return Outcome(number, RetryEnding.NOT_RETRY_SAFE.name, quota, now)
+            return RunOutcome(number, RetryEnding.NOT_RETRY_SAFE.name, quota, now)
         if number >= max(max_attempts, 1):
-            return Outcome(number, RetryEnding.EXHAUSTED.name, quota, now)
+            return RunOutcome(number, RetryEnding.EXHAUSTED.name, quota, now)
         if COSTS[step] > quota:
-            return Outcome(number, RetryEnding.QUOTA.name, quota, now)
+            return RunOutcome(number, RetryEnding.QUOTA.name, quota, now)
         if now + DELAY >= play.deadline:
-            return Outcome(number, RetryEnding.DEADLINE.name, quota, now)
+            return RunOutcome(number, RetryEnding.DEADLINE.name, quota, now)
         if now + DELAY > play.cancelled_at:
-            return Outcome(number, "cancelled", quota, play.cancelled_at)
+            return RunOutcome(number, "cancelled", quota, play.cancelled_at)
         acquired = COSTS[step]
         quota -= acquired
         now += DELAY
     raise AssertionError("a script ends with a step that is final")
 
 
-async def carry_out(play: Play, strategy: StandardRetryStrategy) -> Outcome:
+async def carry_out(play: CallScript, strategy: StandardRetryStrategy) -> RunOutcome:
     """Play it for real."""
     steps, began, calls = iter(play.steps), trio.current_time(), 0
 
@@ -123,7 +123,7 @@ async def carry_out(play: Play, strategy: StandardRetryStrategy) -> Outcome:
                 assert record.number == calls == len(attempts_of(error))
                 ended = endings[-1].name
             nursery.cancel_scope.cancel()
-    return Outcome(calls, ended, strategy.available_quota(), trio.current_time() - began)
+    return RunOutcome(calls, ended, strategy.available_quota(), trio.current_time() - began)
 
 
 async def _cancel_at(moment: float, scope: trio.CancelScope) -> None:
@@ -163,7 +163,7 @@ MOMENTS = st.one_of(st.just(math.inf), st.integers(0, 30).map(lambda third: thir
 FINAL: st.SearchStrategy[Step] = st.sampled_from(["ok", "unsafe"])
 FAILED: st.SearchStrategy[Step] = st.sampled_from(["safe", "throttled", "rejected"])
 PLAYS = st.builds(
-    Play,
+    CallScript,
     st.sampled_from(["call", "decorator", "loop", "async loop"]),
     st.builds(lambda failed, final: (*failed, final), st.lists(FAILED, max_size=6), FINAL),
     MOMENTS,
@@ -172,7 +172,7 @@ PLAYS = st.builds(
 
 
 @given(plays=st.lists(PLAYS, min_size=1, max_size=6), capacity=st.integers(0, 60), max_attempts=st.integers(0, 6))
-def test_every_form_does_what_the_rules_say(plays: list[Play], capacity: int, max_attempts: int) -> None:
+def test_every_form_does_what_the_rules_say(plays: list[CallScript], capacity: int, max_attempts: int) -> None:
     """One call after the other, sharing a strategy: attempts, ending, quota and time."""
     found, expected = [], []
 

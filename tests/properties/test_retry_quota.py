@@ -56,7 +56,7 @@ class Slow:
         await trio.sleep(0.1)
 
 
-class Ledger:
+class QuotaLedger:
     """What the attempts of all tasks have taken and given back."""
 
     def __init__(self, chance: random.Random) -> None:
@@ -97,7 +97,7 @@ class Ledger:
 def test_the_quota_is_balanced(seed: int) -> None:
     """Whichever shape the strategy has, and whoever ends first."""
     chance = random.Random(seed)
-    quota, ledger = StandardRetryStrategy(rng=chance, quota_capacity=10 * MISSING), Ledger(chance)
+    quota, ledger = StandardRetryStrategy(rng=chance, quota_capacity=10 * MISSING), QuotaLedger(chance)
     while quota.available_quota() > quota.quota_capacity - MISSING:
         _take(quota)
     before = quota.available_quota()

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Mapping
 
 from tests.soak.figures import FIGURES
-from tests.soak.soak import Report, Soak
+from tests.soak.soak import Soak, SoakReport
 from tests.soak.work import OPCODES, READS
 
 WIDTH = 80
@@ -50,7 +50,7 @@ def main() -> int:
     return 1 if complaints else 0
 
 
-def show(report: Report) -> None:
+def show(report: SoakReport) -> None:
     """Print the figures."""
     applied, commands = report.nodes["applied"], report.nodes["commands"]
     print(f"\n{'operation':16} {'begun':>9} {'succeeded':>9} {'failed':>7} {'maybe':>6} {'applied':>8} {'requests':>9}")

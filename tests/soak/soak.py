@@ -33,7 +33,7 @@ ROUTINE_TIMERS = {TimerKind.KEEP_ALIVE, TimerKind.CONFIG_POLL, TimerKind.CIRCUIT
 
 
 @dataclass
-class Report:
+class SoakReport:
     """What a soak found."""
 
     seconds: float
@@ -121,19 +121,19 @@ class Soak:
         self._interval = interval
         self._process = LineProcess([sys.executable, "-m", "tests.soak.nodes", str(seed)])
 
-    def run(self) -> Report:
+    def run(self) -> SoakReport:
         """Return what it found."""
         with self._process:
             return trio.run(self._run, self._process.hear())
 
-    async def _run(self, place: Mapping[str, Any]) -> Report:
+    async def _run(self, place: Mapping[str, Any]) -> SoakReport:
         authenticator = PasswordAuthenticator(place["username"], place["password"])
         # Whatever the first of its kind opens stays open, such as the thread that asks the nodes.
         await self._ask("tally")
         tasks, files = living_tasks(), open_files()
         async with open_cluster(place["connection_string"], authenticator) as cluster:
             work = Work(cluster, seed=self._seed, pause=self._pause)
-            report = Report(self._seconds, work.known)
+            report = SoakReport(self._seconds, work.known)
             await work.prepare()
             async with trio.open_nursery() as nursery:
                 for number in range(self._tasks):
@@ -152,7 +152,7 @@ class Soak:
     async def _ask(self, what: str) -> Mapping[str, Any]:
         return await trio.to_thread.run_sync(partial(self._process.ask, do=what))
 
-    async def _watch(self, report: Report, work: Work) -> None:
+    async def _watch(self, report: SoakReport, work: Work) -> None:
         began = trio.current_time()
         while (elapsed := trio.current_time() - began) < self._seconds:
             nodes_resident = (await self._ask("tally"))["resident"]
@@ -160,7 +160,7 @@ class Soak:
             report.samples.add(elapsed, open_operations=open_operations, nodes_resident=nodes_resident, **own_figures())
             await trio.sleep(self._interval)
 
-    async def _read_all(self, report: Report, store: Collection) -> None:
+    async def _read_all(self, report: SoakReport, store: Collection) -> None:
         """Read what callers know of, which nothing prevents any more, all at once."""
 
         async def read(key: str, found: dict[str, Any]) -> None:
@@ -181,7 +181,7 @@ class Soak:
             for key in report.known.own:
                 nursery.start_soon(read, key, report.documents)
 
-    async def _settle(self, report: Report, cluster: Cluster) -> None:
+    async def _settle(self, report: SoakReport, cluster: Cluster) -> None:
         """Wait until the client is at rest, or should have been, and take down what is left."""
         with trio.move_on_after(SETTLE_SECONDS):
             while cluster.statistics().in_flight or cluster.statistics().open_operations:  # noqa: ASYNC110 - nobody tells

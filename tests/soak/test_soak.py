@@ -9,7 +9,7 @@ import pytest
 
 from tests.soak.figures import FIGURES, Samples
 from tests.soak.nodes import FAULTS
-from tests.soak.soak import Report, Soak
+from tests.soak.soak import Soak, SoakReport
 from tests.soak.work import COUNTER_START, OPCODES, READS, Counted, Known, Own, Told
 from triclinium import ClientStatistics
 
@@ -29,11 +29,11 @@ def test_ten_seconds() -> None:
     assert report.nodes["events"].keys() - FAULTS.keys()
 
 
-def good_report() -> Report:
+def good_report() -> SoakReport:
     """Return a report of a soak that went well."""
     told = {kind: Told(begun=100, succeeded=97, failed=Counter(Timeout=3), maybe=2) for kind in OPCODES}
     known = Known(told, {"counter": Counted(up=9, down=4, maybe_up=2, maybe_down=1)}, {"own": Own(5, [(0.0, 6)])})
-    return Report(
+    return SoakReport(
         seconds=MINUTES,
         known=known,
         nodes={"applied": {opcode.name: 98 for kind, opcode in OPCODES.items() if kind not in READS}},
@@ -60,17 +60,17 @@ def test_a_good_report_has_no_complaint() -> None:
     assert [] == report.complaints()
 
 
-def break_statistics(report: Report) -> None:
+def break_statistics(report: SoakReport) -> None:
     """Leave operations open, and requests in flight."""
     report.statistics = ClientStatistics(open_operations=1, in_flight=2)
 
 
-def grow(report: Report) -> None:
+def grow(report: SoakReport) -> None:
     """Lose a few pieces of memory a second, once all is warm."""
     report.samples = samples(lambda second: 10**6 + 100 * second)
 
 
-FLAWS: dict[str, tuple[Callable[[Report], object], str]] = {
+FLAWS: dict[str, tuple[Callable[[SoakReport], object], str]] = {
     "operations left": (break_statistics, "1 open operations are left"),
     "requests left": (break_statistics, "2 requests in flight are left"),
     "waiters left": (lambda report: setattr(report, "waiters_left", 1), "1 waiters"),

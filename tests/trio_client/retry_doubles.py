@@ -15,7 +15,7 @@ class Token:
         self.retry_count = 0
 
 
-class Strategy:
+class ScriptedStrategy:
     """Answers one thing after the other, and raises those that are exceptions; writes down what it was asked."""
 
     def __init__(self, *answers: object) -> None:
@@ -49,7 +49,7 @@ class AsyncStrategy:
     """The same, after a checkpoint each."""
 
     def __init__(self, *answers: object) -> None:
-        self._inner = Strategy(*answers)
+        self._inner = ScriptedStrategy(*answers)
         self.told = self._inner.told
         self.shown = self._inner.shown
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from trio.testing import MockClock
 
-from triclinium import CollectionSpec, RetryAction, RetryReason, RetryRequest
+from tests.never_retry import NeverRetry
+from triclinium import CollectionSpec
 from triclinium.errors import FeatureNotAvailableException, TemporaryFailureException
 from triclinium.testing import open_fake_cluster
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
@@ -13,14 +14,6 @@ from triclinium_core.testing import FakeNodeOptions, temporary_failure
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 OPTIONS = FakeNodeOptions(collections={"_default": {"_default": 0}, "inventory": {"hotel": 8}})
-
-
-class NeverRetry:
-    """Gives up at the first failure."""
-
-    def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
-        """Refuse."""
-        return RetryAction.no_retry()
 
 
 async def test_all_scopes(autojump_clock: MockClock) -> None:

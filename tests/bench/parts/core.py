@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from tests.bench.replay import Recorder, Rehearsal, Script
+from tests.bench.replay import Rehearsal, ReplayScript, ScriptRecorder
 from tests.bench.turns import Effort, Row, Stopwatch, measure
 from tests.bench.weight import in_flight
 from triclinium_core import BestEffortRetryStrategy, ClientOptions, RetryMachine
@@ -57,10 +57,10 @@ def rows(effort: Effort) -> Iterator[Row]:
     yield from in_flight(effort.of(IN_FLIGHT))
 
 
-def gets_from_memcached(gets: int, at_once: int) -> Script:
+def gets_from_memcached(gets: int, at_once: int) -> ReplayScript:
     """Return the script of gets that are submitted so many at once, and whose answers then come in one piece."""
     options = ClientOptions(connection_string="memcached://127.0.0.1")
-    machine, requests = Recorder(options), FrameBuffer(SERVER_ACCEPTS)
+    machine, requests = ScriptRecorder(options), FrameBuffer(SERVER_ACCEPTS)
     (opened,) = [action for action in machine.handle(TimePassed(), 0.0) if isinstance(action, OpenStream)]
     machine.handle(StreamOpened(opened.stream, "nonce"), 0.0)
     begin = len(machine.heard)
@@ -73,10 +73,10 @@ def gets_from_memcached(gets: int, at_once: int) -> Script:
             for frame in requests.receive(sent)
         ]
         machine.handle(BytesReceived(opened.stream, b"".join(answers)), 1.0)
-    return Script(options, machine.heard, begin, gets)
+    return ReplayScript(options, machine.heard, begin, gets)
 
 
-def gets_from_a_collection(gets: int, at_once: int) -> Script:
+def gets_from_a_collection(gets: int, at_once: int) -> ReplayScript:
     """Return the script of gets from a bucket, which has vbuckets and collections."""
     rehearsal = Rehearsal(FakeNodes(FakeNodeOptions(buckets=("travel",), collections=COLLECTIONS), 1))
     rehearsal.do([Upsert(GET_FROM_A_COLLECTION.keyspace, "ada", VALUE, 0)], 1)

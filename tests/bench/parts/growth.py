@@ -10,7 +10,7 @@ from functools import partial
 import trio
 
 from tests.bench.clients import KEYS, Job, Kind, fill, triclinium
-from tests.bench.replay import Rehearsal, Script
+from tests.bench.replay import Rehearsal, ReplayScript
 from tests.bench.servers import memcached
 from tests.bench.turns import Effort, Row, Stopwatch, Turn, measure
 from triclinium_core.kv.operation.requests import Get, Keyspace, Upsert
@@ -85,7 +85,7 @@ async def waits(job: Job, count: int, gets: int) -> Mapping[str, float]:
     return {**watch.both(each * count), **{unit: cuts[at - 1] * 1e3 for unit, at in PERCENTILES.items()}}
 
 
-def gets_from_nodes(count: int, at_once: int, effort: Effort) -> Script:
+def gets_from_nodes(count: int, at_once: int, effort: Effort) -> ReplayScript:
     """Return the script of gets from all nodes of a cluster in turn."""
     rehearsal = Rehearsal(FakeNodes(FakeNodeOptions(buckets=(BUCKET,)), count))
     keyspace, keys = Keyspace(BUCKET), [f"document-{number:04}" for number in range(GETS)]
@@ -95,7 +95,7 @@ def gets_from_nodes(count: int, at_once: int, effort: Effort) -> Script:
     return rehearsal.script()
 
 
-def gets_from_collections(count: int, effort: Effort) -> Script:
+def gets_from_collections(count: int, effort: Effort) -> ReplayScript:
     """Return the script of gets from all collections of a bucket in turn."""
     count = min(count, effort.of(max(COLLECTIONS)))
     names = {f"collection-{number}": 8 + number for number in range(count)}
@@ -120,7 +120,7 @@ def parses(count: int, effort: Effort) -> Mapping[str, float]:
     return watch.processor(changes)
 
 
-def changes(count: int, effort: Effort) -> Script:
+def changes(count: int, effort: Effort) -> ReplayScript:
     """Return the script of gets that find their vbucket moved, and get a new map each time."""
     options = FakeNodeOptions(buckets=(BUCKET,), features=IMPLEMENTED_FEATURES - NOTIFICATIONS)
     nodes = FakeNodes(options, count)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tests.bench.clients import BARE_LOOP, OFFICIAL, OURS, Job, Kind, fill, turns_of
-from tests.bench.servers import Server, couchbase_mock, fake_node
+from tests.bench.servers import BenchServer, couchbase_mock, fake_node
 from tests.bench.turns import Effort, Row, measure
 
 TASKS: Mapping[int, int] = {1: 200, 16: 600, 256: 1_536}
@@ -23,7 +23,7 @@ def rows(effort: Effort) -> Iterator[Row]:
         yield from _on("triclinium serve", server, effort)
 
 
-def _on(name: str, server: Server | None, effort: Effort) -> Iterator[Row]:
+def _on(name: str, server: BenchServer | None, effort: Effort) -> Iterator[Row]:
     for kind in Kind:
         table = f"official client: {kind.value}s on {name}"
         if server is None:

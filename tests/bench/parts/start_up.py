@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import trio
 
-from tests.bench.servers import Server, fake_node
+from tests.bench.servers import BenchServer, fake_node
 from tests.bench.turns import Effort, Row, measure
 from triclinium import PasswordAuthenticator, open_cluster
 
@@ -67,7 +67,7 @@ def rows(effort: Effort) -> Iterator[Row]:
         yield from _measured("import, connect, first get", CONNECT, (*address, KEY), effort)
 
 
-async def _write(server: Server) -> None:
+async def _write(server: BenchServer) -> None:
     async with open_cluster(
         server.connection_string, PasswordAuthenticator(server.username, server.password)
     ) as cluster:

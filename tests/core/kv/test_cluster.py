@@ -45,7 +45,7 @@ def nodes_of(count: int, features: frozenset[HelloFeature] = IMPLEMENTED_FEATURE
     return FakeNodes(node_options(replicas=replicas, features=features), nodes=count)
 
 
-class Cluster(Recorded):
+class RecordedCluster(Recorded):
     """A client of several nodes, which knows one of them at first."""
 
     def __init__(self, count: int = 3, features: frozenset[HelloFeature] = IMPLEMENTED_FEATURES) -> None:
@@ -67,7 +67,7 @@ class Cluster(Recorded):
         ]
 
 
-def owner_of(simulation: Cluster, key: str) -> int:
+def owner_of(simulation: RecordedCluster, key: str) -> int:
     """Return the node that has a key."""
     owner = simulation.nodes.owner_of(key)
     assert owner is not None
@@ -76,7 +76,7 @@ def owner_of(simulation: Cluster, key: str) -> int:
 
 def test_each_document_goes_to_its_node() -> None:
     """At the first attempt: nobody has to say that it is not there."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     simulation.write()
 
     assert {0, 1, 2} == {owner_of(simulation, key) for key in KEYS}
@@ -87,7 +87,7 @@ def test_each_document_goes_to_its_node() -> None:
 
 def test_a_vbucket_that_has_moved() -> None:
     """The node that had it says so and brings the new map; the write is applied once, by the other one."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     simulation.write()
     moved = [key for key in KEYS if owner_of(simulation, key) == 0]
     simulation.nodes.move(simulation.nodes.vbuckets_of(0), to=1)
@@ -102,7 +102,7 @@ def test_a_vbucket_that_has_moved() -> None:
 
 def test_a_node_that_was_removed() -> None:
     """Its connections are closed for good, and nothing is sent there any more."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     simulation.write()
     simulation.nodes.remove_node(2)
     simulation.write()
@@ -112,7 +112,7 @@ def test_a_node_that_was_removed() -> None:
     assert "the node is not in the cluster map any more" in simulation.closings()
 
 
-def stream_to(simulation: Cluster, place: int) -> StreamId:
+def stream_to(simulation: RecordedCluster, place: int) -> StreamId:
     """Return the bucket's stream to a node."""
     address = Address("127.0.0.1", 11210 + 2 * place)
     return next(
@@ -123,9 +123,9 @@ def stream_to(simulation: Cluster, place: int) -> StreamId:
     )
 
 
-def leaving(key: str) -> tuple[Cluster, StreamId, Token]:
+def leaving(key: str) -> tuple[RecordedCluster, StreamId, Token]:
     """Let the node of a write that is on its way leave the map, before it has answered."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     simulation.write()
     stream = stream_to(simulation, owner_of(simulation, key))
     token = simulation.submit(upsert(key))
@@ -163,7 +163,7 @@ def test_what_a_node_that_leaves_does_not_answer() -> None:
 
 def test_a_durable_write_on_its_way_to_a_node_that_leaves() -> None:
     """It has more time than others, and its answer is awaited for as long."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     simulation.write()
     owner = owner_of(simulation, KEYS[0])
     simulation.nodes[owner].faults.next(Opcode.SET, delay(8.0))
@@ -189,7 +189,7 @@ def test_a_node_that_leaves_and_breaks_tls() -> None:
 
 def test_a_map_whose_nodes_are_all_new_or_away() -> None:
     """A map that has just come is not given up because its new nodes are not connected yet."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     simulation.nodes.remove_node(2)
     simulation.write()
     simulation.nodes.kill(1)
@@ -236,7 +236,7 @@ def test_a_node_that_leaves_tells_that_it_is_back() -> None:
 
 def test_a_map_of_nobody() -> None:
     """The connections stay, so that the next map is heard of."""
-    simulation = Cluster(1)
+    simulation = RecordedCluster(1)
     simulation.write()
     empty = {
         "rev": 9,
@@ -259,7 +259,7 @@ def test_a_map_of_nobody() -> None:
 
 def test_a_node_that_was_added() -> None:
     """The client connects to it as soon as a map names it."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     simulation.nodes.remove_node(2)
     simulation.write()
     before = simulation.addresses()
@@ -274,7 +274,7 @@ def test_a_node_that_was_added() -> None:
 
 def test_a_node_that_is_dead_until_it_is_failed_over() -> None:
     """Its documents cannot be had, the others can; with the next map all of them can be written again."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     simulation.write()
     dead = next(key for key in KEYS if owner_of(simulation, key) == 2)
     alive = next(key for key in KEYS if owner_of(simulation, key) == 1)
@@ -292,7 +292,7 @@ def test_a_node_that_is_dead_until_it_is_failed_over() -> None:
 
 def test_news_of_a_map() -> None:
     """The nodes announce it, and the client fetches it: no operation has to fail first."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     simulation.write()
     simulation.nodes.move(simulation.nodes.vbuckets_of(0), to=1)
     simulation.live(0.1)
@@ -306,7 +306,7 @@ def test_news_of_a_map() -> None:
 
 def test_nodes_that_announce_nothing() -> None:
     """They are asked every 2.5 s, so that a failover is noticed although the other nodes' vbuckets stay where they are."""
-    simulation = Cluster(features=MUTE)
+    simulation = RecordedCluster(features=MUTE)
     simulation.write()
     simulation.nodes.kill(2)
     simulation.nodes.remove_node(2)
@@ -319,7 +319,7 @@ def test_nodes_that_announce_nothing() -> None:
 
 def test_polls_end_with_their_connection() -> None:
     """One question for each connection and 2.5 s, also after it was lost and opened again."""
-    simulation = Cluster(1, MUTE)
+    simulation = RecordedCluster(1, MUTE)
     simulation.write()
     simulation.lose(stream_to(simulation, 0))
     simulation.live(1.0)
@@ -331,7 +331,7 @@ def test_polls_end_with_their_connection() -> None:
 
 def test_a_node_that_announces_what_it_does_not_have() -> None:
     """It is asked once more, and not for ever."""
-    simulation = Cluster(1)
+    simulation = RecordedCluster(1)
     simulation.write()
     before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
     announcement = encode_server_request(
@@ -348,7 +348,7 @@ def test_a_node_that_announces_what_it_does_not_have() -> None:
 @rows("opcode", [0x01, 0x02, 0x7F])
 def test_what_else_a_server_may_say(opcode: int, extras: bytes) -> None:
     """It is not heard, and harms nobody."""
-    simulation = Cluster(1)
+    simulation = RecordedCluster(1)
     simulation.write()
     before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
     simulation.inject(encode_server_request(opcode, opaque=1, extras=extras, key=b"travel"))
@@ -360,7 +360,7 @@ def test_what_else_a_server_may_say(opcode: int, extras: bytes) -> None:
 
 def test_collections_of_several_nodes() -> None:
     """An id that one node told is good for all."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     simulation.write(keyspace=HOTELS)
 
     assert {0, 1, 2} == {place for key in KEYS for place in simulation.takers(key)}
@@ -372,14 +372,14 @@ def test_collections_of_several_nodes() -> None:
 # Collection ids.
 
 
-def connected_to_all() -> Cluster:
+def connected_to_all() -> RecordedCluster:
     """Return a client that is connected to every node, and has asked for no collection's id."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     simulation.write()
     return simulation
 
 
-def key_of(simulation: Cluster, place: int) -> str:
+def key_of(simulation: RecordedCluster, place: int) -> str:
     """Return a key that a node has."""
     return next(key for key in KEYS if owner_of(simulation, key) == place)
 
@@ -422,7 +422,7 @@ def test_a_silent_node_is_not_asked_alone() -> None:
 
 def test_what_waited_for_a_node_that_has_left() -> None:
     """It goes to the node that has the document at once: that is no failure, so no strategy is asked."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     simulation.nodes.remove_node(0)
     simulation.tick()
     simulation.flow()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.kv.simulated import TRAVEL, Recorded, client_options, get, ready, respond, upsert
-from tests.core.kv.test_cluster import KEYS, MUTE, Cluster, owner_of, stream_to
+from tests.core.kv.test_cluster import KEYS, MUTE, RecordedCluster, owner_of, stream_to
 from triclinium_core.kv.operation.requests import Noop
 from triclinium_core.kv.wire.config_version import CONFIG_VERSION
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
@@ -64,7 +64,7 @@ def test_a_node_that_knows_no_versions() -> None:
 
 def test_a_connection_after_the_first() -> None:
     """Its bootstrap tells the version too, so that a map of a thousand vbuckets travels once."""
-    simulation = Cluster(3)
+    simulation = RecordedCluster(3)
     simulation.write()
     version = CONFIG_VERSION.pack(1, 1)
 
@@ -90,7 +90,7 @@ def test_interval(interval: float, polls: int) -> None:
 
 def test_floor() -> None:
     """Refusals, however many, lead to no more questions than one in 50 ms for each connection."""
-    simulation = Cluster(1, MUTE - {KNOWN_VERSION, DEDUPE})
+    simulation = RecordedCluster(1, MUTE - {KNOWN_VERSION, DEDUPE})
     simulation.write()
     simulation.node.faults.always(Opcode.GET, not_my_vbucket(with_config=False))
     before = len(questions(simulation))
@@ -105,7 +105,7 @@ def test_floor() -> None:
 
 def test_refusals_without_a_config_that_is_known() -> None:
     """A node leaves out the config that it has told: the operation waits for the others to agree."""
-    simulation = Cluster(2, MUTE)
+    simulation = RecordedCluster(2, MUTE)
     simulation.write()
     key = next(key for key in KEYS if owner_of(simulation, key) == 0)
     simulation.nodes.hold_config(1)

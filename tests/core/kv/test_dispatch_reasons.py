@@ -6,7 +6,7 @@ Source: SDK-RFC 0049 "Client Dispatch", "RetryReason".
 from __future__ import annotations
 
 from tests.core.kv.simulated import Recorded, client_options, get, node_options, ready, upsert
-from tests.core.kv.test_cluster import KEYS, Cluster, owner_of
+from tests.core.kv.test_cluster import KEYS, RecordedCluster, owner_of
 from triclinium_core.errors import RequestCanceledException, UnambiguousTimeoutException
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerState, CircuitBreakerOptions
@@ -36,7 +36,7 @@ def test_node_not_available() -> None:
     assert {RetryReason.NODE_NOT_AVAILABLE.name} == error.context.retry_reasons
 
 
-class Encrypted(Cluster):
+class Encrypted(RecordedCluster):
     """A client that speaks TLS to three nodes, of which the second offers none."""
 
     def __init__(self) -> None:

@@ -33,7 +33,7 @@ STATUSES = sorted({*map(int, Status), *range(0x0F, 0x100, 0x10), MAPPED, 0x7FF1,
 """All that are known but success, one that the node's error map has, and some that nobody knows."""
 
 
-class Verdict(NamedTuple):
+class Comparable(NamedTuple):
     """What becomes of an operation, as far as both can say it."""
 
     outcome: Outcome
@@ -48,7 +48,7 @@ def entry_of(status: int) -> ErrorMapEntry | None:
     return parse_error_map(SMALL_MAP.encode(2)).entries.get(status)
 
 
-def explained(operation: Operation, status: int, strategy: RetryStrategy) -> Verdict:
+def explained(operation: Operation, status: int, strategy: RetryStrategy) -> Comparable:
     """Return what ``explain`` says."""
     case = CouchbaseCase(
         service=Service.KV, operation=operation.name, happened=KvAnswer(status, entry_of(status)), strategy=strategy
@@ -57,20 +57,20 @@ def explained(operation: Operation, status: int, strategy: RetryStrategy) -> Ver
     closes = any(order.startswith("close the connection") for order in told["orders"])
     outcome = Outcome(told["action"])
     reason = told["reason"] if outcome is Outcome.RETRY else None
-    return Verdict(outcome, reason, told["delay_ms"], told["error"], closes)
+    return Comparable(outcome, reason, told["delay_ms"], told["error"], closes)
 
 
-def done(actions: Sequence[Action]) -> Verdict:
+def done(actions: Sequence[Action]) -> Comparable:
     """Return what the client did."""
     closes = any(isinstance(action, CloseStream) for action in actions)
     for action in actions:
         match action:
             case ReportRetry(reason=reason, delay=delay):
-                return Verdict(Outcome.RETRY, str(reason), milliseconds(delay), None, closes)
+                return Comparable(Outcome.RETRY, str(reason), milliseconds(delay), None, closes)
             case FailOperation(error=error):
-                return Verdict(Outcome.FAIL, None, None, type(error).__name__, closes)
+                return Comparable(Outcome.FAIL, None, None, type(error).__name__, closes)
             case CompleteOperation():
-                return Verdict(Outcome.COMPLETE, closes=closes)
+                return Comparable(Outcome.COMPLETE, closes=closes)
             case _:
                 pass
     raise AssertionError(f"nothing became of the operation: {actions}")
@@ -84,7 +84,7 @@ BODIES: Mapping[type[Operation], Mapping[int, bytes]] = {
 """What an answer has to tell besides its status: that a path was found, or that one failed for no reason of its own."""
 
 
-def answered(simulation: Recorded, operation: Operation, status: int) -> Verdict:
+def answered(simulation: Recorded, operation: Operation, status: int) -> Comparable:
     """Let a client submit an operation, and its node answer with a status."""
     token, request = simulation.submit_in_flight(operation)
     actions = simulation.feed(

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from tests.core.kv.simulated import upsert
-from tests.core.kv.test_cluster import KEYS, MUTE, Cluster, owner_of
+from tests.core.kv.test_cluster import KEYS, MUTE, RecordedCluster, owner_of
 from triclinium_core.errors import UnambiguousTimeoutException
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.faults import not_my_vbucket
 
 
-def rebalancing() -> tuple[Cluster, str]:
+def rebalancing() -> tuple[RecordedCluster, str]:
     """Let the vbuckets of one node be about to move to another, and return one of its keys."""
-    simulation = Cluster(2, MUTE)
+    simulation = RecordedCluster(2, MUTE)
     simulation.write()
     key = next(key for key in KEYS if owner_of(simulation, key) == 0)
     simulation.nodes.announce_move(simulation.nodes.vbuckets_of(0), to=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.kv.simulated import Recorded, client_options, get, node_options, upsert
-from tests.core.kv.test_cluster import KEYS, MUTE, Cluster, stream_to
+from tests.core.kv.test_cluster import KEYS, MUTE, RecordedCluster, stream_to
 from triclinium_core.client.events import LossCause, StreamId
 from triclinium_core.kv.operation.requests import Keyspace, Noop
 from triclinium_core.kv.wire.config_version import CONFIG_VERSION
@@ -99,7 +99,7 @@ def test_the_same_nodes_made_anew() -> None:
     assert 4 == len(simulation.links)
 
 
-def opening(simulation: Cluster, bucket: str | None, place: int) -> StreamId:
+def opening(simulation: RecordedCluster, bucket: str | None, place: int) -> StreamId:
     """Let time pass until a bucket's connection to a node is opened again, and nothing else; return its stream."""
     while True:
         for name, link in simulation.links.items():
@@ -112,7 +112,7 @@ def opening(simulation: Cluster, bucket: str | None, place: int) -> StreamId:
 
 def test_a_cluster_that_is_lost_while_one_node_is_coming_back() -> None:
     """That node was told what is known, and left it out: it is asked again, for nobody else can say what holds now."""
-    simulation = Cluster(2)
+    simulation = RecordedCluster(2)
     simulation.write()
     simulation.lose(stream_to(simulation, 0))
     simulation.lose(opening(simulation, "travel", 0), LossCause.REFUSED)

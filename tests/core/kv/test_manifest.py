@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.kv.simulated import HOTEL_ID, Recorded, ready
-from tests.core.kv.test_cluster import Cluster
+from tests.core.kv.test_cluster import RecordedCluster
 from triclinium_core.errors import FeatureNotAvailableException
 from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
 from triclinium_core.kv.operation.manifest.types import CollectionsManifest
@@ -32,7 +32,7 @@ def test_all_of_a_bucket() -> None:
 
 def test_what_has_changed() -> None:
     """It is asked anew each time."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     before = names(simulation)
     simulation.nodes.collections.create("inventory", "airline")
     after = names(simulation)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.kv.simulated import ADDRESS, HOTELS, TRAVEL, Recorded, client_options, ready
-from tests.core.kv.test_cluster import Cluster, nodes_of
+from tests.core.kv.test_cluster import RecordedCluster, nodes_of
 from triclinium_core.errors import (
     DocumentNotFoundException,
     DocumentUnretrievableException,
@@ -23,7 +23,7 @@ from triclinium_core.testing.fakes.faults import drop_response, temporary_failur
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 
-class Replicated(Cluster):
+class Replicated(RecordedCluster):
     """A client of three nodes with two replicas of each vbucket."""
 
     def __init__(self, replicas: int = 2) -> None:

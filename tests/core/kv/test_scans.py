@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.kv.simulated import HOTEL_ID, HOTELS, TRAVEL, Recorded, client_options, get, ready, respond
-from tests.core.kv.test_cluster import Cluster
+from tests.core.kv.test_cluster import RecordedCluster
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.client.events import BytesReceived
 from triclinium_core.errors import (
@@ -135,7 +135,7 @@ def test_opening_is_retried() -> None:
 
 def test_a_scan_goes_to_the_node_of_its_vbucket() -> None:
     """Also when it has moved: then the new node does not know the scan, and the old one has closed it."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     simulation.write(["ada"])
     vbucket = vbucket_of(b"ada", 128)
     owner = simulation.nodes.owner_of("ada")

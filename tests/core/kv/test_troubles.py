@@ -16,7 +16,7 @@ from tests.core.kv.simulated import (
     node_options,
     upsert,
 )
-from tests.core.kv.test_cluster import KEYS, Cluster, nodes_of
+from tests.core.kv.test_cluster import KEYS, RecordedCluster, nodes_of
 from triclinium_core.client.events import Token
 from triclinium_core.errors import (
     TimeoutException,
@@ -100,7 +100,7 @@ def test_half_a_cluster_down_at_start() -> None:
 
 def test_a_whole_cluster_down_at_start() -> None:
     """The error says what was tried; the client is there as soon as the cluster is."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     for place in range(3):
         simulation.nodes.kill(place)
     error = simulation.failure(UnambiguousTimeoutException, get())
@@ -115,7 +115,7 @@ def test_a_whole_cluster_down_at_start() -> None:
 
 def test_a_first_map_with_zero_nodes() -> None:
     """Nobody has a document, and the error says so; the next map is heard of, and counts."""
-    simulation = Cluster(1)
+    simulation = RecordedCluster(1)
     simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(NOBODY).encode()), times=2)
     error = simulation.failure(UnambiguousTimeoutException, upsert())
 
@@ -128,7 +128,7 @@ def test_a_first_map_with_zero_nodes() -> None:
 
 def test_a_map_with_zero_nodes_that_is_lost() -> None:
     """Who told it is gone as well: the client goes back to its seeds, and takes what it finds there."""
-    simulation = Cluster(1)
+    simulation = RecordedCluster(1)
     simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(NOBODY).encode()), times=2)
     simulation.failure(UnambiguousTimeoutException, upsert())
     simulation.nodes.kill(0)
@@ -243,7 +243,7 @@ def test_a_bucket_that_was_made_anew() -> None:
 @pytest.mark.parametrize("hours", [1.0, 24.0 * 365])
 def test_a_clock_that_jumps_forward(hours: float) -> None:
     """As after a sleep: what was open is out of time, connections prove that they live, and all goes on."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     simulation.write()
     token, _ = simulation.submit_in_flight(upsert(KEYS[0]))
     simulation.now += hours * 3600.0

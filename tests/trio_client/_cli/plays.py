@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from triclinium import Collection, RetryReason
 from triclinium._cli.demo.recorder import ClientDecided, ConnectionTold, NodeTook, Play
-from triclinium._cli.demo.scenarios import Operation, Scenario
+from triclinium._cli.demo.scenarios import DemoOperation, DemoScenario
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing import CommandFault, LoggedCommand
@@ -16,10 +16,10 @@ async def do_nothing(people: Collection, key: str) -> None:
     """Stand for an operation."""
 
 
-SCENARIO = Scenario(
+SCENARIO = DemoScenario(
     name="locked",
     title="Somebody holds a lock",
-    operation=Operation("replace", Opcode.REPLACE, do_nothing),
+    operation=DemoOperation("replace", Opcode.REPLACE, do_nothing),
     key="ada",
     reasons=(RetryReason.KV_LOCKED, RetryReason.KV_LOCKED),
     answer="done",

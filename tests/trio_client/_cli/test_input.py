@@ -8,7 +8,7 @@ import click
 import pytest
 
 from tests.rows import rows
-from triclinium._cli._input import Duration, WrongInput, choose, suggestion
+from triclinium._cli._input import DurationParameter, WrongInput, choose, suggestion
 
 CHOICES = {"get_and_lock": 1, "get_and_touch": 2, "UPSERT": 3}
 MANY = [f"choice_{number:02}" for number in range(13)]
@@ -48,15 +48,15 @@ def test_many_choices_are_not() -> None:
 @rows(
     ("kind", "text", "expected"),
     [
-        (Duration(), "0", 0.0),
-        (Duration(), "2.5", 2.5),
-        (Duration(), "1e9", 1e9),
-        (Duration(), "inf", math.inf),
-        (Duration(min_open=True), "0.1", 0.1),
-        (Duration(endless=False), "0.1", 0.1),
+        (DurationParameter(), "0", 0.0),
+        (DurationParameter(), "2.5", 2.5),
+        (DurationParameter(), "1e9", 1e9),
+        (DurationParameter(), "inf", math.inf),
+        (DurationParameter(min_open=True), "0.1", 0.1),
+        (DurationParameter(endless=False), "0.1", 0.1),
     ],
 )
-def test_takes(kind: Duration, text: str, expected: float) -> None:
+def test_takes(kind: DurationParameter, text: str, expected: float) -> None:
     """Numbers from 0 on, and infinity where it makes sense."""
     assert expected == kind(text)
 
@@ -64,18 +64,18 @@ def test_takes(kind: Duration, text: str, expected: float) -> None:
 @rows(
     ("kind", "text", "expected"),
     [
-        (Duration(), "nan", "number"),
-        (Duration(endless=False), "nan", "finite"),
-        (Duration(endless=False), "inf", "finite"),
-        (Duration(), "-inf", "x>=0"),
-        (Duration(), "-1", "x>=0"),
-        (Duration(min_open=True), "0", "x>0"),
-        (Duration(), "1e10", "1e+09"),
-        (Duration(unit=0.001), "1e308", "1e+12"),
-        (Duration(), "soon", "'soon'"),
+        (DurationParameter(), "nan", "number"),
+        (DurationParameter(endless=False), "nan", "finite"),
+        (DurationParameter(endless=False), "inf", "finite"),
+        (DurationParameter(), "-inf", "x>=0"),
+        (DurationParameter(), "-1", "x>=0"),
+        (DurationParameter(min_open=True), "0", "x>0"),
+        (DurationParameter(), "1e10", "1e+09"),
+        (DurationParameter(unit=0.001), "1e308", "1e+12"),
+        (DurationParameter(), "soon", "'soon'"),
     ],
 )
-def test_refuses(kind: Duration, text: str, expected: str) -> None:
+def test_refuses(kind: DurationParameter, text: str, expected: str) -> None:
     """What is no number, or none that can have passed."""
     with pytest.raises(click.BadParameter) as caught:
         kind(text)

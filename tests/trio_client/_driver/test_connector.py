@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import serialization
 
 from tests.rows import rows
 from triclinium import CertificateAuthenticator, PasswordAuthenticator
-from triclinium._driver.connector import Loss, TcpConnector, _address, loss_of, show_certificate
+from triclinium._driver.connector import StreamLoss, TcpConnector, _address, loss_of, show_certificate
 from triclinium.abc import ConnectedStream
 from triclinium.errors import InvalidArgumentException
 from triclinium_core.client.events import LossCause
@@ -42,27 +42,30 @@ BROKEN = trio.BrokenResourceError
 @rows(
     ("expected", "error"),
     [
-        (Loss(LossCause.NAME_NOT_RESOLVED, "unknown name"), socket.gaierror(-2, "unknown name")),
-        (Loss(LossCause.REFUSED, "no"), REFUSED),
-        (Loss(LossCause.REFUSED, "ConnectionRefusedError"), ConnectionRefusedError()),
-        (Loss(LossCause.RESET, "reset"), ConnectionResetError(104, "reset")),
-        (Loss(LossCause.RESET, "pipe"), BrokenPipeError(32, "pipe")),
-        (Loss(LossCause.UNREACHABLE, "no route"), UNREACHABLE),
-        (Loss(LossCause.REFUSED, "Connection refused"), ConnectionRefusedError(111, f"{OF_TRIO}: Connection refused")),
-        (Loss(LossCause.UNREACHABLE, "No route to host"), OSError(113, f"{OF_TRIO}: No route to host")),
-        (Loss(LossCause.UNREACHABLE, "timed out"), TimeoutError(110, "timed out")),
-        (Loss(LossCause.UNREACHABLE, "in words"), OSError("in words")),
-        (Loss(LossCause.TLS, "bad certificate"), ssl.SSLError(1, "bad certificate")),
-        (Loss(LossCause.RESET, "gone"), BROKEN("gone")),
-        (Loss(LossCause.RESET, "reset"), chained(BROKEN("gone"), ConnectionResetError(104, "reset"))),
-        (Loss(LossCause.TLS, "alert"), chained(BROKEN("gone"), ssl.SSLError(1, "alert"))),
-        (Loss(LossCause.RESET, "gone"), chained(BROKEN("gone"), ValueError("neither"))),
-        (Loss(LossCause.REFUSED, "no route; no"), attempts(UNREACHABLE, REFUSED)),
-        (Loss(LossCause.REFUSED, "no"), attempts(REFUSED, REFUSED)),
-        (Loss(LossCause.UNREACHABLE, "no route"), attempts(UNREACHABLE)),
+        (StreamLoss(LossCause.NAME_NOT_RESOLVED, "unknown name"), socket.gaierror(-2, "unknown name")),
+        (StreamLoss(LossCause.REFUSED, "no"), REFUSED),
+        (StreamLoss(LossCause.REFUSED, "ConnectionRefusedError"), ConnectionRefusedError()),
+        (StreamLoss(LossCause.RESET, "reset"), ConnectionResetError(104, "reset")),
+        (StreamLoss(LossCause.RESET, "pipe"), BrokenPipeError(32, "pipe")),
+        (StreamLoss(LossCause.UNREACHABLE, "no route"), UNREACHABLE),
+        (
+            StreamLoss(LossCause.REFUSED, "Connection refused"),
+            ConnectionRefusedError(111, f"{OF_TRIO}: Connection refused"),
+        ),
+        (StreamLoss(LossCause.UNREACHABLE, "No route to host"), OSError(113, f"{OF_TRIO}: No route to host")),
+        (StreamLoss(LossCause.UNREACHABLE, "timed out"), TimeoutError(110, "timed out")),
+        (StreamLoss(LossCause.UNREACHABLE, "in words"), OSError("in words")),
+        (StreamLoss(LossCause.TLS, "bad certificate"), ssl.SSLError(1, "bad certificate")),
+        (StreamLoss(LossCause.RESET, "gone"), BROKEN("gone")),
+        (StreamLoss(LossCause.RESET, "reset"), chained(BROKEN("gone"), ConnectionResetError(104, "reset"))),
+        (StreamLoss(LossCause.TLS, "alert"), chained(BROKEN("gone"), ssl.SSLError(1, "alert"))),
+        (StreamLoss(LossCause.RESET, "gone"), chained(BROKEN("gone"), ValueError("neither"))),
+        (StreamLoss(LossCause.REFUSED, "no route; no"), attempts(UNREACHABLE, REFUSED)),
+        (StreamLoss(LossCause.REFUSED, "no"), attempts(REFUSED, REFUSED)),
+        (StreamLoss(LossCause.UNREACHABLE, "no route"), attempts(UNREACHABLE)),
     ],
 )
-def test_every_failure_has_a_cause_and_words(expected: Loss, error: OSError) -> None:
+def test_every_failure_has_a_cause_and_words(expected: StreamLoss, error: OSError) -> None:
     """The roots of an exception decide, the most telling of several, each told once."""
     assert expected == loss_of(error)
 
@@ -96,7 +99,7 @@ def dead_port() -> Iterator[int]:
         yield bound.getsockname()[1]
 
 
-async def failure_of(host: str, port: int, *, tls: bool = False, connector: TcpConnector | None = None) -> Loss:
+async def failure_of(host: str, port: int, *, tls: bool = False, connector: TcpConnector | None = None) -> StreamLoss:
     """Return why a connection could not be made."""
     try:
         await (connector or TcpConnector()).connect(host, port, tls=tls)
@@ -138,7 +141,7 @@ async def test_a_port_that_nobody_listens_on_refuses() -> None:
     with dead_port() as port:
         loss = await failure_of("127.0.0.1", port)
 
-    assert Loss(LossCause.REFUSED, "Connection refused") == loss
+    assert StreamLoss(LossCause.REFUSED, "Connection refused") == loss
 
 
 async def test_all_addresses_of_a_name_are_tried_and_told() -> None:
@@ -156,7 +159,7 @@ async def test_an_unknown_name_is_told_as_such() -> None:
     """The resolver's refusal is no refusal of a connection."""
     trio.socket.set_custom_hostname_resolver(Names())
 
-    assert Loss(LossCause.NAME_NOT_RESOLVED, "no such name") == await failure_of("node.example", 11210)
+    assert StreamLoss(LossCause.NAME_NOT_RESOLVED, "no such name") == await failure_of("node.example", 11210)
 
 
 @pytest.mark.parametrize("host", ["a..b", "x" * 64 + ".example"])

@@ -37,7 +37,7 @@ ANSWER = RetryAction.after(0.5)
 BYTES = BytesReceived(STREAM, b"")
 
 
-class Strategy:
+class FunctionStrategy:
     """Answers what a function answers."""
 
     def __init__(self, function: Callable[[], Awaitable[RetryAction]]) -> None:
@@ -50,7 +50,7 @@ class Strategy:
         return await self._function()
 
 
-def machine_that_consults(strategy: Strategy, *, at: type[Event]) -> ScriptedMachine:
+def machine_that_consults(strategy: FunctionStrategy, *, at: type[Event]) -> ScriptedMachine:
     """Return a machine that asks ``strategy`` about its only operation, and completes that with any answer."""
 
     def consult(event: Event) -> Sequence[Action]:
@@ -72,7 +72,7 @@ async def test_a_group_that_a_strategy_raises_is_fed_back() -> None:
         await trio.lowlevel.checkpoint()
         raise error
 
-    machine = machine_that_consults(Strategy(fail), at=OperationSubmitted)
+    machine = machine_that_consults(FunctionStrategy(fail), at=OperationSubmitted)
     async with open_driver(machine) as driver:
         await perform(driver)
 
@@ -98,7 +98,7 @@ async def test_a_strategy_sees_the_variables_of_the_task_that_asked(at: type[Eve
         variable.set("of the caller")
         await perform(driver)
 
-    machine = machine_that_consults(Strategy(look), at=at)
+    machine = machine_that_consults(FunctionStrategy(look), at=at)
     async with open_driver(machine) as driver, trio.open_nursery() as nursery:
         nursery.start_soon(ask)
         await trio.testing.wait_all_tasks_blocked()
@@ -123,7 +123,7 @@ async def test_a_strategy_is_called_off_when_the_caller_leaves() -> None:
         finally:
             finished.append(True)
 
-    machine = machine_that_consults(Strategy(think), at=OperationSubmitted)
+    machine = machine_that_consults(FunctionStrategy(think), at=OperationSubmitted)
     async with open_driver(machine) as driver:
         with trio.CancelScope() as scope:
             async with trio.open_nursery() as nursery:
@@ -152,7 +152,7 @@ async def test_a_strategy_is_called_off_when_the_operation_is_settled() -> None:
         with pytest.raises(CouchbaseException, match="too late"):
             await perform(driver)
 
-    machine = machine_that_consults(Strategy(think), at=OperationSubmitted)
+    machine = machine_that_consults(FunctionStrategy(think), at=OperationSubmitted)
     async with open_driver(machine) as driver, trio.open_nursery() as nursery:
         nursery.start_soon(ask)
         await trio.testing.wait_all_tasks_blocked()
@@ -167,7 +167,7 @@ async def test_a_strategy_is_called_off_when_the_operation_is_settled() -> None:
 
 async def test_no_strategy_is_asked_for_an_operation_that_is_gone() -> None:
     """The caller may have left while the machine handled the very event that led to the question."""
-    strategy = Strategy(never)
+    strategy = FunctionStrategy(never)
     machine = machine_that_consults(strategy, at=BytesReceived)
     async with open_driver(machine) as driver:
         with trio.CancelScope() as scope:
@@ -207,7 +207,7 @@ async def test_a_strategy_that_fails_while_the_client_closes_is_no_defect() -> N
         with pytest.raises(trio.ClosedResourceError):
             await perform(driver)
 
-    machine = machine_that_consults(Strategy(answer), at=OperationSubmitted)
+    machine = machine_that_consults(FunctionStrategy(answer), at=OperationSubmitted)
     async with trio.open_nursery() as nursery, open_driver(machine) as driver:
         nursery.start_soon(ask)
         await trio.testing.wait_all_tasks_blocked()
@@ -231,7 +231,7 @@ async def test_a_strategy_that_ends_the_program_ends_it() -> None:
             except Exception as error:
                 caught.append(error)
 
-    machine = machine_that_consults(Strategy(exit_now), at=OperationSubmitted)
+    machine = machine_that_consults(FunctionStrategy(exit_now), at=OperationSubmitted)
     with pytest.raises(SystemExit):
         async with open_driver(machine) as driver:
             await ask(driver)

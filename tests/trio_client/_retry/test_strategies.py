@@ -12,7 +12,7 @@ import trio
 from trio.testing import MockClock
 
 from tests.rows import rows
-from tests.trio_client.retry_doubles import AsyncStrategy, Strategy, Token
+from tests.trio_client.retry_doubles import AsyncStrategy, ScriptedStrategy, Token
 from triclinium import (
     AdaptiveRetryStrategy,
     ErrorInfo,
@@ -96,8 +96,8 @@ async def test_a_strategy_that_refuses_later(autojump_clock: MockClock) -> None:
     assert error is caught.value
 
 
-@rows("kind", [Strategy, AsyncStrategy])
-async def test_no_token_to_begin_with(kind: type[Strategy | AsyncStrategy]) -> None:
+@rows("kind", [ScriptedStrategy, AsyncStrategy])
+async def test_no_token_to_begin_with(kind: type[ScriptedStrategy | AsyncStrategy]) -> None:
     """There is one attempt, of which the strategy hears nothing."""
     strategy, flaky = kind(RetryError(), RetryError()), Flaky(OSError())
     with pytest.raises(OSError) as caught:  # noqa: PT011 - it has nothing to say
@@ -108,21 +108,21 @@ async def test_no_token_to_begin_with(kind: type[Strategy | AsyncStrategy]) -> N
     assert ["acquire", "acquire"] == strategy.told
 
 
-@rows("kind", [Strategy, AsyncStrategy])
+@rows("kind", [ScriptedStrategy, AsyncStrategy])
 @rows("answer", [Token(math.nan), Token(-1.0), Token("soon"), None, "token"])
-async def test_nonsense_to_begin_with(kind: type[Strategy | AsyncStrategy], answer: object) -> None:
+async def test_nonsense_to_begin_with(kind: type[ScriptedStrategy | AsyncStrategy], answer: object) -> None:
     """It is named, and nothing is called."""
     flaky = Flaky()
 
-    with pytest.raises(InvalidArgumentException, match="strategy (Async)?Strategy answered"):
+    with pytest.raises(InvalidArgumentException, match="strategy (Async|Scripted)Strategy answered"):
         await retry(flaky, strategy=kind(answer))
-    with pytest.raises(InvalidArgumentException, match="strategy (Async)?Strategy answered"):
+    with pytest.raises(InvalidArgumentException, match="strategy (Async|Scripted)Strategy answered"):
         await anext(aiter(attempts(kind(answer))))
     assert [] == flaky.began
 
 
-@rows("kind", [Strategy, AsyncStrategy])
-async def test_nonsense_later(kind: type[Strategy | AsyncStrategy]) -> None:
+@rows("kind", [ScriptedStrategy, AsyncStrategy])
+async def test_nonsense_later(kind: type[ScriptedStrategy | AsyncStrategy]) -> None:
     """It is named, and the error of the attempt is its cause."""
     error = OSError()
 
@@ -132,8 +132,8 @@ async def test_nonsense_later(kind: type[Strategy | AsyncStrategy]) -> None:
     assert error is caught.value.__cause__
 
 
-@rows("kind", [Strategy, AsyncStrategy])
-async def test_defects_of_a_strategy(kind: type[Strategy | AsyncStrategy]) -> None:
+@rows("kind", [ScriptedStrategy, AsyncStrategy])
+async def test_defects_of_a_strategy(kind: type[ScriptedStrategy | AsyncStrategy]) -> None:
     """They leave as they are, with the error of the attempt as their context."""
     error = OSError()
 
@@ -151,7 +151,7 @@ async def test_cancelled_before_the_first_attempt(autojump_clock: MockClock) -> 
     """While its delay is slept; nothing is called."""
     flaky = Flaky()
     with trio.move_on_after(1) as scope:
-        await retry(flaky, strategy=Strategy(Token(2.0)))
+        await retry(flaky, strategy=ScriptedStrategy(Token(2.0)))
 
     assert (True, []) == (scope.cancelled_caught, flaky.began)
 
@@ -230,7 +230,7 @@ async def test_a_hook_that_ends_the_program() -> None:
     assert quota.quota_capacity == quota.available_quota()
 
 
-class Talkative(Strategy):
+class Talkative(ScriptedStrategy):
     """Answers where nobody asked."""
 
     def record_success(self, *, token: RetryToken) -> None:

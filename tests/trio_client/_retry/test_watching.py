@@ -9,7 +9,7 @@ import trio
 from trio.testing import MockClock
 
 import triclinium.testing
-from tests.trio_client.retry_doubles import Strategy, Token
+from tests.trio_client.retry_doubles import ScriptedStrategy, Token
 from triclinium import (
     RetryEnding,
     RetryGivenUp,
@@ -42,7 +42,7 @@ async def test_a_call_that_recovers(autojump_clock: MockClock) -> None:
     """Each retry is reported when it is scheduled, and the success that follows."""
     told: list[RetryReport] = []
     error = OSError()
-    strategy = Strategy(Token(), Token(0.5))
+    strategy = ScriptedStrategy(Token(), Token(0.5))
     await retry(Flaky(error).fetch, strategy=strategy, on=OSError, token_scope="eu", hooks=[told.append])
 
     assert [
@@ -57,7 +57,11 @@ async def test_a_call_that_gives_up() -> None:
     error = OSError()
     with pytest.raises(OSError):  # noqa: PT011 - the report has the very object
         await retry(
-            Flaky(error).fetch, strategy=Strategy(Token(), RetryError()), on=OSError, name="get", hooks=[told.append]
+            Flaky(error).fetch,
+            strategy=ScriptedStrategy(Token(), RetryError()),
+            on=OSError,
+            name="get",
+            hooks=[told.append],
         )
 
     assert [RetryGivenUp("get", 1, RetryEnding.REFUSED, error, None)] == told
@@ -79,7 +83,9 @@ async def test_a_block_hears_of_what_is_in_it() -> None:
         return lambda report: heard.append(f"{name} {report.name}")
 
     async def work(name: str) -> None:
-        async for attempt in attempts(Strategy(Token(), RetryError()), on=OSError, name=name, hooks=[hook("own")]):
+        async for attempt in attempts(
+            ScriptedStrategy(Token(), RetryError()), on=OSError, name=name, hooks=[hook("own")]
+        ):
             with attempt:
                 attempt.retry()
 
@@ -111,7 +117,7 @@ async def test_a_hook_that_raises(caplog: pytest.LogCaptureFixture, autojump_clo
 async def test_the_log(caplog: pytest.LogCaptureFixture, autojump_clock: MockClock) -> None:
     """Retries at DEBUG and failures at INFO, with their parts as attributes."""
     caplog.set_level(logging.DEBUG, logger="triclinium.retry")
-    strategy = Strategy(Token(), Token(0.25), Token(), RetryError())
+    strategy = ScriptedStrategy(Token(), Token(0.25), Token(), RetryError())
     await retry(Flaky(OSError("1")).fetch, strategy=strategy, on=OSError, name="get", token_scope="eu")
     with pytest.raises(OSError, match="2"):
         await retry(Flaky(OSError("2")).fetch, strategy=strategy, on=OSError, name="get")

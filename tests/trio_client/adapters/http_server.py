@@ -11,7 +11,7 @@ import trio
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpReply:
     """Answer a request."""
 
     status: int = 200
@@ -24,7 +24,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class HangUp:
+class HangUpHttp:
     """Read the request, and close the connection without an answer."""
 
 
@@ -33,20 +33,20 @@ class Silence:
     """Read the request, and never answer."""
 
 
-Step = Answer | HangUp | Silence
+HttpStep = HttpReply | HangUpHttp | Silence
 
 
 @dataclass
-class Server:
+class HttpServer:
     """Serves its script, a step for each request, whatever connection it comes on."""
 
-    script: Iterable[Step]
+    script: Iterable[HttpStep]
     received: list[tuple[str, bytes]] = field(default_factory=list)
     """Method and body of each request."""
     connections: int = 0
     """How many were accepted."""
     url: str = ""
-    _steps: Iterator[Step] = field(init=False)
+    _steps: Iterator[HttpStep] = field(init=False)
     _arrivals: trio.lowlevel.ParkingLot = field(default_factory=trio.lowlevel.ParkingLot)
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ class Server:
             self.received.append(request)
             self._arrivals.unpark_all()
             step = next(self._steps)
-            if isinstance(step, HangUp):
+            if isinstance(step, HangUpHttp):
                 return
             if isinstance(step, Silence):
                 await stream.receive_some()
@@ -104,7 +104,7 @@ async def _receive(protocol: h11.Connection, stream: trio.SocketStream) -> tuple
             return None
 
 
-async def _answer(protocol: h11.Connection, stream: trio.SocketStream, step: Answer) -> None:
+async def _answer(protocol: h11.Connection, stream: trio.SocketStream, step: HttpReply) -> None:
     headers = [*step.headers, ("content-length", str(len(step.body)))]
     data = protocol.send(h11.Response(status_code=step.status, headers=headers))
     if not step.stalls:
@@ -115,9 +115,9 @@ async def _answer(protocol: h11.Connection, stream: trio.SocketStream, step: Ans
 
 
 @asynccontextmanager
-async def serving(*script: Step) -> AsyncIterator[Server]:
+async def serving(*script: HttpStep) -> AsyncIterator[HttpServer]:
     """Serve for the length of a block, at ``server.url``."""
-    server = Server(script)
+    server = HttpServer(script)
     async with trio.open_nursery() as nursery:
         listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
         nursery.start_soon(trio.serve_listeners, server.serve, listeners)

@@ -12,7 +12,7 @@ import trio
 from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 
-Step = int | httpx.Response | Exception
+TransportStep = int | httpx.Response | Exception
 """A status, an answer, or what the transport raises."""
 
 
@@ -28,10 +28,10 @@ def standard(*, max_attempts: int = 3, quota_capacity: int = 500) -> StandardRet
     )
 
 
-class Script(httpx.AsyncBaseTransport):
+class ScriptedTransport(httpx.AsyncBaseTransport):
     """A transport that answers from a script, and notes when it was asked and which answers were closed."""
 
-    def __init__(self, *steps: Step) -> None:
+    def __init__(self, *steps: TransportStep) -> None:
         self.steps = iter(steps)
         self.asked_at: list[float] = []
         self.bodies: list[bytes] = []

@@ -16,7 +16,7 @@ import trio
 from trio.testing import MockClock
 
 from tests.rows import rows
-from tests.trio_client.adapters.scripted_transport import Script, Step, standard
+from tests.trio_client.adapters.scripted_transport import ScriptedTransport, TransportStep, standard
 from triclinium import (
     AttemptRecord,
     RetryEnding,
@@ -41,7 +41,7 @@ def after(seconds: object) -> httpx.Response:
 
 
 async def ask(
-    script: Script,
+    script: ScriptedTransport,
     method: str = "GET",
     *,
     strategy: AnyRetryStrategy | None = None,
@@ -71,7 +71,7 @@ def statuses(records: Sequence[AttemptRecord]) -> list[object]:
 
 async def test_retried_until_it_works(autojump_clock: MockClock) -> None:
     """The delays are the strategy's, and the answer tells what went before."""
-    script = Script(503, httpx.ReadError("gone"), 200)
+    script = ScriptedTransport(503, httpx.ReadError("gone"), 200)
     response = await ask(script)
     records: tuple[AttemptRecord, ...] = response.extensions[ATTEMPTS]
 
@@ -84,7 +84,7 @@ async def test_retried_until_it_works(autojump_clock: MockClock) -> None:
 async def test_attempts_tell_what_they_took(autojump_clock: MockClock) -> None:
     """From the moment when the request was sent, the first one too."""
     await trio.sleep(5)
-    script = Script(503, 503, 200)
+    script = ScriptedTransport(503, 503, 200)
     script.seconds_to_answer = 2.0
     response = await ask(script)
 
@@ -97,7 +97,7 @@ class Reset(httpx.ReadError):
 
 async def test_the_last_answer_is_returned(autojump_clock: MockClock) -> None:
     """It is an answer and no exception, unread, and its records say why it was the last."""
-    script = Script(503, 429, 504)
+    script = ScriptedTransport(503, 429, 504)
     response = await ask(script)
     records: tuple[AttemptRecord, ...] = response.extensions[ATTEMPTS]
 
@@ -111,7 +111,7 @@ async def test_the_last_error_is_raised(autojump_clock: MockClock) -> None:
     """It is the same object, with the attempts attached, as triclinium.retry does it."""
     last = httpx.ReadTimeout("too slow")
     with pytest.raises(httpx.ReadTimeout) as caught:
-        await ask(Script(503, httpx.ConnectError("refused"), last))
+        await ask(ScriptedTransport(503, httpx.ConnectError("refused"), last))
 
     assert last is caught.value
     assert [503, httpx.ConnectError, httpx.ReadTimeout] == statuses(attempts_of(last))
@@ -120,7 +120,7 @@ async def test_the_last_error_is_raised(autojump_clock: MockClock) -> None:
 
 async def test_what_is_retried_is_closed_before_the_wait(autojump_clock: MockClock) -> None:
     """An answer that nobody gets holds no connection, and nobody reads a body that may be endless."""
-    script = Script(after(60), 200)
+    script = ScriptedTransport(after(60), 200)
     strategy, seen = standard(), list[tuple[bool, bool]]()
 
     async with trio.open_nursery() as nursery:
@@ -147,12 +147,12 @@ async def test_what_is_sent_again(  # noqa: PLR0917  # columns of a table
     autojump_clock: MockClock,
     expected: int,
     method: str,
-    step: Step,
+    step: TransportStep,
     headers: dict[str, str],
     rules: HttpRetryRules | None,
 ) -> None:
     """Idempotent requests are, after what passes by itself; others only where nothing was sent."""
-    script = Script(step, 200)
+    script = ScriptedTransport(step, 200)
     try:
         await ask(script, method, content=b"order", headers=headers, rules=rules)
     except httpx.TransportError as error:
@@ -177,7 +177,7 @@ async def order() -> AsyncIterator[bytes]:
 )
 async def test_retry_after(autojump_clock: MockClock, expected: float, header: str) -> None:
     """What the server asks for is waited for, where it says something sensible, and never less than the backoff."""
-    script = Script(after(header), 200)
+    script = ScriptedTransport(after(header), 200)
     await ask(script)
 
     assert pytest.approx([0.0, expected]) == script.asked_at
@@ -185,7 +185,7 @@ async def test_retry_after(autojump_clock: MockClock, expected: float, header: s
 
 async def test_cancelled_while_it_waits(autojump_clock: MockClock) -> None:
     """Nothing is sent afterwards, and the retry that was never made costs the quota nothing."""
-    script, strategy = Script(after(30), 200), standard()
+    script, strategy = ScriptedTransport(after(30), 200), standard()
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(lambda: ask(script, strategy=strategy))
@@ -198,7 +198,7 @@ async def test_cancelled_while_it_waits(autojump_clock: MockClock) -> None:
 
 async def test_cancelled_while_an_answer_is_let_go(autojump_clock: MockClock) -> None:
     """The same where the answer takes its time to close."""
-    script, strategy = Script(503, 200), standard()
+    script, strategy = ScriptedTransport(503, 200), standard()
     script.seconds_to_close = 30
     with trio.move_on_after(10) as scope:
         await ask(script, strategy=strategy)
@@ -209,7 +209,7 @@ async def test_cancelled_while_an_answer_is_let_go(autojump_clock: MockClock) ->
 
 async def test_cancelled_while_it_is_asked(autojump_clock: MockClock) -> None:
     """A cancellation is no failure of the transport."""
-    script, strategy = Script(200), standard()
+    script, strategy = ScriptedTransport(200), standard()
     with trio.CancelScope() as scope:
         scope.cancel()
         await ask(script, strategy=strategy)
@@ -222,7 +222,9 @@ async def test_a_quota_for_each_host(autojump_clock: MockClock) -> None:
     """A host that is down uses up its own, and two transports can share it."""
     strategy = standard(quota_capacity=14)
     for _ in range(3):
-        async with httpx.AsyncClient(transport=RetryTransport(Script(503, 503, 503), strategy=strategy)) as client:
+        async with httpx.AsyncClient(
+            transport=RetryTransport(ScriptedTransport(503, 503, 503), strategy=strategy)
+        ) as client:
             response = await client.get("http://down.test/")
         assert RetryEnding.QUOTA is response.extensions[ATTEMPTS][-1].ending
     left = strategy.available_quota("down.test"), strategy.available_quota("up.test")
@@ -234,8 +236,8 @@ async def test_a_quota_for_each_host(autojump_clock: MockClock) -> None:
 async def test_what_refills_a_quota(autojump_clock: MockClock, expected: int, status: int) -> None:
     """An answer of a service that is well does, whatever it says."""
     strategy = standard(quota_capacity=14)
-    await ask(Script(503, 503), strategy=strategy)
-    await ask(Script(status), strategy=strategy)
+    await ask(ScriptedTransport(503, 503), strategy=strategy)
+    await ask(ScriptedTransport(status), strategy=strategy)
 
     assert expected == strategy.available_quota("service.test")
 
@@ -243,7 +245,9 @@ async def test_what_refills_a_quota(autojump_clock: MockClock, expected: int, st
 async def test_a_scope_of_ones_own(autojump_clock: MockClock) -> None:
     """The scope may be anything that can be read off a request."""
     strategy = standard(quota_capacity=14)
-    transport = RetryTransport(Script(503, 503), strategy=strategy, token_scope=lambda request: request.url.path)
+    transport = RetryTransport(
+        ScriptedTransport(503, 503), strategy=strategy, token_scope=lambda request: request.url.path
+    )
     async with httpx.AsyncClient(transport=transport) as client:
         await client.get(URL)
 
@@ -271,7 +275,7 @@ class Asynchronous:
 
 async def test_an_asynchronous_strategy(autojump_clock: MockClock) -> None:
     """It is waited for, and decides the same."""
-    script, strategy = Script(503, 200), standard()
+    script, strategy = ScriptedTransport(503, 200), standard()
     response = await ask(script, strategy=Asynchronous(strategy))
 
     assert 200 == response.status_code
@@ -280,9 +284,9 @@ async def test_an_asynchronous_strategy(autojump_clock: MockClock) -> None:
 
 
 @pytest.mark.parametrize("step", [200, 503])
-async def test_cancelled_while_an_asynchronous_strategy_thinks(autojump_clock: MockClock, step: Step) -> None:
+async def test_cancelled_while_an_asynchronous_strategy_thinks(autojump_clock: MockClock, step: TransportStep) -> None:
     """The answer that nobody gets is closed."""
-    script = Script(step)
+    script = ScriptedTransport(step)
     with trio.move_on_after(1.5) as scope:
         await ask(script, strategy=Asynchronous(standard()))
 
@@ -300,7 +304,7 @@ class Nonsensical(StandardRetryStrategy):
 
 async def test_a_strategy_that_answers_nonsense(autojump_clock: MockClock) -> None:
     """The strategy is named, and the answer that nobody gets is closed."""
-    script = Script(503)
+    script = ScriptedTransport(503)
     with pytest.raises(InvalidArgumentException, match="strategy Nonsensical answered 'token'"):
         await ask(script, strategy=Nonsensical(rng=random.Random(7)))
 
@@ -310,8 +314,8 @@ async def test_a_strategy_that_answers_nonsense(autojump_clock: MockClock) -> No
 async def test_those_who_watch_are_told(autojump_clock: MockClock) -> None:
     """Each retry and its end is reported, by method and host."""
     reports: list[RetryReport] = []
-    await ask(Script(503, 200), hooks=[reports.append])
-    await ask(Script(503, 503, 503), hooks=(reports.append,))
+    await ask(ScriptedTransport(503, 200), hooks=[reports.append])
+    await ask(ScriptedTransport(503, 503, 503), hooks=(reports.append,))
 
     assert [RetryScheduled, RetrySucceeded, RetryScheduled, RetryScheduled, RetryGivenUp] == [
         type(report) for report in reports
@@ -321,7 +325,7 @@ async def test_those_who_watch_are_told(autojump_clock: MockClock) -> None:
 
 async def test_the_inner_transport_is_entered_and_closed() -> None:
     """It lives as long as the outer one, whether that is a block's or is closed."""
-    in_a_block, closed = Script(200), Script(200)
+    in_a_block, closed = ScriptedTransport(200), ScriptedTransport(200)
     async with httpx.AsyncClient(transport=RetryTransport(in_a_block)) as client:
         await client.get(URL)
     await RetryTransport(closed).aclose()
@@ -331,7 +335,7 @@ async def test_the_inner_transport_is_entered_and_closed() -> None:
 
 async def test_the_shipped_strategy(autojump_clock: MockClock) -> None:
     """Without a choice there are three attempts, with jitter, and a quota of the transport's own."""
-    script = Script(503, 503, 503)
+    script = ScriptedTransport(503, 503, 503)
     async with httpx.AsyncClient(transport=RetryTransport(script)) as client:
         response = await client.get(URL)
 
@@ -362,7 +366,7 @@ def test_wrong_arguments(parameter: str, value: object) -> None:
 
 async def test_a_scope_that_is_nonsense(autojump_clock: MockClock) -> None:
     """It is refused before anything is sent."""
-    script = Script(200)
+    script = ScriptedTransport(200)
     transport = RetryTransport(script, token_scope=lambda request: 7)  # type: ignore[arg-type,return-value]
     async with httpx.AsyncClient(transport=transport) as client:
         with pytest.raises(InvalidArgumentException, match="token_scope=7 must be a string or None"):
@@ -373,7 +377,7 @@ async def test_a_scope_that_is_nonsense(autojump_clock: MockClock) -> None:
 
 def test_without_trio() -> None:
     """Another event loop is told what is missing, before anything is sent."""
-    script = Script(200)
+    script = ScriptedTransport(200)
 
     async def get() -> None:
         async with httpx.AsyncClient(transport=RetryTransport(script)) as client:
@@ -394,6 +398,6 @@ def test_where_the_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_it_shows_what_it_is_made_of() -> None:
     """The transport below, and the strategy with its numbers."""
-    shown = repr(RetryTransport(Script(), strategy=standard()))
+    shown = repr(RetryTransport(ScriptedTransport(), strategy=standard()))
 
-    assert shown == "<RetryTransport over Script: StandardRetryStrategy(max_attempts=3, quota_capacity=500)>"
+    assert shown == "<RetryTransport over ScriptedTransport: StandardRetryStrategy(max_attempts=3, quota_capacity=500)>"

@@ -11,7 +11,7 @@ import httpx
 import pytest
 import trio
 
-from tests.trio_client.adapters.http_server import Answer, HangUp, Server, Silence, Step, serving
+from tests.trio_client.adapters.http_server import HangUpHttp, HttpReply, HttpServer, HttpStep, Silence, serving
 from triclinium import RetryReport, RetryScheduled, StandardRetryStrategy, attempts, attempts_of, retry
 from triclinium.adapters.httpx import ATTEMPTS, RetryTransport
 from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy
@@ -44,7 +44,7 @@ async def client_with_one_connection(*hooks: object) -> AsyncIterator[httpx.Asyn
 
 async def test_connections_do_not_leak() -> None:
     """A hundred retried answers, their bodies unread, leave the only connection to those who come after."""
-    script = [Answer(503, b"x" * 100_000), Answer(429), Answer(200)] * 50
+    script = [HttpReply(503, b"x" * 100_000), HttpReply(429), HttpReply(200)] * 50
     async with serving(*script) as server, client_with_one_connection() as client:
         for _ in range(50):
             response = await client.get(server.url)
@@ -55,7 +55,10 @@ async def test_connections_do_not_leak() -> None:
 
 async def test_the_last_answer_can_be_read() -> None:
     """It is as it came from the server, to be read or streamed, and gives its connection back when it was."""
-    async with serving(*[Answer(503, b"sorry")] * 6, Answer(200)) as server, client_with_one_connection() as client:
+    async with (
+        serving(*[HttpReply(503, b"sorry")] * 6, HttpReply(200)) as server,
+        client_with_one_connection() as client,
+    ):
         read = await client.get(server.url)
         async with client.stream("GET", server.url) as streamed:
             parts = [part async for part in streamed.aiter_raw()]
@@ -74,7 +77,7 @@ async def test_others_use_the_connection_during_the_wait() -> None:
         waiting.set()
 
     async with (
-        serving(Answer(503, headers=A_WHILE), Answer(200)) as server,
+        serving(HttpReply(503, headers=A_WHILE), HttpReply(200)) as server,
         client_with_one_connection(note) as client,
         trio.open_nursery() as nursery,
     ):
@@ -89,7 +92,7 @@ async def test_others_use_the_connection_during_the_wait() -> None:
 
 async def test_an_answer_that_never_ends_is_not_read() -> None:
     """The body of an answer that is given up may stay away for ever."""
-    async with serving(Answer(503, stalls=True), Answer(200)) as server, client_with_one_connection() as client:
+    async with serving(HttpReply(503, stalls=True), HttpReply(200)) as server, client_with_one_connection() as client:
         response = await client.get(server.url)
 
     assert (200, 2) == (response.status_code, server.connections)
@@ -98,7 +101,7 @@ async def test_an_answer_that_never_ends_is_not_read() -> None:
 @pytest.mark.parametrize(("expected", "method"), [(2, "PUT"), (1, "POST")])
 async def test_a_server_that_hangs_up(expected: int, method: str) -> None:
     """The request may have been acted upon, so only an idempotent one is sent again, body and all."""
-    async with serving(HangUp(), Answer(200)) as server, client_with_one_connection() as client:
+    async with serving(HangUpHttp(), HttpReply(200)) as server, client_with_one_connection() as client:
         try:
             response = await client.request(method, server.url, content=b"order")
             assert 200 == response.status_code
@@ -110,7 +113,7 @@ async def test_a_server_that_hangs_up(expected: int, method: str) -> None:
 
 async def test_a_server_that_is_silent() -> None:
     """The timeouts of httpx hold for each attempt; the one that ran out is retried."""
-    async with serving(Silence(), Answer(200)) as server, client_with_one_connection() as client:
+    async with serving(Silence(), HttpReply(200)) as server, client_with_one_connection() as client:
         response = await client.get(server.url, timeout=httpx.Timeout(SECONDS_MAX, read=0.05))
 
     (record,) = response.extensions[ATTEMPTS]
@@ -120,7 +123,7 @@ async def test_a_server_that_is_silent() -> None:
 
 async def test_an_answer_that_breaks_off() -> None:
     """What breaks while the body is read is the reader's; the transport has done its part by then."""
-    async with serving(Answer(200, b"x" * 1000, body_sent=10)) as server, client_with_one_connection() as client:
+    async with serving(HttpReply(200, b"x" * 1000, body_sent=10)) as server, client_with_one_connection() as client:
         with pytest.raises(httpx.RemoteProtocolError, match="without sending complete message body"):
             await client.get(server.url)
 
@@ -130,7 +133,7 @@ async def test_an_answer_that_breaks_off() -> None:
 @pytest.mark.parametrize("method", ["GET", "POST"])
 async def test_refused_at_first(method: str) -> None:
     """Nothing was sent when a connection was refused, so any request is retried; here until there is a server."""
-    server = Server([Answer(200)])
+    server = HttpServer([HttpReply(200)])
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{bound.getsockname()[1]}/"
@@ -153,7 +156,7 @@ async def test_refused_at_first(method: str) -> None:
 async def test_a_pool_that_is_busy() -> None:
     """A request that got no connection in time was not sent, so it is tried again, whatever its method."""
     async with (
-        serving(Answer(200, stalls=True), Answer(200)) as server,
+        serving(HttpReply(200, stalls=True), HttpReply(200)) as server,
         client_with_one_connection() as client,
         client.stream("GET", server.url),
     ):
@@ -167,7 +170,7 @@ async def test_a_pool_that_is_busy() -> None:
 
 async def test_cancelled_requests_leave_no_connection() -> None:
     """Whatever a request waits for when it is cancelled, the only connection is free afterwards."""
-    script: list[Step] = [Silence(), Answer(503, headers=A_WHILE), Answer(200)]
+    script: list[HttpStep] = [Silence(), HttpReply(503, headers=A_WHILE), HttpReply(200)]
     async with serving(*script) as server, client_with_one_connection() as client:
         for count in (1, 2):
             async with trio.open_nursery() as nursery:
@@ -182,7 +185,10 @@ async def test_cancelled_requests_leave_no_connection() -> None:
 async def test_around_any_client() -> None:
     """Without the transport the block and the call do as well: the errors of httpx are what is retried."""
     quota = at_once()
-    async with serving(HangUp(), Answer(200), HangUp(), HangUp(), Answer(200)) as server, httpx.AsyncClient() as client:
+    async with (
+        serving(HangUpHttp(), HttpReply(200), HangUpHttp(), HangUpHttp(), HttpReply(200)) as server,
+        httpx.AsyncClient() as client,
+    ):
 
         async def fetch(url: str) -> httpx.Response:
             return await client.get(url)

@@ -12,7 +12,7 @@ import trio
 from hypothesis import event, given, strategies as st
 from trio.testing import MockClock
 
-from tests.trio_client.adapters.scripted_transport import Script, Step, standard
+from tests.trio_client.adapters.scripted_transport import ScriptedTransport, TransportStep, standard
 from triclinium import AttemptRecord, RetryEnding, attempts_of
 from triclinium.adapters.httpx import ATTEMPTS, HttpRetryRules, RetryTransport
 from triclinium_core.retry.calls.http_rules import IDEMPOTENT_METHODS, RETRIED_STATUSES
@@ -43,7 +43,7 @@ FAILURES = st.sampled_from([*UNSENT, *LOST, *LOST, *HOPELESS]).map(lambda kind: 
 
 
 @dataclass(frozen=True)
-class History:
+class HttpHistory:
     """What happens to one request."""
 
     method: str
@@ -74,7 +74,7 @@ def wish_of(step: httpx.Response | httpx.TransportError) -> float:
 
 
 HISTORIES = st.builds(
-    History,
+    HttpHistory,
     method=st.sampled_from(["GET", "PUT", "DELETE", "POST", "PATCH"]),
     has_key=st.booleans(),
     is_stream=st.booleans(),
@@ -93,10 +93,10 @@ async def body() -> AsyncIterator[bytes]:
 
 
 @given(HISTORIES)
-def test_any_history(history: History) -> None:
+def test_any_history(history: HttpHistory) -> None:
     """Nothing unsafe, nothing too often, too early or too late is sent; who gives up says why, and that is so."""
-    steps: list[Step] = [*history.script]
-    script = Script(*steps)
+    steps: list[TransportStep] = [*history.script]
+    script = ScriptedTransport(*steps)
     strategy = standard(max_attempts=history.attempts_max, quota_capacity=CAPACITY)
     transport = RetryTransport(script, strategy=strategy, rules=history.rules)
 

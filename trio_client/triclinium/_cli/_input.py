@@ -66,7 +66,7 @@ def _canonical(name: str) -> str:
     return name.strip().casefold().replace("-", "_")
 
 
-class Duration(click.FloatRange):
+class DurationParameter(click.FloatRange):
     """A number of at least 0, or of more than 0, within the range of every clock; "not a number" is refused.
 
     Args:

@@ -15,7 +15,7 @@ from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.options import Authenticator, CertificateAuthenticator
 
 
-class Loss(NamedTuple):
+class StreamLoss(NamedTuple):
     """Why a stream is gone, or never came to be."""
 
     cause: LossCause
@@ -142,13 +142,13 @@ CAUSES: tuple[tuple[type[BaseException], LossCause], ...] = (
 """The first row that fits any of the errors underneath wins: of several addresses, one that refuses tells the most."""
 
 
-def loss_of(error: OSError | trio.BrokenResourceError) -> Loss:
+def loss_of(error: OSError | trio.BrokenResourceError) -> StreamLoss:
     """Return what an exception of a connector or a stream means, with the system's own words for it."""
     roots = list(_roots(error))
     cause = next(cause for kind, cause in CAUSES if any(isinstance(root, kind) for root in roots))
     if len(roots) == 1:
-        return Loss(cause, _without_address(roots[0]))
-    return Loss(cause, "; ".join(dict.fromkeys(_words(root) for root in roots)))
+        return StreamLoss(cause, _without_address(roots[0]))
+    return StreamLoss(cause, "; ".join(dict.fromkeys(_words(root) for root in roots)))
 
 
 def _roots(error: BaseException) -> Iterator[BaseException]:

@@ -18,7 +18,7 @@ Leave = Callable[..., Coroutine[object, object, None]]
 """What ``async with`` calls in the end: with the type of the block's exception, the exception, and its traceback."""
 
 
-class Service(Protocol):
+class BackgroundWork(Protocol):
     """Work that goes on while a block runs."""
 
     started: trio.Event
@@ -59,7 +59,7 @@ class in_background(Generic[T]):  # noqa: N801  # it reads as the function that 
         RuntimeError: on entering: this is not trio, or it was entered before.
     """
 
-    def __init__(self, service: Service, gives: T) -> None:
+    def __init__(self, service: BackgroundWork, gives: T) -> None:
         self._service = service
         self._gives = gives
         self._nursery: AbstractAsyncContextManager[trio.Nursery] | None = None

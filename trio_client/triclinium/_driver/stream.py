@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 import trio
 
-from triclinium._driver.connector import Loss, loss_of
+from triclinium._driver.connector import StreamLoss, loss_of
 from triclinium.abc import Connector
 from triclinium_core.client.actions import OpenStream
 from triclinium_core.client.events import BytesReceived, Event, LossCause, StreamLost, StreamOpened
@@ -66,7 +66,7 @@ class Stream:
         self._is_writing = False
         """Whether the writer is inside of ``send_all``."""
         self._idle_writer = trio.lowlevel.ParkingLot()
-        self._write_loss: Loss | None = None
+        self._write_loss: StreamLoss | None = None
         self.handed_over: int = 0
         """Bytes that were begun to be handed over, whether they arrived or not."""
 
@@ -104,7 +104,7 @@ class Stream:
             loss = await self._live()
             self._report(StreamLost(self._order.stream, loss.cause, loss.text, self.handed_over))
 
-    async def _live(self) -> Loss:
+    async def _live(self) -> StreamLoss:
         order = self._order
         try:
             connected = await self._connector.connect(order.host, order.port, tls=order.tls)
@@ -123,8 +123,8 @@ class Stream:
             await _close(connected.stream)
         return loss
 
-    async def _read(self, stream: trio.abc.ReceiveStream) -> Loss:
-        loss = Loss(LossCause.END_OF_STREAM, "")
+    async def _read(self, stream: trio.abc.ReceiveStream) -> StreamLoss:
+        loss = StreamLoss(LossCause.END_OF_STREAM, "")
         bare = self._socket
         with self._reading:
             try:

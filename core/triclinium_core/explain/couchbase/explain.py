@@ -23,8 +23,8 @@ from triclinium_core.explain.couchbase.happenings import (
     KvAnswer,
     verdict_of,
 )
+from triclinium_core.explain.couchbase.reaction import LongestDelays, Reaction, put_to_machine
 from triclinium_core.explain.couchbase.recording_strategy import RecordingStrategy
-from triclinium_core.explain.couchbase.trial import LongestDelays, Trial, put_to_machine
 from triclinium_core.explain.explanation import Explanation, Outcome, Sentence, milliseconds
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.couchbase.actions import (
@@ -159,11 +159,11 @@ def explain(case: CouchbaseCase) -> Explanation:
     """
     idempotent, idempotent_clause = _idempotency(case)
     recorded = RecordingStrategy(cast(RetryStrategy, case.strategy))
-    trial = _trial_of(case, recorded, idempotent=idempotent)
-    reason, retry, error = trial.machine.last_reason, trial.retry, trial.error
+    reaction = _reaction_to(case, recorded, idempotent=idempotent)
+    reason, retry, error = reaction.machine.last_reason, reaction.retry, reaction.error
     reason_clause = _reason_clause(case, reason)
     error_map_has_a_say = _error_map_has_a_say(case)
-    decided_by = _decided_by(reason, trial.outcome, error, recorded)
+    decided_by = _decided_by(reason, reaction.outcome, error, recorded)
     dispatches = None if retry is None else retry.dispatches
     facts: dict[str, object] = {
         "service": str(case.service),
@@ -178,15 +178,15 @@ def explain(case: CouchbaseCase) -> Explanation:
         "strategy": type(case.strategy).__name__,
         "strategy_answer": recorded.words(),
         "decided_by": str(decided_by),
-        "action": str(trial.outcome),
+        "action": str(reaction.outcome),
         "delay_ms": None if retry is None else milliseconds(retry.delay),
         "dispatches": dispatches,
-        "counts_as_retry": trial.machine.retry_attempts > case.attempt,
+        "counts_as_retry": reaction.machine.retry_attempts > case.attempt,
         "error": None if error is None else error.rfc_class.__name__,
         "message": None if error is None else str(error),
         "orders": [
             _words_of(action)
-            for action in trial.actions
+            for action in reaction.actions
             if isinstance(action, RefreshTopology | RefreshCollection | CloseConnection)
         ],
     }
@@ -199,14 +199,14 @@ def explain(case: CouchbaseCase) -> Explanation:
             Sentence(f"Sending it twice {_harm(idempotent)} ({idempotent_clause})."),
             Sentence(_sentence_on_reason(reason, reason_clause, error_map_has_a_say)),
             Sentence(_sentence_on_decision(facts, decided_by)),
-            Sentence(_sentence_on_outcome(facts, trial.outcome), trial.outcome),
+            Sentence(_sentence_on_outcome(facts, reaction.outcome), reaction.outcome),
             *(Sentence(f"Besides, the client will {order}.") for order in cast(list[str], facts["orders"])),
         ),
         clauses=(idempotent_clause, reason_clause, *mapping, DECISION_CLAUSES[decided_by], *capping),
     )
 
 
-def _trial_of(case: CouchbaseCase, recorded: RecordingStrategy, *, idempotent: bool) -> Trial:
+def _reaction_to(case: CouchbaseCase, recorded: RecordingStrategy, *, idempotent: bool) -> Reaction:
     annotation = RequestAnnotation(
         operation=case.operation,
         idempotent=idempotent,

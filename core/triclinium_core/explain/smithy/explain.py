@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from triclinium_core.checks import check_seconds
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.explain.explanation import Explanation, Outcome, Sentence, plain_seconds
-from triclinium_core.explain.smithy.script import PlayedAttempt, Response, play
+from triclinium_core.explain.smithy.script import PlayedAttempt, ScriptedResponse, play
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
@@ -43,7 +43,7 @@ class SmithyCase:
     """
 
     strategy: StandardRetryStrategy | SimpleRetryStrategy
-    operations: Sequence[Sequence[Response]]
+    operations: Sequence[Sequence[ScriptedResponse]]
     retry_after: float | None = None
     wait: Callable[[float], None] | None = None
 
@@ -59,9 +59,10 @@ class SmithyCase:
                 parameter="operations",
             )
         for response in (response for responses in self.operations for response in responses):
-            if not isinstance(response, Response):
+            if not isinstance(response, ScriptedResponse):
                 raise InvalidArgumentException(
-                    f"response {response!r} must be one of {', '.join(map(str, Response))}", parameter="operations"
+                    f"response {response!r} must be one of {', '.join(map(str, ScriptedResponse))}",
+                    parameter="operations",
                 )
         if self.retry_after is not None:
             check_seconds(self.retry_after, "retry_after")
@@ -122,11 +123,11 @@ def _told(
 
 
 def _consequence(attempt: PlayedAttempt, before: int | None) -> str:
-    if attempt.response is Response.OK:
+    if attempt.response is ScriptedResponse.OK:
         return f"succeeds.{_quota(attempt, before)}"
     ended = f"ends with {attempt.response.meaning}."
     if attempt.next_delay is None:
-        is_unsupported = attempt.response is Response.NOT_RETRY_SAFE
+        is_unsupported = attempt.response is ScriptedResponse.NOT_RETRY_SAFE
         clause = CLASSIFICATION_CLAUSE if is_unsupported else REFUSAL_CLAUSE
         return f"{ended} The strategy permits no further attempt: {attempt.refusal} ({clause})."
     return f"{ended} It is tried again in {plain_seconds(attempt.next_delay)} s ({BACKOFF_CLAUSE}).{_quota(attempt, before)}"
@@ -156,7 +157,7 @@ def _end(attempts: Sequence[PlayedAttempt]) -> str:
 def _outcome_of(attempts: Sequence[PlayedAttempt]) -> Outcome:
     """Return what becomes of an operation with these attempts."""
     last = attempts[-1]
-    if last.response is Response.OK:
+    if last.response is ScriptedResponse.OK:
         return Outcome.COMPLETE
     return Outcome.FAIL if last.next_delay is None else Outcome.OPEN
 

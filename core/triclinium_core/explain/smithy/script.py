@@ -15,7 +15,7 @@ from triclinium_core.retry.smithy.protocols import RetryError, RetryStrategy
 
 
 @unique
-class Response(StrEnum):
+class ScriptedResponse(StrEnum):
     """What an attempt ends with.
 
     Layout of a row: what a script calls it, its name in words, what the error says of itself.
@@ -70,7 +70,7 @@ class PlayedAttempt:
     """
 
     delay: float
-    response: Response
+    response: ScriptedResponse
     available: int | None
     next_delay: float | None = None
     refusal: str | None = None
@@ -78,7 +78,7 @@ class PlayedAttempt:
 
 def play(
     strategy: RetryStrategy,
-    responses: Iterable[Response],
+    responses: Iterable[ScriptedResponse],
     available: Callable[[], int | None],
     *,
     retry_after: float | None = None,

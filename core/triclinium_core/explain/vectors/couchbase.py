@@ -29,8 +29,8 @@ from dataclasses import replace
 
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.explain.couchbase.happenings import HAPPENINGS, Happening, HttpAnswer, KvAnswer, verdict_of
+from triclinium_core.explain.couchbase.reaction import LongestDelays, error_of, put_to_machine
 from triclinium_core.explain.couchbase.recording_strategy import RecordingStrategy
-from triclinium_core.explain.couchbase.trial import LongestDelays, error_of, put_to_machine
 from triclinium_core.explain.explanation import Outcome, milliseconds
 from triclinium_core.explain.vectors.fields import (
     Answer,
@@ -95,18 +95,18 @@ def _answer_decide(question: Question) -> Answer:
         service=service,
     )
     attempt, elapsed = question.count("attempt"), question.number("elapsed_ms") / 1000
-    trial = put_to_machine(happened, annotation, elapsed, rng=_RANDOMNESS, retry_attempts=attempt)
-    if trial.retry is None:
-        return {"action": str(trial.outcome), **_failed_with(trial.error)}
-    delay, dispatches = trial.retry.delay, trial.retry.dispatches
+    reaction = put_to_machine(happened, annotation, elapsed, rng=_RANDOMNESS, retry_attempts=attempt)
+    if reaction.retry is None:
+        return {"action": str(reaction.outcome), **_failed_with(reaction.error)}
+    delay, dispatches = reaction.retry.delay, reaction.retry.dispatches
     if dispatches and recorded.delay is not None:
         # Decision D11: the client waits a millisecond at least; asked for is what the strategy says.
         delay = recorded.delay
     return {
-        "action": str(trial.outcome),
+        "action": str(reaction.outcome),
         "delay_ms": milliseconds(delay),
         "dispatches": dispatches,
-        **_failed_with(trial.error),
+        **_failed_with(reaction.error),
     }
 
 
@@ -130,11 +130,11 @@ def _answer_timeout(question: Question) -> Answer:
 def _sent_again(annotation: RequestAnnotation, reason: RetryReason) -> RetryMachine:
     """Return the machine of a request that is about to be sent again."""
     service, happened = HAPPENINGS[reason]
-    trial = put_to_machine(happened, replace(annotation, service=service), 0.0, rng=_RANDOMNESS)
-    if trial.outcome is not Outcome.RETRY:
+    reaction = put_to_machine(happened, replace(annotation, service=service), 0.0, rng=_RANDOMNESS)
+    if reaction.outcome is not Outcome.RETRY:
         raise MalformedQuestion(f"reason {reason} leads to no retry of a request that is not idempotent")
-    trial.machine.handle(TimePassed(), trial.machine.wakeup)
-    return trial.machine
+    reaction.machine.handle(TimePassed(), reaction.machine.wakeup)
+    return reaction.machine
 
 
 def _happened(question: Question) -> tuple[Service, str, Happening]:

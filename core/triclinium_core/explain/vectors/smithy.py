@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from triclinium_core.explain.explanation import plain_seconds
 from triclinium_core.explain.smithy.explain import operation_in_json
-from triclinium_core.explain.smithy.script import Response, ScriptedClock, play
+from triclinium_core.explain.smithy.script import ScriptedClock, ScriptedResponse, play
 from triclinium_core.explain.vectors.fields import (
     Answer,
     Ask,
@@ -46,7 +46,7 @@ JITTERS: Mapping[str, Jitter] = {
 """The jitters; smithy-core calls the equal one DEFAULT."""
 
 NUMBERS: Mapping[str, AwsRetryNumbers] = {"2020": AwsRetryNumbers.OF_2020, "2026": AwsRetryNumbers.OF_2026}
-RESPONSES: Mapping[str, Response] = {response.value: response for response in Response}
+RESPONSES: Mapping[str, ScriptedResponse] = {response.value: response for response in ScriptedResponse}
 
 Quota = Callable[[], int | None]
 """Tells what a strategy's quota has left; None where it has none."""
@@ -85,7 +85,7 @@ def _answer_sequence(question: Question) -> Answer:
 
 
 def _played(
-    strategy: RetryStrategy, script: Sequence[Response], available: Quota, clock: ScriptedClock, index: int
+    strategy: RetryStrategy, script: Sequence[ScriptedResponse], available: Quota, clock: ScriptedClock, index: int
 ) -> Answer:
     steps = play(strategy, script, available, wait=clock.wait)
     if steps[-1].next_delay is not None:
@@ -95,7 +95,7 @@ def _played(
     return operation_in_json(steps)
 
 
-def _responses(operations: Question, name: str) -> Sequence[Response]:
+def _responses(operations: Question, name: str) -> Sequence[ScriptedResponse]:
     operation = operations[name]
     if not isinstance(operation, Mapping):
         raise MalformedQuestion(f"{name} is {in_json(operation)}, expected an object")
@@ -107,7 +107,7 @@ def _responses(operations: Question, name: str) -> Sequence[Response]:
     return responses
 
 
-def _response(responses: Question, name: str) -> Response:
+def _response(responses: Question, name: str) -> ScriptedResponse:
     return responses.choice(name, RESPONSES)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from triclinium_core.checks import is_number, is_seconds
-from triclinium_core.retry.smithy.protocols import Fault
+from triclinium_core.retry.smithy.protocols import PartyAtFault
 
 
 class ErrorInfo(NamedTuple):
@@ -22,7 +22,7 @@ class ErrorInfo(NamedTuple):
     """Whether the service asked for fewer requests."""
     is_timeout_error: bool = False
     """Whether time ran out; since 2026 it costs what any error costs."""
-    fault: Fault = None
+    fault: PartyAtFault = None
     """Who is at fault; None where nobody knows. It decides nothing."""
 
 
@@ -68,7 +68,7 @@ def _seconds(value: object) -> float | None:
     return value if is_seconds(value) else None
 
 
-def _fault(value: object) -> Fault:
+def _fault(value: object) -> PartyAtFault:
     if type(value) is not str:
         return None
     if value == "client":
@@ -90,7 +90,7 @@ class ClassifiedError(Exception):
         self.retry_after: float | None = info.retry_after
         self.is_throttling_error: bool = info.is_throttling_error
         self.is_timeout_error: bool = info.is_timeout_error
-        self.fault: Fault = info.fault
+        self.fault: PartyAtFault = info.fault
 
 
 def _text(error: Exception) -> str:

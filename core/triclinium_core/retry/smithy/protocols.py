@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from typing import Literal, Protocol, TypeGuard, runtime_checkable
 
-Fault = Literal["client", "server"] | None
+PartyAtFault = Literal["client", "server"] | None
 """Who is at fault; None where nobody knows."""
 
 
@@ -122,5 +122,5 @@ class ErrorRetryInfo(Protocol):
 class HasFault(Protocol):
     """An error that knows who is at fault."""
 
-    fault: Fault
+    fault: PartyAtFault
     """Who; None where nobody knows."""

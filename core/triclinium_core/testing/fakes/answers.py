@@ -27,7 +27,7 @@ class Answer(msgspec.Struct, frozen=True):
     """What is answered before it, under the same opaque."""
 
 
-class Refused(Exception):
+class CommandRefused(Exception):
     """A command that is answered with a failure.
 
     ``context`` is a line for people, which travels where XERROR is granted; ``body`` is JSON that travels whatever is granted.

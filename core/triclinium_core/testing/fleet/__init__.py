@@ -5,7 +5,7 @@ them, and nothing here repeats their rules. ``testing.simulation`` is something 
 joins real machines and fake nodes byte by byte, and has no load.
 """
 
-from triclinium_core.testing.fleet.figures import Bucket, FleetFigures, Totals
+from triclinium_core.testing.fleet.figures import FleetFigures, TimeStep, Totals
 from triclinium_core.testing.fleet.play import play, simulate
 from triclinium_core.testing.fleet.scenario import (
     Fleet,
@@ -23,7 +23,6 @@ from triclinium_core.testing.fleet.strategies import (
 
 __all__ = [
     "STRATEGIES",
-    "Bucket",
     "Fleet",
     "FleetFigures",
     "Outage",
@@ -31,6 +30,7 @@ __all__ = [
     "Overload",
     "Scenario",
     "SimulatedService",
+    "TimeStep",
     "Totals",
     "couchbase_clients",
     "play",

@@ -49,7 +49,7 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bucket(Totals):
+class TimeStep(Totals):
     """One step of the time line: the same, by the instant at which each thing happened."""
 
     start: float
@@ -65,7 +65,7 @@ class FleetFigures:
     """What came of one strategy."""
 
     strategy: str
-    buckets: Sequence[Bucket]
+    buckets: Sequence[TimeStep]
     """Up to the duration; what ended later is in the totals only."""
     totals: Totals
     peak_sent: float
@@ -100,7 +100,7 @@ def _rounded(number: float | None) -> float | None:
     return None if number is None else round(number, 6)
 
 
-def recovered_after(buckets: Sequence[Bucket], outage: Outage | None) -> float | None:
+def recovered_after(buckets: Sequence[TimeStep], outage: Outage | None) -> float | None:
     """Return how long it took, as ``FleetFigures.recovered_after`` has it."""
     if outage is None:
         return None
@@ -150,7 +150,7 @@ class Tally:
     def figures(self, strategy: str) -> FleetFigures:
         """Return what was counted."""
         buckets = [
-            Bucket(
+            TimeStep(
                 start=index * self._width,
                 queue=self._queue[index],
                 **{name: self._counts[name][index] for name in COUNTS},

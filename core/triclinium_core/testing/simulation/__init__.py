@@ -6,14 +6,14 @@ in it, one for each seed: ``command``.
 
 from triclinium_core.testing.simulation.simulation import (
     LIVELOCK,
-    Link,
     Midpoint,
+    SimulatedStream,
     Simulation,
 )
 
 __all__ = [
     "LIVELOCK",
-    "Link",
     "Midpoint",
+    "SimulatedStream",
     "Simulation",
 ]

@@ -78,7 +78,7 @@ class Midpoint:
 
 
 @dataclass(slots=True)
-class Link:
+class SimulatedStream:
     """One stream between client and node, as its two ends see it."""
 
     node: FakeNode | None = field(default=None, compare=False, repr=False)
@@ -122,7 +122,7 @@ class Simulation:
         self.clients: tuple[ClientMachine, ...] = tuple(ClientMachine(options, rng=rng) for _ in range(clients))
         self.machine: ClientMachine | Clients = self.clients[0] if clients == 1 else Clients(self.clients)
         self.now: float = 0.0
-        self.links: dict[StreamId, Link] = {}
+        self.links: dict[StreamId, SimulatedStream] = {}
         self.results: dict[Token, Result] = {}
         self.errors: dict[Token, CouchbaseException] = {}
         self.settled_at: dict[Token, float] = {}
@@ -271,7 +271,7 @@ class Simulation:
         self._last_token += 1
         return Token(self._last_token)
 
-    def _busy_links(self) -> Iterator[tuple[StreamId, Link]]:
+    def _busy_links(self) -> Iterator[tuple[StreamId, SimulatedStream]]:
         for stream, link in self.links.items():
             if not link.is_open or link.outgoing or link.incoming or link.is_hung_up:
                 yield stream, link
@@ -285,7 +285,7 @@ class Simulation:
     def _carry_out(self, action: Action) -> None:
         match action:
             case OpenStream(stream, host, port, tls):
-                self.links[stream] = Link(self._node_at(host, port, tls=tls))
+                self.links[stream] = SimulatedStream(self._node_at(host, port, tls=tls))
             case LookUpService(service):
                 self.lookups.append(service)
                 if self.services is not None:
@@ -320,7 +320,7 @@ class Simulation:
     def _node_at(self, host: str, port: int, *, tls: bool) -> FakeNode | None:
         return self.nodes.find(host, port, tls=tls) if self._reaches_by_address else self.node
 
-    def _tell_of_loss(self, stream: StreamId, link: Link) -> None:
+    def _tell_of_loss(self, stream: StreamId, link: SimulatedStream) -> None:
         if link.node is not None and link.is_open and not link.is_hung_up:
             link.node.connection_lost(stream, self.now)
 

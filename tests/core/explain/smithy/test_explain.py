@@ -12,13 +12,19 @@ from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.explain.explanation import Explanation, Outcome
 from triclinium_core.explain.smithy.explain import SmithyCase, explain
-from triclinium_core.explain.smithy.script import Response, ScriptedClock
+from triclinium_core.explain.smithy.script import ScriptedClock, ScriptedResponse
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 
-E, T, TO, N, OK = Response.RETRY_SAFE, Response.THROTTLING, Response.TIMEOUT, Response.NOT_RETRY_SAFE, Response.OK
+E, T, TO, N, OK = (
+    ScriptedResponse.RETRY_SAFE,
+    ScriptedResponse.THROTTLING,
+    ScriptedResponse.TIMEOUT,
+    ScriptedResponse.NOT_RETRY_SAFE,
+    ScriptedResponse.OK,
+)
 
 
 def standard(quota: int = 500) -> StandardRetryStrategy:
@@ -121,7 +127,7 @@ def test_as_data() -> None:
     ("responses", "expected"),
     [([E, E, E, OK], Outcome.FAIL), ([E, E], Outcome.OPEN), ([TO, OK], Outcome.COMPLETE), ([N, OK], Outcome.FAIL)],
 )
-def test_outcomes(responses: Sequence[Response], expected: Outcome) -> None:
+def test_outcomes(responses: Sequence[ScriptedResponse], expected: Outcome) -> None:
     """What comes of an operation; where responses run out, nobody knows."""
     assert (expected,) == explain(SmithyCase(strategy=standard(), operations=[responses])).outcomes
 
@@ -175,7 +181,7 @@ def test_refuses(change: dict[str, object], parameter: str) -> None:
     with pytest.raises(InvalidArgumentException) as caught:
         SmithyCase(
             strategy=cast(StandardRetryStrategy, arguments["strategy"]),
-            operations=cast(Sequence[Sequence[Response]], arguments["operations"]),
+            operations=cast(Sequence[Sequence[ScriptedResponse]], arguments["operations"]),
             retry_after=cast(float | None, arguments.get("retry_after")),
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.kv.simulated import Recorded, get
-from tests.core.kv.test_cluster import Cluster, owner_of
+from tests.core.kv.test_cluster import RecordedCluster, owner_of
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.connection.states import ConnectionState
@@ -40,7 +40,7 @@ def test_before_the_beginning() -> None:
 
 def test_how_connections_come_and_go() -> None:
     """Each as it stands, with the silence since it was heard last; a new stream has a new number."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     simulation.advance(0)
     (connecting,) = endpoints(simulation)
     simulation.inquire(WaitUntilReady("travel"))
@@ -65,7 +65,7 @@ def test_how_connections_come_and_go() -> None:
 
 def test_a_node_that_is_leaving() -> None:
     """As long as it owes an answer it is told of, and does not count any more."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     simulation.write()
     key = next(f"k{number}" for number in range(60) if owner_of(simulation, f"k{number}") == 2)
     simulation.submit_in_flight(get(key))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.core.kv.simulated import Recorded, client_options, ready, respond
-from tests.core.kv.test_cluster import Cluster
+from tests.core.kv.test_cluster import RecordedCluster
 from triclinium_core.client.events import LossCause, StreamId, Token
 from triclinium_core.kv.operation.inquiries import Ping
 from triclinium_core.kv.operation.reports import EndpointPingReport, PingResult, PingState
@@ -39,7 +39,7 @@ def ping(simulation: Recorded, bucket: str | None = "travel") -> Token:
 
 def seeded() -> Recorded:
     """Return a client of three nodes that knows all of them from the beginning."""
-    return Recorded(Cluster().nodes, client_options(SEEDS))
+    return Recorded(RecordedCluster().nodes, client_options(SEEDS))
 
 
 def noops(simulation: Recorded) -> list[tuple[StreamId, Frame]]:
@@ -54,7 +54,7 @@ def noops(simulation: Recorded) -> list[tuple[StreamId, Frame]]:
 
 def test_all_at_once() -> None:
     """Each connection gets a NOOP of its own before any has answered."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     simulation.write()
     before = len(noops(simulation))
     simulation.inquire(Ping(None, "i"))
@@ -64,7 +64,7 @@ def test_all_at_once() -> None:
 
 def test_before_the_beginning() -> None:
     """A ping may be the very first event."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     token = ping(simulation)
 
     assert NODES == sorted(found.remote for found in reports(simulation, token))
@@ -73,7 +73,7 @@ def test_before_the_beginning() -> None:
 
 def test_every_node_is_reached_from_now_on() -> None:
     """The connections that a ping of the cluster opens follow the map: a new node gets one, one that leaves none."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     simulation.nodes.remove_node(2)
     first = reports(simulation, ping(simulation, None))
     simulation.nodes.remove_node(0)
@@ -88,7 +88,7 @@ def test_every_node_is_reached_from_now_on() -> None:
 
 def test_a_map_that_is_known_already() -> None:
     """It is followed when the first ping comes, from the connection that told it."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     simulation.live(1.0)
     token = ping(simulation, None)
 
@@ -181,7 +181,7 @@ def test_a_bucket_that_may_not_be_opened() -> None:
 
 def test_a_node_that_leaves_meanwhile() -> None:
     """A last answer is still an answer."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     simulation.write()
     simulation.nodes[2].faults.next(Opcode.NOOP, delay(1.0))
     token = simulation.inquire(Ping("travel", "i"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.kv.simulated import Recorded, client_options, get, ready
-from tests.core.kv.test_cluster import KEYS, Cluster, stream_to
+from tests.core.kv.test_cluster import KEYS, RecordedCluster, stream_to
 from triclinium_core.client.events import InquirySubmitted, OperationSubmitted, StreamId, Token
 from triclinium_core.errors import (
     AuthenticationFailureException,
@@ -44,7 +44,7 @@ def settled(simulation: Recorded, inquiry: WaitUntilReady, seconds: float = 5.0)
 @pytest.mark.parametrize("inquiry", [CLUSTER, BUCKET, ANY_OF_CLUSTER, ANY_OF_BUCKET])
 def test_ready(inquiry: WaitUntilReady) -> None:
     """What is waited for is opened, and the wait ends with the state that was found."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     token = simulation.inquire(inquiry)
     simulation.run()
     state = ClusterState.DEGRADED if inquiry.desired_state is ClusterState.DEGRADED else ClusterState.ONLINE
@@ -55,7 +55,7 @@ def test_ready(inquiry: WaitUntilReady) -> None:
 
 def test_one_node_of_three_is_dead() -> None:
     """ONLINE is waited for until it lives again; for DEGRADED it is no matter."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     simulation.nodes.kill(1)
 
     assert settled(simulation, ANY_OF_CLUSTER)
@@ -71,7 +71,7 @@ def test_one_node_of_three_is_dead() -> None:
 
 def test_the_cluster_alone_is_not_enough_for_a_bucket() -> None:
     """DEGRADED means that at least one node can be asked for documents."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     assert settled(simulation, CLUSTER)
     for node in simulation.nodes:
         node.faults.always(Opcode.SELECT_BUCKET, delay(60.0))
@@ -157,7 +157,7 @@ def test_a_peer_of_another_bucket_that_speaks_no_couchbase() -> None:
 
 def test_a_node_that_joins_meanwhile() -> None:
     """The wait is for the nodes of the newest map."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     simulation.nodes.remove_node(2)
     simulation.nodes[1].faults.next(Opcode.SELECT_BUCKET, delay(1.0))
     simulation.nodes[2].faults.next(Opcode.SELECT_BUCKET, delay(2.0))
@@ -171,7 +171,7 @@ def test_a_node_that_joins_meanwhile() -> None:
 
 def test_abandoned() -> None:
     """Nothing is told any more; the connections are opened all the same."""
-    simulation = Cluster()
+    simulation = RecordedCluster()
     token = simulation.inquire(BUCKET)
     simulation.abandon(token)
     simulation.live(1.0)
@@ -182,7 +182,7 @@ def test_abandoned() -> None:
 
 def test_a_node_that_denied_the_bucket_and_does_not_any_more() -> None:
     """Nobody asks twice: whoever waits has it connected to as soon as its backoff is over."""
-    simulation = Cluster(2)
+    simulation = RecordedCluster(2)
     simulation.write()
     simulation.nodes[1].faults.always(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
     simulation.lose(stream_to(simulation, 1))

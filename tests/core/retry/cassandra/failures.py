@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tests.core.retry.cassandra.page import Answer, Failure
+from tests.core.retry.cassandra.page import Answer, PageFailure
 from triclinium_core.retry.cassandra import errors
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.errors import CassandraError, ReadTimeout, Unavailable, WriteTimeout
 from triclinium_core.retry.cassandra.verdicts import RetryVerdict
 
 
-def error_of(failure: Failure) -> CassandraError:
+def error_of(failure: PageFailure) -> CassandraError:
     """Return the error that stands for ``failure``."""
     if failure.error:
         error: type[CassandraError] = getattr(errors, failure.error)

@@ -45,7 +45,7 @@ SERIAL = {"SERIAL", "LOCAL_SERIAL"}
 
 
 @dataclass(frozen=True)
-class Failure:
+class PageFailure:
     """What a policy is asked about, in words; what an event does not have stays as it is here."""
 
     event: str
@@ -63,10 +63,10 @@ class Failure:
 Answer = tuple[str, str | None]
 """The decision, and the consistency that goes with it."""
 
-Row = tuple[Callable[[Failure], bool], Callable[[Failure], Answer] | str]
+Row = tuple[Callable[[PageFailure], bool], Callable[[PageFailure], Answer] | str]
 
 
-def downgrade(failure: Failure) -> Answer:
+def downgrade(failure: PageFailure) -> Answer:
     """Return the level for as many replicas as answered."""
     if failure.replicas >= 3:
         return "RETRY_SAME", "THREE"
@@ -77,17 +77,17 @@ def downgrade(failure: Failure) -> Answer:
     return ("RETRY_SAME", "ONE") if failure.level == "EACH_QUORUM" else ("RETHROW", None)
 
 
-def always(failure: Failure) -> bool:
+def always(failure: PageFailure) -> bool:
     """Return True: the last row."""
     return True
 
 
-def retried(failure: Failure) -> bool:
+def retried(failure: PageFailure) -> bool:
     """Tell whether the execution was retried before."""
     return failure.retry_count != 0
 
 
-def serial(failure: Failure) -> bool:
+def serial(failure: PageFailure) -> bool:
     """Tell whether the level is one of lightweight transactions."""
     return failure.level in SERIAL
 
@@ -144,7 +144,7 @@ PAGE: Mapping[str, Mapping[str, Sequence[Row]]] = {
 }
 
 
-def expected_answer(policy: str, failure: Failure) -> Answer:
+def expected_answer(policy: str, failure: PageFailure) -> Answer:
     """Return what the page has ``policy`` answer."""
     for holds, answer in PAGE[policy][failure.event]:
         if holds(failure):
@@ -156,25 +156,25 @@ COUNTS = range(5)
 RETRY_COUNTS = range(4)
 
 
-def every_failure(event: str) -> Iterator[Failure]:
+def every_failure(event: str) -> Iterator[PageFailure]:
     """Return every failure of that kind, over small counts."""
     match event:
         case "read_timeout":
             for level, needed, count, data, retry_count in itertools.product(
                 LEVELS, COUNTS, COUNTS, (False, True), RETRY_COUNTS
             ):
-                yield Failure(event, retry_count, level, needed=needed, replicas=count, data_present=data)
+                yield PageFailure(event, retry_count, level, needed=needed, replicas=count, data_present=data)
         case "write_timeout":
             for level, write_type, needed, count, retry_count in itertools.product(
                 LEVELS, WRITE_TYPES, COUNTS, COUNTS, RETRY_COUNTS
             ):
-                yield Failure(event, retry_count, level, write_type, needed, count)
+                yield PageFailure(event, retry_count, level, write_type, needed, count)
         case "unavailable":
             for level, needed, count, retry_count in itertools.product(LEVELS, COUNTS, COUNTS, RETRY_COUNTS):
-                yield Failure(event, retry_count, level, needed=needed, replicas=count)
+                yield PageFailure(event, retry_count, level, needed=needed, replicas=count)
         case "request_aborted":
             for error, retry_count in itertools.product(ABORTS, RETRY_COUNTS):
-                yield Failure(event, retry_count, error=error)
+                yield PageFailure(event, retry_count, error=error)
         case "error_response":
             for error, retry_count in itertools.product(ANSWERS, RETRY_COUNTS):
-                yield Failure(event, retry_count, error=error)
+                yield PageFailure(event, retry_count, error=error)

@@ -15,7 +15,7 @@ from tests.core.retry.cassandra.page import (
     LEVELS,
     PAGE,
     WRITE_TYPES,
-    Failure,
+    PageFailure,
     every_failure,
     expected_answer,
 )
@@ -74,9 +74,9 @@ retry_counts = st.one_of(st.just(0), st.integers(0, 2**31))
 levels = st.sampled_from(LEVELS)
 
 
-def failures_of(event: str, **given: st.SearchStrategy[Any]) -> st.SearchStrategy[Failure]:
+def failures_of(event: str, **given: st.SearchStrategy[Any]) -> st.SearchStrategy[PageFailure]:
     """Return the failures of one kind; whatever is not given does not belong to it."""
-    return st.fixed_dictionaries({"retry_count": retry_counts, **given}).map(lambda drawn: Failure(event, **drawn))
+    return st.fixed_dictionaries({"retry_count": retry_counts, **given}).map(lambda drawn: PageFailure(event, **drawn))
 
 
 failures = st.one_of(
@@ -89,7 +89,7 @@ failures = st.one_of(
 
 
 @given(failure=failures, name=st.sampled_from(sorted(SHIPPED)), cautious=st.booleans())
-def test_what_no_verdict_does(failure: Failure, name: str, cautious: bool) -> None:
+def test_what_no_verdict_does(failure: PageFailure, name: str, cautious: bool) -> None:
     """Safety: no second retry of the three that are retried once; no level that is not on the ladder; none on a guess."""
     policy = policy_class(name)(rethrow_cas_write_unknown=cautious)
 
@@ -108,7 +108,7 @@ def test_what_no_verdict_does(failure: Failure, name: str, cautious: bool) -> No
 
 
 @given(failure=failures, name=st.sampled_from(sorted(SHIPPED)), cautious=st.booleans())
-def test_where_a_verdict_helps(failure: Failure, name: str, cautious: bool) -> None:
+def test_where_a_verdict_helps(failure: PageFailure, name: str, cautious: bool) -> None:
     """Liveness: a retry, or success, is granted exactly where the page grants it; the option takes back one of them."""
     verdict = verdict_on(
         policy_class(name)(rethrow_cas_write_unknown=cautious), error_of(failure), retry_count=failure.retry_count

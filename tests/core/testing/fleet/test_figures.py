@@ -10,17 +10,17 @@ from dataclasses import replace
 
 import pytest
 
-from triclinium_core.testing.fleet import Bucket, Fleet, Outage, Scenario, SimulatedService, simulate
+from triclinium_core.testing.fleet import Fleet, Outage, Scenario, SimulatedService, TimeStep, simulate
 from triclinium_core.testing.fleet.figures import Tally, recovered_after
 from triclinium_core.testing.fleet.scenario import SECONDS_MAX
 
 SCENARIO = Scenario(fleet=Fleet(), service=SimulatedService(capacity=1.0), duration=2.5, bucket=1.0)
 
 
-def buckets(*shares: tuple[int, int]) -> Sequence[Bucket]:
+def buckets(*shares: tuple[int, int]) -> Sequence[TimeStep]:
     """Return buckets of a second, given how many operations began in each, and how many of these succeeded."""
     return [
-        Bucket(
+        TimeStep(
             start=float(second),
             begun=begun,
             sent=begun,

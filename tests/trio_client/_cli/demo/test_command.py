@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from triclinium import RetryAction, RetryReason
 from triclinium._cli import main
 from triclinium._cli.demo import command as demo_module
-from triclinium._cli.demo.scenarios import SCENARIOS, Scenario
+from triclinium._cli.demo.scenarios import SCENARIOS, DemoScenario
 from triclinium._driver.log import Log, connection_logger, retry_logger
 from triclinium_core.client.actions import ReportRetry
 from triclinium_core.client.timers import TimerId, TimerKind, Timers
@@ -232,7 +232,7 @@ SABOTAGES: Sequence[Sabotage] = (
 )
 
 
-def scenario_of(name: str) -> Scenario:
+def scenario_of(name: str) -> DemoScenario:
     """Return the scenario with this name."""
     (scenario,) = [scenario for scenario in SCENARIOS if scenario.name == name]
     return scenario

@@ -14,7 +14,7 @@ from triclinium._cli.demo.checks import check
 from triclinium._cli.demo.recorder import ClientDecided, ConnectionTold, NodeTook, Play
 from triclinium._cli.demo.scenarios import SCENARIOS
 from triclinium._cli.demo.show import REASON_WIDTH, Judged, Screen
-from triclinium._cli.demo.timeline import Decision, Row, Source, rows_of
+from triclinium._cli.demo.timeline import ClientDecision, Source, TimelineRow, rows_of
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing import LoggedCommand
@@ -55,7 +55,7 @@ def test_what_led_to_a_decision_stands_before_it() -> None:
     _, news, decision, _ = rows_of(replace(PLAY, entries=entries))
 
     assert [2.0, 2.0] == [news.at_ms, decision.at_ms]
-    assert (Source.NETWORK, Decision.NO_RETRY) == (news.source, decision.decision)
+    assert (Source.NETWORK, ClientDecision.NO_RETRY) == (news.source, decision.decision)
 
 
 def test_news_of_both_connections_are_told_once() -> None:
@@ -67,7 +67,7 @@ def test_news_of_both_connections_are_told_once() -> None:
 
     _, *between, _ = rows_of(replace(PLAY, entries=entries))
 
-    assert [Row(1.0, Source.NETWORK, "connection refused")] == between
+    assert [TimelineRow(1.0, Source.NETWORK, "connection refused")] == between
 
 
 def test_refused_credentials_are_told_though_they_are_no_operation() -> None:
@@ -81,7 +81,7 @@ def test_refused_credentials_are_told_though_they_are_no_operation() -> None:
 
     _, *between, _ = rows_of(replace(PLAY, entries=entries))
 
-    assert [Row(1.0, Source.NODE, "takes SASL_STEP and answers AUTH_ERROR [0x20]")] == between
+    assert [TimelineRow(1.0, Source.NODE, "takes SASL_STEP and answers AUTH_ERROR [0x20]")] == between
 
 
 @rows(

@@ -12,7 +12,7 @@ import trio
 from triclinium._cli._output import run_trio
 from triclinium._cli.demo.checks import Check, check
 from triclinium._cli.demo.recorder import Play
-from triclinium._cli.demo.scenarios import SCENARIOS, Scenario
+from triclinium._cli.demo.scenarios import SCENARIOS, DemoScenario
 from triclinium._cli.demo.show import Judged, Screen
 from triclinium._cli.demo.stage import Stage
 from triclinium._cli.demo.timeline import rows_of
@@ -54,7 +54,7 @@ def demo(ctx: click.Context, *, as_json: bool) -> None:
         ctx.exit(1)
 
 
-async def play_all(scenarios: Sequence[Scenario], on_play: Callable[[Play], None]) -> float:
+async def play_all(scenarios: Sequence[DemoScenario], on_play: Callable[[Play], None]) -> float:
     """Play scenarios one after the other, as many as time allows, and return how many seconds that took."""
     began = trio.current_time()
     with trio.move_on_after(LIMIT_SECONDS):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import trio
 
-from triclinium._cli.demo.scenarios import Scenario
+from triclinium._cli.demo.scenarios import DemoScenario
 from triclinium._driver.log import connection_logger, retry_logger
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.testing import FakeNode, FakeNodeOptions, LoggedCommand, NodeAction
@@ -119,7 +119,7 @@ def _news(record: logging.LogRecord) -> str:
 class Play:
     """One scenario, played. ``began`` and ``ended`` are Trio's time, as in the entries."""
 
-    scenario: Scenario
+    scenario: DemoScenario
     began: float
     ended: float
     entries: tuple[Entry, ...]

@@ -42,7 +42,7 @@ ERROR_MAP_MS = (50, *repeat(10, 50))
 """RFC 0013 "Retry Intervals": the plan of status 0x7ff0 in the node's error map, ``after`` and then ``interval``."""
 
 
-class Operation(NamedTuple):
+class DemoOperation(NamedTuple):
     """An operation on a document of a key."""
 
     name: str
@@ -52,14 +52,14 @@ class Operation(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
+class DemoScenario:
     """One operation, what goes wrong with it, and what must come of that."""
 
     name: str
     title: str
-    operation: Operation
+    operation: DemoOperation
     key: str
-    arrange: Operation | None = None
+    arrange: DemoOperation | None = None
     """What has to be done before, when nothing goes wrong yet."""
     fault: Fault | None = None
     times: int = 1
@@ -116,16 +116,16 @@ async def _increment(people: Collection, key: str) -> object:
     return (await people.binary.increment(key, initial=1)).content
 
 
-INSERT = Operation("insert", Opcode.ADD, _insert)
-UPSERT = Operation("upsert", Opcode.SET, _upsert)
-REPLACE = Operation("replace", Opcode.REPLACE, _replace)
-GET = Operation("get", Opcode.GET, _get)
-INCREMENT = Operation("increment", Opcode.INCREMENT, _increment)
+INSERT = DemoOperation("insert", Opcode.ADD, _insert)
+UPSERT = DemoOperation("upsert", Opcode.SET, _upsert)
+REPLACE = DemoOperation("replace", Opcode.REPLACE, _replace)
+GET = DemoOperation("get", Opcode.GET, _get)
+INCREMENT = DemoOperation("increment", Opcode.INCREMENT, _increment)
 
 R = RetryReason
 
-SCENARIOS: tuple[Scenario, ...] = (
-    Scenario(
+SCENARIOS: tuple[DemoScenario, ...] = (
+    DemoScenario(
         name="before dispatch",
         title="A write, and nobody listens yet",
         operation=INSERT,
@@ -137,7 +137,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         applied=1,
         clause="RFC 0049 Client Dispatch: nothing was sent, so even a write is tried again",
     ),
-    Scenario(
+    DemoScenario(
         name="in flight, a read",
         title="A read, and the node hangs up in the middle of its reply",
         operation=GET,
@@ -151,7 +151,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         applied=0,
         clause="RFC 0049 Network Time: what is idempotent is sent again, and nobody notices",
     ),
-    Scenario(
+    DemoScenario(
         name="in flight, a write",
         title="A write, and the node hangs up once it is applied",
         operation=INCREMENT,
@@ -163,7 +163,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         applied=1,
         clause="RFC 0049 Network Time: what is not idempotent fails, twice would be wrong",
     ),
-    Scenario(
+    DemoScenario(
         name="a reckless strategy",
         title="The same, and a strategy that would send it again",
         operation=INCREMENT,
@@ -176,7 +176,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         applied=1,
         clause="RFC 0049 Retry Orchestration: no strategy can make the client do that",
     ),
-    Scenario(
+    DemoScenario(
         name="temporary failure",
         title="The node is out of resources three times",
         operation=UPSERT,
@@ -188,7 +188,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         applied=1,
         clause="RFC 0049 Response Code Retry List: 0x86, with the best-effort backoff",
     ),
-    Scenario(
+    DemoScenario(
         name="locked",
         title="Somebody holds a lock on the document, twice",
         operation=REPLACE,
@@ -201,7 +201,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         applied=1,
         clause="RFC 0049 Response Code Retry List: 0x09, for all but unlock",
     ),
-    Scenario(
+    DemoScenario(
         name="unknown status",
         title="A status that only the node's error map knows",
         operation=UPSERT,
@@ -213,7 +213,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         applied=1,
         clause="RFC 0049 KV Error Map Handling: the map permits it, so the strategy decides",
     ),
-    Scenario(
+    DemoScenario(
         name="the map's own plan",
         title="The same, by a strategy that follows the map's plan",
         operation=UPSERT,
@@ -227,7 +227,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         applied=1,
         clause="RFC 0013 Retry Intervals: first `after`, then `interval`",
     ),
-    Scenario(
+    DemoScenario(
         name="not my vbucket",
         title="The document has moved, and the strategy fails fast",
         operation=GET,
@@ -243,7 +243,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         applied=0,
         clause="RFC 0049 Controlled Backoff for Always Retry: no strategy is asked",
     ),
-    Scenario(
+    DemoScenario(
         name="wrong password",
         title="The password is wrong",
         operation=GET,

@@ -13,7 +13,7 @@ from rich.text import Text
 from triclinium._cli.demo.checks import Check
 from triclinium._cli.demo.recorder import Play
 from triclinium._cli.demo.scenarios import SUCCESS
-from triclinium._cli.demo.timeline import Decision, Row, Source, rows_of
+from triclinium._cli.demo.timeline import ClientDecision, Source, TimelineRow, rows_of
 
 Judged = tuple[Play, Sequence[Check]]
 
@@ -102,10 +102,10 @@ class Screen:
     def _mark(self, checks: Sequence[Check]) -> Text:
         return Text(self._tick, "bold green") if _all_hold(checks) else Text(self._cross, "bold red")
 
-    def _event(self, row: Row, delays: str) -> Text:
+    def _event(self, row: TimelineRow, delays: str) -> Text:
         if row.decision is None:
             return Text(row.event)
-        retries = row.decision is Decision.RETRY
+        retries = row.decision is ClientDecision.RETRY
         decided = f"{self._arrow} again in {delays} ms" if retries else f"{self._arrow} {row.decision}"
         return Text.assemble(f"{row.event:<{REASON_WIDTH}}", (decided, "green" if retries else "yellow"))
 
@@ -121,10 +121,10 @@ class Screen:
         self._console.file.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
-def _folded(rows: Iterable[Row]) -> Iterator[tuple[Row, str]]:
+def _folded(rows: Iterable[TimelineRow]) -> Iterator[tuple[TimelineRow, str]]:
     """Yield the rows, of several retries in a row the first alone, with all their delays."""
     for (_, _, decision), run in groupby(rows, key=lambda row: (row.source, row.event, row.decision)):
-        if decision is Decision.RETRY:
+        if decision is ClientDecision.RETRY:
             first, *others = run
             yield first, _in_short([f"{row.delay_ms:g}" for row in (first, *others)])
         else:

@@ -15,7 +15,7 @@ import trio
 
 from triclinium import Cluster, Collection, PasswordAuthenticator, TimeoutOptions, open_cluster, retrying
 from triclinium._cli.demo.recorder import Play, RecordedNode, Recorder
-from triclinium._cli.demo.scenarios import SUCCESS, Scenario
+from triclinium._cli.demo.scenarios import SUCCESS, DemoScenario
 from triclinium.testing import serve_tcp
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.connection.states import ConnectionState
@@ -49,7 +49,7 @@ class Stage:
             async with self._client(OPTIONS.password) as self._cluster:
                 yield
 
-    async def play(self, scenario: Scenario) -> Play:
+    async def play(self, scenario: DemoScenario) -> Play:
         """Play one scenario; whatever the operation raises is a part of what came of it."""
         if scenario.node_is_late:
             self._nursery.start_soon(self._start_node_after_the_first_decision)
@@ -61,7 +61,7 @@ class Stage:
         await self._wait_until_ready()
         return await self._perform(scenario, self._cluster)
 
-    async def _perform(self, scenario: Scenario, cluster: Cluster) -> Play:
+    async def _perform(self, scenario: DemoScenario, cluster: Cluster) -> Play:
         people = cluster.bucket(BUCKET).default_collection()
         answer, error = None, None
         if scenario.arrange is not None:

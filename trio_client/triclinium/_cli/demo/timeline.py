@@ -26,7 +26,7 @@ class Source(StrEnum):
 
 
 @unique
-class Decision(StrEnum):
+class ClientDecision(StrEnum):
     """What the client does about a failure."""
 
     RETRY = "retry"
@@ -34,48 +34,48 @@ class Decision(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TimelineRow:
     """One moment. ``at_ms`` counts from the call."""
 
     at_ms: float
     source: Source
     event: str
-    decision: Decision | None = None
+    decision: ClientDecision | None = None
     delay_ms: float | None = None
 
 
-def rows_of(play: Play) -> list[Row]:
+def rows_of(play: Play) -> list[TimelineRow]:
     """Return the timeline of a play, oldest first."""
     scenario = play.scenario
     strategy = "" if scenario.strategy is None else f", with {type(scenario.strategy).__name__}"
-    rows = [Row(_ms(play.ended - play.began), Source.CALLER, _outcome(play))]
+    rows = [TimelineRow(_ms(play.ended - play.began), Source.CALLER, _outcome(play))]
     for row in reversed([*_rows_between(play)]):
         # What led to a decision is written down a little later than it happened, but before the decision.
         rows.append(replace(row, at_ms=min(row.at_ms, rows[-1].at_ms)))
-    rows.append(Row(0.0, Source.CALLER, f"{scenario.operation.name} {scenario.key!r}{strategy}"))
+    rows.append(TimelineRow(0.0, Source.CALLER, f"{scenario.operation.name} {scenario.key!r}{strategy}"))
     return rows[::-1]
 
 
-def _rows_between(play: Play) -> Iterator[Row]:
+def _rows_between(play: Play) -> Iterator[TimelineRow]:
     told: set[object] = set()
     for entry in play.entries:
         at_ms = _ms(entry.at - play.began)
         match entry:
             case NodeTook(_, command) if play.is_about(command):
-                yield Row(at_ms, Source.NODE, _deed(command))
+                yield TimelineRow(at_ms, Source.NODE, _deed(command))
             case NodeTook(_, command) if command.status == Status.AUTH_ERROR and command.status not in told:
                 # What happens to both of the client's connections is told once.
                 told.add(command.status)
-                yield Row(at_ms, Source.NODE, _deed(command))
+                yield TimelineRow(at_ms, Source.NODE, _deed(command))
             case ConnectionTold(_, text) if text not in told:
                 told.add(text)
                 # Without the system's own words, which stand in brackets.
-                yield Row(at_ms, Source.NETWORK, text.partition(" (")[0])
+                yield TimelineRow(at_ms, Source.NETWORK, text.partition(" (")[0])
             case ClientDecided(_, key, age, reason, delay) if key == play.scenario.key:
                 if delay is None:
-                    yield Row(_ms(age), Source.CLIENT, reason, Decision.NO_RETRY)
+                    yield TimelineRow(_ms(age), Source.CLIENT, reason, ClientDecision.NO_RETRY)
                 else:
-                    yield Row(_ms(age), Source.CLIENT, reason, Decision.RETRY, milliseconds(delay))
+                    yield TimelineRow(_ms(age), Source.CLIENT, reason, ClientDecision.RETRY, milliseconds(delay))
             case _:
                 pass
 

@@ -53,14 +53,14 @@ class CassandraOptions:
     )
 
 
-Failure = RequestAborted | FrameTooLong | CoordinatorError
+StatementFailure = RequestAborted | FrameTooLong | CoordinatorError
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class StatementEvent:
     """What may befall a statement, the options that have to tell of it, and those that may."""
 
-    build: Callable[[CassandraOptions], Failure]
+    build: Callable[[CassandraOptions], StatementFailure]
     needs: tuple[str, ...]
     details: frozenset[str] = frozenset()
 
@@ -88,10 +88,10 @@ def build_case(event_name: str, options: CassandraOptions) -> CassandraCase:
     )
 
 
-def _asked(event: str) -> Callable[[CassandraOptions], Failure]:
+def _asked(event: str) -> Callable[[CassandraOptions], StatementFailure]:
     """Return what builds the error of an event that a file of questions may have too."""
 
-    def build(options: CassandraOptions) -> Failure:
+    def build(options: CassandraOptions) -> StatementFailure:
         level, kind = options.consistency, options.write_type
         fields = {
             **asdict(options),
@@ -104,36 +104,36 @@ def _asked(event: str) -> Callable[[CassandraOptions], Failure]:
     return build
 
 
-def _request_aborted(options: CassandraOptions) -> Failure:
+def _request_aborted(options: CassandraOptions) -> StatementFailure:
     name = options.error or ""
     return (kind_of(name, ABORTS) or choose(name, _ABORTED, "error that aborts a request"))()
 
 
-def _error_response(options: CassandraOptions) -> Failure:
+def _error_response(options: CassandraOptions) -> StatementFailure:
     name = options.error or ""
     return (kind_of(name, ANSWERS) or choose(name, _ANSWERED, "error that a coordinator answers"))()
 
 
-_ABORTED: Mapping[str, Callable[[], Failure]] = {
+_ABORTED: Mapping[str, Callable[[], StatementFailure]] = {
     **ABORTS,
     "FrameTooLong": FrameTooLong,
     OTHER: lambda: RequestAborted("any other reason"),
 }
-_ANSWERED: Mapping[str, Callable[[], Failure]] = {
+_ANSWERED: Mapping[str, Callable[[], StatementFailure]] = {
     **ANSWERS,
     OTHER: lambda: CoordinatorError("a code that is not known"),
 }
 
-EVENTS: Mapping[str, Event] = {
-    "read-timeout": Event(
+EVENTS: Mapping[str, StatementEvent] = {
+    "read-timeout": StatementEvent(
         _asked("read_timeout"), ("received", "block_for"), frozenset({"consistency", "data_present"})
     ),
-    "write-timeout": Event(
+    "write-timeout": StatementEvent(
         _asked("write_timeout"), ("received", "block_for"), frozenset({"consistency", "write_type"})
     ),
-    "unavailable": Event(_asked("unavailable"), ("required", "alive"), frozenset({"consistency"})),
-    "request-aborted": Event(_request_aborted, ("error",)),
-    "error-response": Event(_error_response, ("error",)),
+    "unavailable": StatementEvent(_asked("unavailable"), ("required", "alive"), frozenset({"consistency"})),
+    "request-aborted": StatementEvent(_request_aborted, ("error",)),
+    "error-response": StatementEvent(_error_response, ("error",)),
 }
 
 TELLING = frozenset[str]().union(*(event.details.union(event.needs) for event in EVENTS.values()))

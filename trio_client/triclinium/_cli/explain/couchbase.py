@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from triclinium._cli._input import Duration, WrongInput, choose, choose_name, spelled
+from triclinium._cli._input import DurationParameter, WrongInput, choose, choose_name, spelled
 from triclinium._cli._options import COUNT, given, option
 from triclinium._cli.explain.telling import retries
 from triclinium_core.errors import InvalidArgumentException
@@ -81,13 +81,13 @@ class CaseOptions:
     strategy: str = option(metavar="NAME", default="fast_fail_on_terminal_error", help=f"{', '.join(STRATEGIES)}.")
     attempt: int = option(**COUNT, default=0, help="Retries that were done already.")
     elapsed_ms: float = option(
-        type=Duration(endless=False, unit=0.001),
+        type=DurationParameter(endless=False, unit=0.001),
         metavar="MS",
         default=0.0,
         help="Milliseconds since the request was made.",
     )
     timeout_ms: float | None = option(
-        type=Duration(unit=0.001),
+        type=DurationParameter(unit=0.001),
         metavar="MS",
         help=f"Milliseconds that it may take in all, or inf.  [default: {TimeoutOptions().kv * 1000:g} for kv, else inf]",
     )

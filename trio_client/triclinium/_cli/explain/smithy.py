@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import click
 
-from triclinium._cli._input import Duration, WrongInput, choose, choose_name
+from triclinium._cli._input import DurationParameter, WrongInput, choose, choose_name
 from triclinium._cli._options import COUNT, option, takes
 from triclinium._cli.explain.telling import tell
 from triclinium_core.explain.explanation import Explanation
 from triclinium_core.explain.smithy.explain import SmithyCase, explain
-from triclinium_core.explain.smithy.script import Response, ScriptedClock
+from triclinium_core.explain.smithy.script import ScriptedClock, ScriptedResponse
 from triclinium_core.explain.vectors.smithy import NUMBERS, RESPONSES, STRATEGIES, Draws
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
@@ -45,7 +45,7 @@ class SmithyOptions:
         type=click.FloatRange(0, 1), metavar="SHARE", default=0.5, help="What every draw for a jittered delay gives."
     )
     retry_after: float | None = option(
-        type=Duration(endless=False), metavar="S", help="Seconds that every error asks for."
+        type=DurationParameter(endless=False), metavar="S", help="Seconds that every error asks for."
     )
 
 
@@ -66,7 +66,7 @@ def build_case(options: SmithyOptions) -> SmithyCase:
     )
 
 
-def _operation(text: str) -> Sequence[Response]:
+def _operation(text: str) -> Sequence[ScriptedResponse]:
     names = [name.strip() for name in text.split(",")]
     if not all(names):
         raise WrongInput(f"--responses {text!r} has an empty place; write it like E,T,ok")
@@ -115,7 +115,7 @@ Examples:
 
 \b
 Responses:
-{chr(10).join(f"  {response:<3} {response.meaning}" for response in Response)}
+{chr(10).join(f"  {response:<3} {response.meaning}" for response in ScriptedResponse)}
 
 Clauses: "design page" is that of Smithy's retries for Python; "decision S4" is the row S4 of the page "Decisions" of
 this project's documentation, docs/explanation/decisions.md.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import click
 import trio
 
-from triclinium._cli._input import Duration, WrongInput
+from triclinium._cli._input import DurationParameter, WrongInput
 from triclinium._cli._options import option, takes
 from triclinium._cli._output import run_trio
 from triclinium._cli.ping.pinging import PingedNode, Plan, ping_node
@@ -38,7 +38,7 @@ class PingOptions:
         type=click.Path(exists=True, dir_okay=False), help="Certificates to trust, instead of the system's."
     )
     timeout: float = option(
-        type=Duration(min_open=True), metavar="SECONDS", default=10.0, help="What a node may take in all."
+        type=DurationParameter(min_open=True), metavar="SECONDS", default=10.0, help="What a node may take in all."
     )
     as_json: bool = option("--json", is_flag=True, help="Answer with one JSON object on one line.")
 

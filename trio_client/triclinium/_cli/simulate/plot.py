@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from triclinium._cli.simulate.report import recovery, share_succeeded, story
-from triclinium_core.testing.fleet import Bucket, FleetFigures, Scenario
+from triclinium_core.testing.fleet import FleetFigures, Scenario, TimeStep
 
 STYLE: dict[str, object] = {
     "font.family": "sans-serif",
@@ -61,7 +61,7 @@ class Quantity:
 
     title: str
     colour: str
-    value: Callable[[Bucket, float], float | None]
+    value: Callable[[TimeStep, float], float | None]
     """Of a bucket, given its width."""
 
 

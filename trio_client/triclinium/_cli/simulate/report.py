@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from triclinium_core.testing.fleet import STRATEGIES, Bucket, FleetFigures, Scenario
+from triclinium_core.testing.fleet import STRATEGIES, FleetFigures, Scenario, TimeStep
 from triclinium_core.testing.fleet.figures import COUNTS
 
 BARS = " ▁▂▃▄▅▆▇█"
@@ -127,15 +127,15 @@ def _over_time(scenario: Scenario, figures: FleetFigures) -> Table:
     return table
 
 
-def _joined(buckets: Sequence[Bucket], count_max: int) -> Sequence[Bucket]:
+def _joined(buckets: Sequence[TimeStep], count_max: int) -> Sequence[TimeStep]:
     """Return no more than ``count_max`` buckets, each made of as many that follow each other."""
     size = -(-len(buckets) // count_max)
     return [_sum(buckets[first : first + size]) for first in range(0, len(buckets), size)]
 
 
-def _sum(buckets: Sequence[Bucket]) -> Bucket:
+def _sum(buckets: Sequence[TimeStep]) -> TimeStep:
     sums = {name: sum(getattr(bucket, name) for bucket in buckets) for name in COUNTS}
-    return Bucket(start=buckets[0].start, queue=max(bucket.queue for bucket in buckets), **sums)
+    return TimeStep(start=buckets[0].start, queue=max(bucket.queue for bucket in buckets), **sums)
 
 
 def figures_as_json(scenario: Scenario, seed: int, figures: Sequence[FleetFigures]) -> dict[str, object]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import click
 
-from triclinium._cli._input import Duration, WrongInput, choose_name
+from triclinium._cli._input import DurationParameter, WrongInput, choose_name
 from triclinium._cli._options import option
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.testing.fleet import (
@@ -22,7 +22,7 @@ from triclinium_core.testing.fleet import (
 )
 
 STRATEGIES_DEFAULT = ("none", "best_effort", "best_effort_jittered", "simple", "standard")
-SECONDS: Mapping[str, object] = {"type": Duration(min_open=True, endless=False), "metavar": "SECONDS"}
+SECONDS: Mapping[str, object] = {"type": DurationParameter(min_open=True, endless=False), "metavar": "SECONDS"}
 HEADROOM = 1.5
 """Capacity of a service as a multiple of the demand, where nobody says otherwise."""
 
@@ -44,7 +44,7 @@ class ScenarioOptions:
         help="Requests that the service can serve in a second.  [default: half as many again as clients ask for]",
     )
     latency: float = option(
-        type=Duration(endless=False),
+        type=DurationParameter(endless=False),
         metavar="SECONDS",
         default=0.01,
         help="From a request to its answer, beside the wait in the queue and the work.",

@@ -17,7 +17,7 @@ from triclinium_core.kv.wire.json_limits import JsonLimits
 from triclinium_core.shown import cut
 
 
-class _Collection(msgspec.Struct, frozen=True):
+class _ManifestCollection(msgspec.Struct, frozen=True):
     uid: str
     name: str
     max_ttl: int = msgspec.field(default=0, name="maxTTL")
@@ -27,7 +27,7 @@ class _Collection(msgspec.Struct, frozen=True):
 class _Scope(msgspec.Struct, frozen=True):
     uid: str
     name: str
-    collections: list[_Collection] = []
+    collections: list[_ManifestCollection] = []
 
 
 class _Manifest(msgspec.Struct, frozen=True):

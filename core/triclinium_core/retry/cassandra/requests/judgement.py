@@ -40,7 +40,7 @@ class Route(Enum):
     """The caller gets an UnexpectedAnswer, with the error as its cause: no PREPARE can meet it."""
 
 
-class Routes(NamedTuple):
+class ErrorRoutes(NamedTuple):
     """The ways of one class of errors, by what was sent."""
 
     of_statement: Route
@@ -54,36 +54,36 @@ _ASK, _IF, _NEXT = Route.ASK, Route.ASK_IF_IDEMPOTENT, Route.NEXT
 _PREPARE, _RAISE = Route.REPREPARE, Route.RAISE
 _PROTOCOL, _WRONG = Route.RAISE_AS_PROTOCOL_ERROR, Route.RAISE_AS_UNEXPECTED
 
-ROUTES: Mapping[type[e.CassandraError], Routes] = table_of(
+ROUTES: Mapping[type[e.CassandraError], ErrorRoutes] = table_of(
     (
-        (e.ReadTimeout, Routes(_ASK, _WRONG, _NEXT)),
-        (e.Unavailable, Routes(_ASK, _WRONG, _NEXT)),
-        (e.WriteTimeout, Routes(_IF, _WRONG, _NEXT)),
-        (e.ReadFailure, Routes(_IF, _WRONG, _NEXT)),
-        (e.WriteFailure, Routes(_IF, _WRONG, _NEXT)),
-        (e.TruncateError, Routes(_IF, _WRONG, _NEXT)),
-        (e.ServerError, Routes(_IF, _ASK, _NEXT)),
-        (e.Overloaded, Routes(_IF, _ASK, _NEXT)),
-        (e.CdcWriteFailure, Routes(_IF, _ASK, _NEXT)),
-        (e.CasWriteUnknown, Routes(_IF, _ASK, _NEXT)),
-        (e.RequestAborted, Routes(_IF, _ASK, _NEXT)),
-        (e.Bootstrapping, Routes(_NEXT, _NEXT, _NEXT)),
-        (e.Unprepared, Routes(_PREPARE, _WRONG, _NEXT)),
-        (e.AlreadyExists, Routes(_RAISE, _WRONG, _RAISE)),
-        (e.QueryValidationError, Routes(_RAISE, _RAISE, _RAISE)),
-        (e.FunctionFailure, Routes(_RAISE, _RAISE, _RAISE)),
-        (e.ProtocolError, Routes(_RAISE, _RAISE, _RAISE)),
-        (e.AuthenticationError, Routes(_PROTOCOL, _PROTOCOL, _PROTOCOL)),
-        (e.FrameTooLong, Routes(_RAISE, _RAISE, _NEXT)),
-        (e.RequestThrottled, Routes(_RAISE, _RAISE, _RAISE)),
+        (e.ReadTimeout, ErrorRoutes(_ASK, _WRONG, _NEXT)),
+        (e.Unavailable, ErrorRoutes(_ASK, _WRONG, _NEXT)),
+        (e.WriteTimeout, ErrorRoutes(_IF, _WRONG, _NEXT)),
+        (e.ReadFailure, ErrorRoutes(_IF, _WRONG, _NEXT)),
+        (e.WriteFailure, ErrorRoutes(_IF, _WRONG, _NEXT)),
+        (e.TruncateError, ErrorRoutes(_IF, _WRONG, _NEXT)),
+        (e.ServerError, ErrorRoutes(_IF, _ASK, _NEXT)),
+        (e.Overloaded, ErrorRoutes(_IF, _ASK, _NEXT)),
+        (e.CdcWriteFailure, ErrorRoutes(_IF, _ASK, _NEXT)),
+        (e.CasWriteUnknown, ErrorRoutes(_IF, _ASK, _NEXT)),
+        (e.RequestAborted, ErrorRoutes(_IF, _ASK, _NEXT)),
+        (e.Bootstrapping, ErrorRoutes(_NEXT, _NEXT, _NEXT)),
+        (e.Unprepared, ErrorRoutes(_PREPARE, _WRONG, _NEXT)),
+        (e.AlreadyExists, ErrorRoutes(_RAISE, _WRONG, _RAISE)),
+        (e.QueryValidationError, ErrorRoutes(_RAISE, _RAISE, _RAISE)),
+        (e.FunctionFailure, ErrorRoutes(_RAISE, _RAISE, _RAISE)),
+        (e.ProtocolError, ErrorRoutes(_RAISE, _RAISE, _RAISE)),
+        (e.AuthenticationError, ErrorRoutes(_PROTOCOL, _PROTOCOL, _PROTOCOL)),
+        (e.FrameTooLong, ErrorRoutes(_RAISE, _RAISE, _NEXT)),
+        (e.RequestThrottled, ErrorRoutes(_RAISE, _RAISE, _RAISE)),
         # What has no class of its own: a code that is not known.
-        (e.CoordinatorError, Routes(_PROTOCOL, _PROTOCOL, _PROTOCOL)),
+        (e.CoordinatorError, ErrorRoutes(_PROTOCOL, _PROTOCOL, _PROTOCOL)),
     )
 )
 """The ways of each class of errors; a class without a row goes the way of the nearest base that has one."""
 
 
-def routes_of(error: e.CassandraError) -> Routes:
+def routes_of(error: e.CassandraError) -> ErrorRoutes:
     """Return the ways of an error that an attempt can meet.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.testing.fakes.answers import Refused
+from triclinium_core.testing.fakes.answers import CommandRefused
 from triclinium_core.testing.fakes.commands.index import COMMANDS
 from triclinium_core.testing.fakes.commands.requests import Needs, split_key
 from triclinium_core.testing.fakes.faults import CommandFault
@@ -53,7 +53,7 @@ def log_command(
     if command is not None and command.needs is Needs.DOCUMENT:
         try:
             collection_id, key = split_key(connection, frame.key)
-        except Refused:
+        except CommandRefused:
             # The key as it came tells more than none.
             pass
     if len(log) >= COMMAND_LOG_MAX:

@@ -34,7 +34,7 @@ from triclinium_core.kv.address import Address
 from triclinium_core.kv.wire.constants import HelloFeature, Magic
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.answers import Answer, Refused
+from triclinium_core.testing.fakes.answers import Answer, CommandRefused
 from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand, log_command
 from triclinium_core.testing.fakes.cluster.network import FakeNetwork
 from triclinium_core.testing.fakes.cluster.outbox import Delivery, HangUp, NodeAction, Outbox, SendReply, strike_after
@@ -61,7 +61,7 @@ from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fakes.store.cluster_map import ConfigVersion
 from triclinium_core.testing.fakes.store.collections import FakeCollections
 from triclinium_core.testing.fakes.store.documents import FakeDocuments
-from triclinium_core.testing.fakes.store.state import ClientConnection, ClusterState, NodeState
+from triclinium_core.testing.fakes.store.state import ClientConnection, ClusterStore, NodeState
 
 
 class FakeNode:
@@ -80,10 +80,10 @@ class FakeNode:
     def __init__(self, options: FakeNodeOptions | None = None) -> None:
         options = FakeNodeOptions() if options is None else options
         check_type(options, "options", FakeNodeOptions)
-        self._begin(NodeState(ClusterState([options]), 0))
+        self._begin(NodeState(ClusterStore([options]), 0))
 
     @classmethod
-    def in_cluster(cls, cluster: ClusterState, index: int) -> FakeNode:
+    def in_cluster(cls, cluster: ClusterStore, index: int) -> FakeNode:
         """Return one node of several."""
         node = cls.__new__(cls)
         node._begin(NodeState(cluster, index))
@@ -135,7 +135,7 @@ class FakeNode:
         return self._state.index not in self._state.cluster.dead
 
     @property
-    def cluster(self) -> ClusterState:
+    def cluster(self) -> ClusterStore:
         """What the node shares with the others."""
         return self._state.cluster
 
@@ -390,7 +390,7 @@ class FakeNode:
         """Return what comes of a command, which answers or is refused; nothing yet where it has no answer."""
         try:
             answer = carry_out()
-        except Refused as refusal:
+        except CommandRefused as refusal:
             status = visible_status(connection, frame.opcode, refusal.status)
             if status is None:
                 return Delivery(hangs_up=True)
@@ -405,7 +405,7 @@ class FakeNode:
         """Return the answer; None where it has to wait for a durable write."""
         command = COMMANDS.get(frame.opcode)
         if command is None:
-            raise Refused(Status.UNKNOWN_COMMAND, f"the opcode 0x{frame.opcode:02x} is not known")
+            raise CommandRefused(Status.UNKNOWN_COMMAND, f"the opcode 0x{frame.opcode:02x} is not known")
         request = read_request(command, self._state, connection, frame)
         answer, write = carry_out(command, self._state, connection, request)
         if write is None:
@@ -423,7 +423,9 @@ class FakeNode:
                 return Delivery(encode_reply(connection, frame, answer), code)
             case AnswerNotMyVbucket(with_config):
                 body = self._state.config_for(connection) if with_config else b""
-                answer = Refused(Status.NOT_MY_VBUCKET, body=body).answer(Status.NOT_MY_VBUCKET, with_context=False)
+                answer = CommandRefused(Status.NOT_MY_VBUCKET, body=body).answer(
+                    Status.NOT_MY_VBUCKET, with_context=False
+                )
                 return Delivery(encode_reply(connection, frame, fitted(connection, answer)), answer.status)
             case _:
                 assert_never(fault)

@@ -50,7 +50,7 @@ from triclinium_core.testing.fakes.store.cluster_map import (
 from triclinium_core.testing.fakes.store.collections import FakeCollections
 from triclinium_core.testing.fakes.store.config import HOST_PLACEHOLDER
 from triclinium_core.testing.fakes.store.documents import FakeDocuments, vbucket_of
-from triclinium_core.testing.fakes.store.state import ClusterState
+from triclinium_core.testing.fakes.store.state import ClusterStore
 
 
 class FakeNodes:
@@ -74,7 +74,7 @@ class FakeNodes:
         options = FakeNodeOptions() if options is None else options
         check_type(options, "options", FakeNodeOptions)
         places = placed(options, nodes)
-        cluster = ClusterState(places)
+        cluster = ClusterStore(places)
         self._begin(cluster, [self.node_type.in_cluster(cluster, index) for index in range(len(places))])
 
     @classmethod
@@ -90,7 +90,7 @@ class FakeNodes:
         nodes._begin(node.cluster, [node])
         return nodes
 
-    def _begin(self, cluster: ClusterState, nodes: Sequence[FakeNode]) -> None:
+    def _begin(self, cluster: ClusterStore, nodes: Sequence[FakeNode]) -> None:
         self._cluster = cluster
         self._nodes = tuple(nodes)
         self.documents: FakeDocuments = cluster.documents

@@ -13,7 +13,7 @@ from struct import Struct
 from triclinium_core.kv.operation.validation import UINT32_MAX, UINT64_MAX
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, HelloFeature, Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.answers import Answer, Refused
+from triclinium_core.testing.fakes.answers import Answer, CommandRefused
 from triclinium_core.testing.fakes.commands.requests import Command, Needs, Part, Request
 from triclinium_core.testing.fakes.store.documents import (
     LOCK_SECONDS_DEFAULT,
@@ -69,7 +69,7 @@ def _get_and_lock(node: NodeState, connection: ClientConnection, request: Reques
     if not 1 <= seconds <= LOCK_SECONDS_MAX:
         seconds = LOCK_SECONDS_DEFAULT
     if node.documents.is_locked(node.read(request.address, in_replica=False)):
-        raise Refused(Status.LOCKED)
+        raise CommandRefused(Status.LOCKED)
     document = node.documents.lock_at(request.address, seconds)
     return _document_answer(document, document.cas)
 
@@ -77,22 +77,22 @@ def _get_and_lock(node: NodeState, connection: ClientConnection, request: Reques
 def _unlock(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     document = node.read(request.address, in_replica=False)
     if not node.documents.is_locked(document):
-        raise Refused(Status.NOT_LOCKED)
+        raise CommandRefused(Status.NOT_LOCKED)
     if request.cas != document.cas:
-        raise Refused(Status.LOCKED)
+        raise CommandRefused(Status.LOCKED)
     return Answer(cas=node.documents.unlock_at(request.address).cas)
 
 
 def _set(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     existing = node.documents.find_for_writing(request.address, request.cas)
     if existing is None and request.cas:
-        raise Refused(Status.KEY_NOT_FOUND)
+        raise CommandRefused(Status.KEY_NOT_FOUND)
     return _store(node, connection, request, existing)
 
 
 def _add(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     if node.documents.find(request.address) is not None:
-        raise Refused(Status.KEY_EXISTS)
+        raise CommandRefused(Status.KEY_EXISTS)
     return _store(node, connection, request, None)
 
 
@@ -108,7 +108,7 @@ def _delete(node: NodeState, connection: ClientConnection, request: Request) -> 
 def _writable(node: NodeState, request: Request, *, missing: Status) -> Document:
     document = node.documents.find_for_writing(request.address, request.cas)
     if document is None:
-        raise Refused(missing)
+        raise CommandRefused(missing)
     return document
 
 
@@ -135,7 +135,7 @@ def _concatenate(
     there = _writable(node, request, missing=Status.NOT_STORED)
     value = join(there.value, request.value)
     if len(value) > VALUE_SIZE_MAX:
-        raise Refused(Status.TOO_BIG)
+        raise CommandRefused(Status.TOO_BIG)
     document = node.documents.write(request.address, value, flags=there.flags, expires_at=there.expires_at)
     return mutation_answer(connection, request, document)
 
@@ -147,7 +147,7 @@ def _count(step: Callable[[int, int], int], node: NodeState, connection: ClientC
     there = documents.find_for_writing(request.address, request.cas)
     if there is None:
         if expiry == NO_CREATION:
-            raise Refused(Status.KEY_NOT_FOUND)
+            raise CommandRefused(Status.KEY_NOT_FOUND)
         flags, expires_at = 0, documents.expires_at(expiry)
     else:
         number = step(_number(there.value), delta)
@@ -159,7 +159,7 @@ def _count(step: Callable[[int, int], int], node: NodeState, connection: ClientC
 def _number(value: bytes) -> int:
     if len(value) <= _DIGITS_MAX and value.isdigit() and int(value) <= UINT64_MAX:
         return int(value)
-    raise Refused(Status.DELTA_BAD_VALUE)
+    raise CommandRefused(Status.DELTA_BAD_VALUE)
 
 
 def _document_answer(document: Document, cas: int) -> Answer:

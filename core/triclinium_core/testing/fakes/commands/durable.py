@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.answers import Answer, Refused
+from triclinium_core.testing.fakes.answers import Answer, CommandRefused
 from triclinium_core.testing.fakes.commands.index import CHANGING_OPCODES
 from triclinium_core.testing.fakes.commands.requests import Command, Needs, Request
 from triclinium_core.testing.fakes.faults import FaultAfterApplying
@@ -31,9 +31,9 @@ class HeldCommand:
     came_at: float
 
     def settled(self) -> Answer:
-        """Return the answer, once it is known; Refused where it is a failure."""
+        """Return the answer, once it is known; CommandRefused where it is a failure."""
         if self.write.outcome is not Status.SUCCESS:
-            raise Refused(Status.SYNC_WRITE_AMBIGUOUS, "too few copies had the write in time")
+            raise CommandRefused(Status.SYNC_WRITE_AMBIGUOUS, "too few copies had the write in time")
         return self.answer
 
 
@@ -62,8 +62,8 @@ def carry_out(
 def _check_possible(node: NodeState, request: Request) -> None:
     known, vbucket = node.cluster.map, request.address.vbucket
     if known.owners[vbucket] != node.index:
-        raise Refused(Status.DURABILITY_IMPOSSIBLE, "no replica follows this node, which keeps to an old map")
+        raise CommandRefused(Status.DURABILITY_IMPOSSIBLE, "no replica follows this node, which keeps to an old map")
     chain = known.chain(vbucket)
     copies = sum(each != NO_NODE for each in chain)
     if copies < majority_of(chain) or len(chain) > COPIES_MAX:
-        raise Refused(Status.DURABILITY_IMPOSSIBLE, f"the vbucket has {copies} of {len(chain)} copies")
+        raise CommandRefused(Status.DURABILITY_IMPOSSIBLE, f"the vbucket has {copies} of {len(chain)} copies")

@@ -26,8 +26,8 @@ from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.framing_extras import MalformedFramingExtras, RequestFrameInfo, parse_framing_extras
 from triclinium_core.kv.wire.leb128 import MalformedLeb128, decode_unsigned
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.answers import Answer, Refused
-from triclinium_core.testing.fakes.store.documents import Address
+from triclinium_core.testing.fakes.answers import Answer, CommandRefused
+from triclinium_core.testing.fakes.store.documents import DocumentAddress
 from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
 SECONDS_DEFAULT = 30.0
@@ -46,7 +46,7 @@ class Request(msgspec.Struct, frozen=True):
     extras: bytes
     key: bytes
     value: bytes
-    address: Address
+    address: DocumentAddress
     """Of no meaning to commands that name no document."""
     preserves_expiry: bool
     reads_replica: bool = False
@@ -77,7 +77,7 @@ class Needs(Enum):
 
 
 Handler = Callable[[NodeState, ClientConnection, Request], Answer]
-"""Carries a command out; raises ``Refused``."""
+"""Carries a command out; raises ``CommandRefused``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +101,14 @@ class Command:
 
 
 def read_request(command: Command, node: NodeState, connection: ClientConnection, frame: Frame) -> Request:
-    """Return the request in ``frame``; Refused where it is malformed, or the connection or the node cannot take it."""
+    """Return the request in ``frame``; CommandRefused where it is malformed, or the connection or the node cannot take it."""
     if command.needs is not Needs.NOTHING and not connection.is_authenticated:
-        raise Refused(Status.NO_ACCESS, "authenticate first")
+        raise CommandRefused(Status.NO_ACCESS, "authenticate first")
     preserves_expiry, durable_within = _read_framing_extras(command, connection, frame)
     _check_shape(command, frame)
     value = _read_value(command, connection, frame)
     if command.needs in (Needs.BUCKET, Needs.VBUCKET, Needs.DOCUMENT) and connection.bucket is None:
-        raise Refused(Status.NO_BUCKET, "select a bucket first")
+        raise CommandRefused(Status.NO_BUCKET, "select a bucket first")
     collection_id, key = 0, frame.key
     reads_replica = command.reads_replica(frame.extras)
     if command.needs is Needs.VBUCKET and not node.owns(frame.status):
@@ -119,7 +119,7 @@ def read_request(command: Command, node: NodeState, connection: ClientConnection
             raise node.not_my_vbucket(connection)
         if collection_id not in node.collections:
             raise node.collections.unknown(Status.UNKNOWN_COLLECTION)
-    address = Address(connection.bucket or "", frame.status, collection_id, key)
+    address = DocumentAddress(connection.bucket or "", frame.status, collection_id, key)
     return Request(
         frame.opcode, frame.cas, frame.extras, key, value, address, preserves_expiry, reads_replica, durable_within
     )
@@ -132,11 +132,11 @@ def split_key(connection: ClientConnection, wire_key: bytes) -> tuple[int, bytes
         try:
             collection_id, prefix_size = decode_unsigned(wire_key)
         except MalformedLeb128 as error:
-            raise Refused(Status.INVALID_ARGUMENTS, f"the key's collection prefix: {error}") from error
+            raise CommandRefused(Status.INVALID_ARGUMENTS, f"the key's collection prefix: {error}") from error
     key = wire_key[prefix_size:]
     size_max = KEY_SIZE_MAX_IN_COLLECTION if collection_id else KEY_SIZE_MAX
     if not 1 <= len(key) <= size_max:
-        raise Refused(Status.INVALID_ARGUMENTS, f"the key has {len(key)} bytes; it must have 1 to {size_max}")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, f"the key has {len(key)} bytes; it must have 1 to {size_max}")
     return collection_id, key
 
 
@@ -145,44 +145,46 @@ def _read_framing_extras(command: Command, connection: ClientConnection, frame: 
     if not frame.framing_extras:
         return False, None
     if not connection.has(HelloFeature.ALT_REQUEST):
-        raise Refused(Status.INVALID_ARGUMENTS, "framing extras were not granted")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, "framing extras were not granted")
     try:
         pieces = parse_framing_extras(frame.framing_extras)
     except MalformedFramingExtras as error:
-        raise Refused(Status.INVALID_ARGUMENTS, str(error)) from error
+        raise CommandRefused(Status.INVALID_ARGUMENTS, str(error)) from error
     durable_within = None
     for identifier, content in pieces.items():
         match identifier:
             case RequestFrameInfo.BARRIER | RequestFrameInfo.PRESERVE_TTL if content:
-                raise Refused(Status.INVALID_ARGUMENTS, f"frame info {identifier} must be empty")
+                raise CommandRefused(Status.INVALID_ARGUMENTS, f"frame info {identifier} must be empty")
             case RequestFrameInfo.BARRIER:
                 # This node is never in the middle of another command.
                 pass
             case RequestFrameInfo.PRESERVE_TTL:
                 if not (command.may_preserve_expiry and connection.has(HelloFeature.PRESERVE_TTL)):
-                    raise Refused(Status.NOT_SUPPORTED, "the expiry cannot be preserved here")
+                    raise CommandRefused(Status.NOT_SUPPORTED, "the expiry cannot be preserved here")
             case RequestFrameInfo.DURABILITY:
                 if not (command.may_be_durable and connection.has(HelloFeature.SYNC_REPLICATION)):
-                    raise Refused(Status.NOT_SUPPORTED, "this cannot be durable here")
+                    raise CommandRefused(Status.NOT_SUPPORTED, "this cannot be durable here")
                 durable_within = read_durability_timeout(content)
             case _ if identifier in set(RequestFrameInfo):
-                raise Refused(Status.NOT_SUPPORTED, f"frame info {identifier} is not offered")
+                raise CommandRefused(Status.NOT_SUPPORTED, f"frame info {identifier} is not offered")
             case _:
-                raise Refused(Status.UNKNOWN_FRAME_INFO, f"frame info {identifier} is not known")
+                raise CommandRefused(Status.UNKNOWN_FRAME_INFO, f"frame info {identifier} is not known")
     return RequestFrameInfo.PRESERVE_TTL in pieces, durable_within
 
 
 def _check_shape(command: Command, frame: Frame) -> None:
     if len(frame.extras) not in command.extras_sizes:
         sizes = " or ".join(map(str, command.extras_sizes))
-        raise Refused(Status.INVALID_ARGUMENTS, f"the extras have {len(frame.extras)} bytes; they must have {sizes}")
+        raise CommandRefused(
+            Status.INVALID_ARGUMENTS, f"the extras have {len(frame.extras)} bytes; they must have {sizes}"
+        )
     for name, part, is_there in (
         ("key", command.key, bool(frame.key)),
         ("value", command.value, bool(frame.value)),
         ("CAS", command.cas, bool(frame.cas)),
     ):
         if (part is Part.ABSENT and is_there) or (part is Part.REQUIRED and not is_there):
-            raise Refused(Status.INVALID_ARGUMENTS, f"a {name} must {'not ' if is_there else ''}be given")
+            raise CommandRefused(Status.INVALID_ARGUMENTS, f"a {name} must {'not ' if is_there else ''}be given")
 
 
 def _read_value(command: Command, connection: ClientConnection, frame: Frame) -> bytes:
@@ -195,30 +197,30 @@ def _read_value(command: Command, connection: ClientConnection, frame: Frame) ->
         granted |= Datatype.SNAPPY if connection.has(HelloFeature.SNAPPY) else Datatype.RAW
     # The complement of a flag knows only the flags that have a name.
     if frame.datatype & ~int(granted):
-        raise Refused(Status.INVALID_ARGUMENTS, f"the datatype 0x{frame.datatype:02x} was not granted")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, f"the datatype 0x{frame.datatype:02x} was not granted")
     if command.takes_json and not frame.datatype & Datatype.JSON:
-        raise Refused(Status.INVALID_ARGUMENTS, "the datatype must be JSON")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, "the datatype must be JSON")
     value = frame.value
     if frame.datatype & Datatype.SNAPPY:
         try:
             value = inflate(value)
         except MalformedCompression as error:
-            raise Refused(Status.INVALID_ARGUMENTS, str(error)) from error
+            raise CommandRefused(Status.INVALID_ARGUMENTS, str(error)) from error
     if len(value) > VALUE_SIZE_MAX:
-        raise Refused(Status.TOO_BIG, f"the value has {len(value)} bytes; at most {VALUE_SIZE_MAX} are stored")
+        raise CommandRefused(Status.TOO_BIG, f"the value has {len(value)} bytes; at most {VALUE_SIZE_MAX} are stored")
     return value
 
 
 def read_durability_timeout(content: bytes) -> float:
-    """Return the seconds of the frame info DURABILITY; Refused for an unknown level, or a timeout that means nothing."""
+    """Return the seconds of the frame info DURABILITY; CommandRefused for an unknown level, or a timeout that means nothing."""
     timeout = SECONDS_DEFAULT
     if len(content) == _LEVEL_AND_TIMEOUT.size:
         _, milliseconds = _LEVEL_AND_TIMEOUT.unpack(content)
         if milliseconds in (0, 0xFFFF):
-            raise Refused(Status.INVALID_ARGUMENTS, f"a durability timeout of {milliseconds} ms is reserved")
+            raise CommandRefused(Status.INVALID_ARGUMENTS, f"a durability timeout of {milliseconds} ms is reserved")
         timeout = milliseconds / 1000
     elif len(content) != 1:
-        raise Refused(Status.INVALID_ARGUMENTS, f"a durability requirement has 1 or 3 bytes, not {len(content)}")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, f"a durability requirement has 1 or 3 bytes, not {len(content)}")
     if content[0] not in _LEVELS:
-        raise Refused(Status.DURABILITY_INVALID_LEVEL, f"there is no durability level {content[0]}")
+        raise CommandRefused(Status.DURABILITY_INVALID_LEVEL, f"there is no durability level {content[0]}")
     return timeout

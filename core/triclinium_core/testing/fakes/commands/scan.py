@@ -18,7 +18,7 @@ import msgspec
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.wire.constants import KEY_SIZE_MAX, Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.answers import Answer, Refused
+from triclinium_core.testing.fakes.answers import Answer, CommandRefused
 from triclinium_core.testing.fakes.commands.requests import Command, Needs, Part, Request
 from triclinium_core.testing.fakes.store.documents import vbucket_uuid
 from triclinium_core.testing.fakes.store.state import ClientConnection, FakeScan, Found, NodeState
@@ -70,9 +70,9 @@ def _create(node: NodeState, connection: ClientConnection, request: Request) -> 
         wanted = msgspec.json.decode(request.value, type=_Scan)
         collection_id = int(wanted.collection, 16)
     except (msgspec.MsgspecError, ValueError) as error:
-        raise Refused(Status.INVALID_ARGUMENTS, f"this is no scan: {error}") from error
+        raise CommandRefused(Status.INVALID_ARGUMENTS, f"this is no scan: {error}") from error
     if wanted.range is not None and wanted.sampling is not None:
-        raise Refused(Status.INVALID_ARGUMENTS, "a scan has a range or a sampling, not both")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, "a scan has a range or a sampling, not both")
     if collection_id not in node.collections:
         raise node.collections.unknown(Status.UNKNOWN_COLLECTION)
     bucket, vbucket = request.address.bucket, request.address.vbucket
@@ -86,10 +86,10 @@ def _create(node: NodeState, connection: ClientConnection, request: Request) -> 
     if wanted.sampling is not None:
         found = _sampled(found, wanted.sampling.samples, wanted.sampling.seed & UINT32_MAX)
     if is_empty:
-        raise Refused(Status.KEY_NOT_FOUND)
+        raise CommandRefused(Status.KEY_NOT_FOUND)
     scans = node.open_scans()
     if len(scans) >= SCANS_MAX:
-        raise Refused(Status.BUSY, f"{SCANS_MAX} scans are open already")
+        raise CommandRefused(Status.BUSY, f"{SCANS_MAX} scans are open already")
     scan_id = node.new_scan_id()
     scans[scan_id] = FakeScan(vbucket, wanted.key_only, deque(found), node.documents.now + LIFETIME_SECONDS)
     return Answer(value=scan_id)
@@ -116,24 +116,26 @@ def _sampled(found: Sequence[Found], samples: int, seed: int) -> list[Found]:
 def _term(included: str | None, excluded: str | None, name: str) -> tuple[bytes, bool]:
     """Return one end of a range, and whether it is left out."""
     if (included is None) == (excluded is None):
-        raise Refused(Status.INVALID_ARGUMENTS, f"a range has either {name} or excl_{name}")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, f"a range has either {name} or excl_{name}")
     try:
         term = b64decode(included if included is not None else str(excluded), validate=True)
     except binascii.Error as error:
-        raise Refused(Status.INVALID_ARGUMENTS, f"{name} is not base64: {error}") from error
+        raise CommandRefused(Status.INVALID_ARGUMENTS, f"{name} is not base64: {error}") from error
     if len(term) > KEY_SIZE_MAX:
-        raise Refused(Status.INVALID_ARGUMENTS, f"{name} has {len(term)} bytes; a key has at most {KEY_SIZE_MAX}")
+        raise CommandRefused(
+            Status.INVALID_ARGUMENTS, f"{name} has {len(term)} bytes; a key has at most {KEY_SIZE_MAX}"
+        )
     return term, excluded is not None
 
 
 def _check_snapshot(node: NodeState, request: Request, wanted: _Snapshot, found: list[Found]) -> None:
     bucket, vbucket = request.address.bucket, request.address.vbucket
     if wanted.vb_uuid != str(vbucket_uuid(vbucket)):
-        raise Refused(Status.VBUCKET_UUID_NOT_EQUAL)
+        raise CommandRefused(Status.VBUCKET_UUID_NOT_EQUAL)
     if wanted.seqno > node.documents.sequence_number(bucket, vbucket):
-        raise Refused(Status.TEMPORARY_FAILURE)
+        raise CommandRefused(Status.TEMPORARY_FAILURE)
     if wanted.seqno_exists and all(document.sequence_number != wanted.seqno for _, document in found):
-        raise Refused(Status.NOT_STORED)
+        raise CommandRefused(Status.NOT_STORED)
 
 
 def _continue(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
@@ -163,7 +165,7 @@ def _cancel(node: NodeState, connection: ClientConnection, request: Request) -> 
 def _open_scan(node: NodeState, request: Request) -> FakeScan:
     scan = node.open_scans().get(request.extras[:_SCAN_ID_SIZE])
     if scan is None or scan.vbucket != request.address.vbucket:
-        raise Refused(Status.KEY_NOT_FOUND)
+        raise CommandRefused(Status.KEY_NOT_FOUND)
     return scan
 
 

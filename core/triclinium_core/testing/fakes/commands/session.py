@@ -11,7 +11,7 @@ from triclinium_core.kv.connection.scram import MECHANISMS as SCRAM_MECHANISMS, 
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.options import OAUTHBEARER
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.answers import Answer, Refused
+from triclinium_core.testing.fakes.answers import Answer, CommandRefused
 from triclinium_core.testing.fakes.commands.requests import Command, Needs, Part, Request
 from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
@@ -25,11 +25,11 @@ def _hello(node: NodeState, connection: ClientConnection, request: Request) -> A
     """Replace the features of the connection, and name the new ones in the order asked for."""
     _refuse_in_flight(connection)
     if len(request.value) % 2:
-        raise Refused(Status.INVALID_ARGUMENTS, "features have two bytes each")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, "features have two bytes each")
     wanted = list(dict.fromkeys(code for (code,) in struct.iter_unpack(">H", request.value)))
     for feature in _NEEDS_DUPLEX:
         if feature in wanted and HelloFeature.DUPLEX not in wanted:
-            raise Refused(Status.INVALID_ARGUMENTS, f"feature 0x{feature:02x} needs DUPLEX")
+            raise CommandRefused(Status.INVALID_ARGUMENTS, f"feature 0x{feature:02x} needs DUPLEX")
     if HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF in wanted and HelloFeature.CLUSTERMAP_NOTIFICATION in wanted:
         wanted.remove(HelloFeature.CLUSTERMAP_NOTIFICATION)
     granted = [HelloFeature(code) for code in wanted if code in node.options.features]
@@ -41,12 +41,12 @@ def _hello(node: NodeState, connection: ClientConnection, request: Request) -> A
 
 def _get_error_map(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     if node.options.error_map is None:
-        raise Refused(Status.UNKNOWN_COMMAND)
+        raise CommandRefused(Status.UNKNOWN_COMMAND)
     if len(request.value) != 2:
-        raise Refused(Status.INVALID_ARGUMENTS, "the version has two bytes")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, "the version has two bytes")
     version = int.from_bytes(request.value, "big")
     if version == 0:
-        raise Refused(Status.KEY_NOT_FOUND, "there is no version 0")
+        raise CommandRefused(Status.KEY_NOT_FOUND, "there is no version 0")
     return Answer(value=node.options.error_map.encode(min(version, 2)), datatype=Datatype.JSON)
 
 
@@ -60,13 +60,13 @@ def _sasl_auth(node: NodeState, connection: ClientConnection, request: Request) 
     A password takes the bucket from it, as with servers up to 7.2; those that know tokens are newer, and leave it.
     """
     if connection.has_certificate:
-        raise Refused(Status.NOT_SUPPORTED, "the certificate has told who this is")
+        raise CommandRefused(Status.NOT_SUPPORTED, "the certificate has told who this is")
     if connection.exchange is not None:
-        raise Refused(Status.INVALID_ARGUMENTS, "an exchange has begun, SASL_STEP is due")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, "an exchange has begun, SASL_STEP is due")
     connection.is_authenticated = False
     mechanism = request.key.decode("ascii", "replace")
     if mechanism not in node.options.offered_mechanisms:
-        raise Refused(Status.AUTH_ERROR, f"the mechanism {mechanism!a} is not offered")
+        raise CommandRefused(Status.AUTH_ERROR, f"the mechanism {mechanism!a} is not offered")
     if mechanism == OAUTHBEARER:
         return _authenticate_bearer(node, connection, request.value)
     connection.bucket = None
@@ -76,7 +76,7 @@ def _sasl_auth(node: NodeState, connection: ClientConnection, request: Request) 
     try:
         challenge = exchange.first(request.value)
     except ScramError as error:
-        raise Refused(Status.AUTH_ERROR, str(error)) from error
+        raise CommandRefused(Status.AUTH_ERROR, str(error)) from error
     connection.exchange = exchange
     return Answer(Status.AUTH_CONTINUE, value=challenge)
 
@@ -85,7 +85,7 @@ def _authenticate_plain(node: NodeState, connection: ClientConnection, message: 
     username, password = node.options.username.encode(), node.options.password.encode()
     # What stands in front of the first NUL is the user whose rights are asked for: nobody else's.
     if message not in (b"\0%b\0%b" % (username, password), b"%b\0%b\0%b" % (username, username, password)):
-        raise Refused(Status.AUTH_ERROR, "unknown user or wrong password")
+        raise CommandRefused(Status.AUTH_ERROR, "unknown user or wrong password")
     connection.is_authenticated = True
     return Answer()
 
@@ -95,7 +95,7 @@ def _authenticate_bearer(node: NodeState, connection: ClientConnection, message:
     header, _, fields = message.partition(b"\x01")
     tokens = [token.encode() for token in node.options.tokens]
     if not header.startswith(b"n,") or fields not in [b"auth=Bearer %b\x01\x01" % token for token in tokens]:
-        raise Refused(Status.AUTH_ERROR, "the token is not accepted")
+        raise CommandRefused(Status.AUTH_ERROR, "the token is not accepted")
     connection.is_authenticated = True
     return Answer()
 
@@ -103,11 +103,11 @@ def _authenticate_bearer(node: NodeState, connection: ClientConnection, message:
 def _sasl_step(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     exchange, connection.exchange = connection.exchange, None
     if exchange is None:
-        raise Refused(Status.INVALID_ARGUMENTS, "no exchange has begun, SASL_AUTH is due")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, "no exchange has begun, SASL_AUTH is due")
     try:
         signature = exchange.final(request.value)
     except ScramError as error:
-        raise Refused(Status.AUTH_ERROR, str(error)) from error
+        raise CommandRefused(Status.AUTH_ERROR, str(error)) from error
     connection.is_authenticated = True
     return Answer(value=signature)
 
@@ -119,7 +119,7 @@ def _select_bucket(node: NodeState, connection: ClientConnection, request: Reque
     elif name in node.options.buckets + node.options.memcached_buckets:
         connection.bucket = name
     else:
-        raise Refused(Status.NO_ACCESS, f"there is no bucket {name!a}, or it is not for this user")
+        raise CommandRefused(Status.NO_ACCESS, f"there is no bucket {name!a}, or it is not for this user")
     connection.known_config = None
     return Answer()
 
@@ -131,7 +131,7 @@ def _noop(node: NodeState, connection: ClientConnection, request: Request) -> An
 def _refuse_in_flight(connection: ClientConnection) -> None:
     # In order, a command is not begun before the one in front of it was answered; nor is one that is always in order.
     if (connection.delayed_replies or connection.held_commands) and connection.has(HelloFeature.UNORDERED_EXECUTION):
-        raise Refused(Status.NOT_SUPPORTED, "other commands are in flight")
+        raise CommandRefused(Status.NOT_SUPPORTED, "other commands are in flight")
 
 
 # fmt: off

@@ -24,7 +24,7 @@ from triclinium_core.kv.wire.subdocument import (
     PathOpcode,
 )
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.answers import Answer, Refused
+from triclinium_core.testing.fakes.answers import Answer, CommandRefused
 from triclinium_core.testing.fakes.commands.document import mutation_answer
 from triclinium_core.testing.fakes.commands.requests import Command, Needs, Part, Request
 from triclinium_core.testing.fakes.commands.subdocument_requests import Spec, SubdocumentRequest, read_subdocument
@@ -43,9 +43,9 @@ def _multi_lookup(node: NodeState, connection: ClientConnection, request: Reques
     with_remains = DocumentFlag.ACCESS_DELETED in wanted.flags
     document = node.read(request.address, in_replica=request.reads_replica, with_remains=with_remains)
     if DocumentFlag.REVIVE in wanted.flags and not document.is_deleted:
-        raise Refused(Status.SUBDOC_CAN_ONLY_REVIVE_DELETED_DOCUMENTS)
+        raise CommandRefused(Status.SUBDOC_CAN_ONLY_REVIVE_DELETED_DOCUMENTS)
     if request.cas and request.cas != documents.visible_cas(document):
-        raise Refused(Status.KEY_EXISTS)
+        raise CommandRefused(Status.KEY_EXISTS)
     body, has_failed = b"", False
     for spec in wanted.specs:
         status, value = Status.SUCCESS, b""
@@ -90,7 +90,7 @@ def _multi_mutation(node: NodeState, connection: ClientConnection, request: Requ
         if returned:
             outcomes += MUTATION_OUTCOME.pack(index, Status.SUCCESS) + MUTATION_VALUE.pack(len(returned)) + returned
     if len(draft.value) > VALUE_SIZE_MAX:
-        raise Refused(Status.TOO_BIG)
+        raise CommandRefused(Status.TOO_BIG)
     stays_deleted = document.is_deleted and DocumentFlag.REVIVE not in wanted.flags
     expires_at = documents.expires_at(wanted.expiry)
     if existing is not None and request.preserves_expiry:
@@ -118,12 +118,12 @@ def _find_for_writing(documents: FakeDocuments, request: Request, flags: Documen
         document = documents.find_remains(request.address)
     if document is None:
         if not flags & (DocumentFlag.UPSERT | DocumentFlag.INSERT):
-            raise Refused(Status.KEY_NOT_FOUND)
+            raise CommandRefused(Status.KEY_NOT_FOUND)
         return None
     if DocumentFlag.INSERT in flags or (document.is_deleted and request.cas not in (0, document.cas)):
-        raise Refused(Status.KEY_EXISTS)
+        raise CommandRefused(Status.KEY_EXISTS)
     if DocumentFlag.REVIVE in flags and not document.is_deleted:
-        raise Refused(Status.SUBDOC_CAN_ONLY_REVIVE_DELETED_DOCUMENTS)
+        raise CommandRefused(Status.SUBDOC_CAN_ONLY_REVIVE_DELETED_DOCUMENTS)
     return document
 
 

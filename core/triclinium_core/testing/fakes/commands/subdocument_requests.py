@@ -21,7 +21,7 @@ from triclinium_core.kv.wire.subdocument import (
     PathOpcode,
 )
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.answers import Refused
+from triclinium_core.testing.fakes.answers import CommandRefused
 from triclinium_core.testing.fakes.commands.requests import Request
 from triclinium_core.testing.fakes.store.attributes import is_valid_key, is_virtual, read_macro
 from triclinium_core.testing.fakes.store.state import ClientConnection
@@ -94,13 +94,15 @@ TRAITS = _traits()
 
 
 def read_subdocument(connection: ClientConnection, request: Request, *, is_mutation: bool) -> SubdocumentRequest:
-    """Return the specs of a command; Refused where one is malformed, does not go with the others, or was not granted."""
+    """Return the specs of a command; CommandRefused where one is malformed, does not go with the others, or was not granted."""
     expiry = _EXPIRY.unpack_from(request.extras)[0] if len(request.extras) >= _EXPIRY.size else 0
     flags = DocumentFlag(request.extras[-1]) if len(request.extras) % _EXPIRY.size else DocumentFlag.NONE
     _check_document_flags(flags, request.cas)
     specs = list(_read_specs(request.value, is_mutation=is_mutation))
     if not 1 <= len(specs) <= SPECS_MAX:
-        raise Refused(Status.SUBDOC_INVALID_COMBO, f"there are {len(specs)} paths; there must be 1 to {SPECS_MAX}")
+        raise CommandRefused(
+            Status.SUBDOC_INVALID_COMBO, f"there are {len(specs)} paths; there must be 1 to {SPECS_MAX}"
+        )
     checked = [_check(connection, spec, flags, is_mutation=is_mutation) for spec in specs]
     _check_order(checked)
     return SubdocumentRequest(checked, flags, expiry)
@@ -108,69 +110,75 @@ def read_subdocument(connection: ClientConnection, request: Request, *, is_mutat
 
 def _check_document_flags(flags: DocumentFlag, cas: int) -> None:
     if DocumentFlag.INSERT in flags and (cas or DocumentFlag.UPSERT in flags):
-        raise Refused(Status.INVALID_ARGUMENTS, "a document to insert has neither a CAS nor another flag of its kind")
+        raise CommandRefused(
+            Status.INVALID_ARGUMENTS, "a document to insert has neither a CAS nor another flag of its kind"
+        )
     if DocumentFlag.REVIVE in flags and not flags & DocumentFlag.ACCESS_DELETED:
-        raise Refused(Status.INVALID_ARGUMENTS, "only who has access to deleted documents can revive one")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, "only who has access to deleted documents can revive one")
     if DocumentFlag.REVIVE in flags and DocumentFlag.CREATE_AS_DELETED in flags:
-        raise Refused(Status.INVALID_ARGUMENTS, "a document cannot be revived and created as deleted at once")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, "a document cannot be revived and created as deleted at once")
 
 
 def _read_specs(body: bytes, *, is_mutation: bool) -> Iterator[Spec]:
     start, layout = 0, MUTATION_SPEC if is_mutation else LOOKUP_SPEC
     while start < len(body):
         if start + layout.size > len(body):
-            raise Refused(Status.INVALID_ARGUMENTS, "the body ends within a spec")
+            raise CommandRefused(Status.INVALID_ARGUMENTS, "the body ends within a spec")
         opcode, flags, path_size, *sizes = layout.unpack_from(body, start)
         start += layout.size
         value_size = sizes[0] if sizes else 0
         if start + path_size + value_size > len(body):
-            raise Refused(Status.INVALID_ARGUMENTS, "a path or a value reaches beyond the body")
+            raise CommandRefused(Status.INVALID_ARGUMENTS, "a path or a value reaches beyond the body")
         path, value = body[start : start + path_size], body[start + path_size : start + path_size + value_size]
         start += path_size + value_size
         if path_size > PATH_SIZE_MAX:
-            raise Refused(Status.INVALID_ARGUMENTS, f"a path has {path_size} bytes; at most {PATH_SIZE_MAX} are read")
+            raise CommandRefused(
+                Status.INVALID_ARGUMENTS, f"a path has {path_size} bytes; at most {PATH_SIZE_MAX} are read"
+            )
         try:
             yield Spec(PathOpcode(opcode), PathFlag(flags), path.decode(), value)
         except UnicodeDecodeError as error:
-            raise Refused(Status.INVALID_ARGUMENTS, f"a path is not UTF-8: {error}") from error
+            raise CommandRefused(Status.INVALID_ARGUMENTS, f"a path is not UTF-8: {error}") from error
         except ValueError as error:
-            raise Refused(Status.SUBDOC_INVALID_COMBO, f"the opcode 0x{opcode:02x} is not one of a path") from error
+            raise CommandRefused(
+                Status.SUBDOC_INVALID_COMBO, f"the opcode 0x{opcode:02x} is not one of a path"
+            ) from error
 
 
 def _check(connection: ClientConnection, spec: Spec, flags: DocumentFlag, *, is_mutation: bool) -> Spec:
     traits = TRAITS[spec.opcode]
     if traits.is_mutation is not is_mutation:
-        raise Refused(Status.SUBDOC_INVALID_COMBO, "reading and writing are not done by one command")
+        raise CommandRefused(Status.SUBDOC_INVALID_COMBO, "reading and writing are not done by one command")
     if spec.flags & ~int(traits.path_flags) or flags & ~int(traits.document_flags):
-        raise Refused(Status.INVALID_ARGUMENTS, f"{spec.opcode.name} does not take these flags")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, f"{spec.opcode.name} does not take these flags")
     if traits.is_whole_document and spec.path:
-        raise Refused(Status.INVALID_ARGUMENTS, "a whole document has no path")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, "a whole document has no path")
     if spec.xattr:
         _check_attribute(connection, spec, is_mutation=is_mutation)
     elif PathFlag.EXPAND_MACROS in spec.flags:
-        raise Refused(Status.SUBDOC_XATTR_INVALID_FLAG_COMBO, "macros are expanded in extended attributes only")
+        raise CommandRefused(Status.SUBDOC_XATTR_INVALID_FLAG_COMBO, "macros are expanded in extended attributes only")
     elif not spec.path and not traits.path_may_be_empty:
-        raise Refused(Status.INVALID_ARGUMENTS, "a path must be given")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, "a path must be given")
     if bool(spec.value) is not traits.has_value:
-        raise Refused(Status.INVALID_ARGUMENTS, f"a value must {'' if traits.has_value else 'not '}be given")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, f"a value must {'' if traits.has_value else 'not '}be given")
     macro = read_macro(spec.value) if PathFlag.EXPAND_MACROS in spec.flags else None
     return spec._replace(macro=macro)
 
 
 def _check_attribute(connection: ClientConnection, spec: Spec, *, is_mutation: bool) -> None:
     if not connection.has(HelloFeature.XATTR):
-        raise Refused(Status.NOT_SUPPORTED, "extended attributes were not granted")
+        raise CommandRefused(Status.NOT_SUPPORTED, "extended attributes were not granted")
     if not is_valid_key(spec.path):
-        raise Refused(Status.XATTR_INVALID, "the path does not begin with an attribute's key")
+        raise CommandRefused(Status.XATTR_INVALID, "the path does not begin with an attribute's key")
     if is_mutation and is_virtual(spec.path):
-        raise Refused(Status.SUBDOC_XATTR_CANNOT_MODIFY_VATTR)
+        raise CommandRefused(Status.SUBDOC_XATTR_CANNOT_MODIFY_VATTR)
     if PathFlag.EXPAND_MACROS in spec.flags and read_macro(spec.value) is None:
-        raise Refused(Status.SUBDOC_XATTR_UNKNOWN_MACRO)
+        raise CommandRefused(Status.SUBDOC_XATTR_UNKNOWN_MACRO)
 
 
 def _check_order(specs: Sequence[Spec]) -> None:
     on_body = [spec for spec in specs if not spec.xattr]
     if [spec.xattr for spec in specs] != [True] * (len(specs) - len(on_body)) + [False] * len(on_body):
-        raise Refused(Status.SUBDOC_INVALID_XATTR_ORDER)
+        raise CommandRefused(Status.SUBDOC_INVALID_XATTR_ORDER)
     if len(on_body) > 1 and any(spec.opcode is PathOpcode.REMOVE_DOCUMENT for spec in on_body):
-        raise Refused(Status.SUBDOC_INVALID_COMBO, "nothing is left of a document that is removed")
+        raise CommandRefused(Status.SUBDOC_INVALID_COMBO, "nothing is left of a document that is removed")

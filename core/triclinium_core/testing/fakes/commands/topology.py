@@ -11,7 +11,7 @@ from triclinium_core.kv.operation.validation import DEFAULT_NAME
 from triclinium_core.kv.wire.config_version import CONFIG_VERSION
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.answers import Answer, Refused
+from triclinium_core.testing.fakes.answers import Answer, CommandRefused
 from triclinium_core.testing.fakes.commands.requests import Command, Needs, Part, Request
 from triclinium_core.testing.fakes.store.cluster_map import ConfigVersion
 from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
@@ -23,7 +23,7 @@ _COLLECTION_ID = Struct(">QI")
 def _get_cluster_config(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     """Answer the bucket's config where one is selected, else the global one; nothing where the client has it."""
     if connection.bucket in node.options.memcached_buckets:
-        raise Refused(Status.KEY_NOT_FOUND, "a memcached bucket has no cluster config")
+        raise CommandRefused(Status.KEY_NOT_FOUND, "a memcached bucket has no cluster config")
     if request.extras:
         known = ConfigVersion(*CONFIG_VERSION.unpack(request.extras))
         if known >= node.map.version:
@@ -43,7 +43,9 @@ def _get_manifest(node: NodeState, connection: ClientConnection, request: Reques
 def _get_collection_id(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     names = request.value.decode("ascii", "replace").split(".")
     if len(names) != 2:
-        raise Refused(Status.INVALID_ARGUMENTS, "the value must be a scope and a collection with a dot between them")
+        raise CommandRefused(
+            Status.INVALID_ARGUMENTS, "the value must be a scope and a collection with a dot between them"
+        )
     scope, collection = (name or DEFAULT_NAME for name in names)
     collection_id = node.collections.id_of(scope, collection)
     return Answer(extras=_COLLECTION_ID.pack(node.collections.uid, collection_id))

@@ -13,7 +13,7 @@ from triclinium_core.checks import check_integer
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import DEFAULT_NAME, UINT32_MAX, check_name
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.answers import Refused, error_body
+from triclinium_core.testing.fakes.answers import CommandRefused, error_body
 
 FIRST_FREE_ID = 8
 """Ids below are the server's own, but for the default collection's 0."""
@@ -50,7 +50,7 @@ class FakeCollections:
         return collection_id in self._ids
 
     def id_of(self, scope: str, collection: str) -> int:
-        """Return the id of a collection; Refused where there is no such scope or collection."""
+        """Return the id of a collection; CommandRefused where there is no such scope or collection."""
         if scope not in self._scopes:
             raise self.unknown(Status.UNKNOWN_SCOPE)
         if collection not in self._scopes[scope]:
@@ -80,10 +80,10 @@ class FakeCollections:
         if self._on_drop is not None:
             self._on_drop(collection_id)
 
-    def unknown(self, status: Status) -> Refused:
+    def unknown(self, status: Status) -> CommandRefused:
         """Return the refusal for what is not in the manifest."""
         body = error_body("the manifest has no such scope or collection", manifest_uid=f"{self.uid:x}")
-        return Refused(status, body=body)
+        return CommandRefused(status, body=body)
 
     def encode(self) -> bytes:
         """Return the manifest as GET_COLLECTIONS_MANIFEST answers it."""

@@ -20,7 +20,7 @@ from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX, UINT32_MAX, check_value
 from triclinium_core.kv.wire.constants import Datatype
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.answers import Refused
+from triclinium_core.testing.fakes.answers import CommandRefused
 from triclinium_core.transcoding.flags import JSON_FLAGS
 
 LOCKED_CAS = 0xFFFF_FFFF_FFFF_FFFF
@@ -34,7 +34,7 @@ _VBUCKET_UUID_BASE = 0x7C11_0000_0000
 _CAS_LOW_BITS = 0xFFFF
 
 
-class Address(NamedTuple):
+class DocumentAddress(NamedTuple):
     """Where a document lies. A client that computes another vbucket for a key finds another document."""
 
     bucket: str
@@ -59,7 +59,7 @@ class Document:
     """Extended attributes, as JSON by key."""
 
 
-Snapshot = Mapping[Address, Document]
+Snapshot = Mapping[DocumentAddress, Document]
 """Documents as they were at some moment, with what was left of those that had been removed."""
 
 
@@ -76,10 +76,10 @@ class FakeDocuments:
         self.changes: int = 0
         self._vbuckets = vbuckets
         self._wall_seconds_at_zero = wall_seconds_at_zero
-        self._documents: dict[Address, Document] = {}
-        self._addresses: defaultdict[tuple[str, int, int], set[Address]] = defaultdict(set)
+        self._documents: dict[DocumentAddress, Document] = {}
+        self._addresses: defaultdict[tuple[str, int, int], set[DocumentAddress]] = defaultdict(set)
         """All that documents ever had, by bucket, vbucket and collection, so that a scan looks no further."""
-        self.prepared: dict[Address, Document] = {}
+        self.prepared: dict[DocumentAddress, Document] = {}
         """What durable writes that are not committed yet make of documents."""
         self._hidden: list[Document] | None = None
         """What was written while writes are kept out of sight; None while they are not."""
@@ -155,19 +155,19 @@ class FakeDocuments:
             raise KeyError(f"there is no document {key!r} in bucket {bucket!r} to remove; put it first")
         self.erase(address)
 
-    def address(self, bucket: str, key: str | bytes, *, collection_id: int = 0) -> Address:
+    def address(self, bucket: str, key: str | bytes, *, collection_id: int = 0) -> DocumentAddress:
         """Return where a client that hashes as it should looks for a key."""
         raw_key = key.encode() if isinstance(key, str) else key
-        return Address(bucket, vbucket_of(raw_key, self._vbuckets), collection_id, raw_key)
+        return DocumentAddress(bucket, vbucket_of(raw_key, self._vbuckets), collection_id, raw_key)
 
     # What the node asks for.
 
-    def find(self, address: Address, snapshot: Snapshot | None = None) -> Document | None:
+    def find(self, address: DocumentAddress, snapshot: Snapshot | None = None) -> Document | None:
         """Return the document that readers, or those of ``snapshot``, find; None where it was removed or has expired."""
         document = (self._documents if snapshot is None else snapshot).get(address)
         return None if document is None or document.is_deleted or document.expires_at <= self.now else document
 
-    def find_remains(self, address: Address, snapshot: Snapshot | None = None) -> Document | None:
+    def find_remains(self, address: DocumentAddress, snapshot: Snapshot | None = None) -> Document | None:
         """Return what is left, or what ``snapshot`` has left, of a document that is gone; None where there never was one."""
         document = (self._documents if snapshot is None else snapshot).get(address)
         if document is None:
@@ -175,15 +175,15 @@ class FakeDocuments:
         xattrs = system_attributes(document.xattrs)
         return replace(document, is_deleted=True, value=b"", datatype=Datatype.RAW, xattrs=xattrs)
 
-    def find_for_writing(self, address: Address, cas: int) -> Document | None:
-        """Return what a writer with this CAS, 0 for any, may change; Refused for another CAS, or somebody else's lock."""
+    def find_for_writing(self, address: DocumentAddress, cas: int) -> Document | None:
+        """Return what a writer with this CAS, 0 for any, may change; CommandRefused for another CAS, or somebody else's lock."""
         document = self.find(address)
         if document is None or cas == document.cas:
             return document
         if self.is_locked(document):
-            raise Refused(Status.LOCKED)
+            raise CommandRefused(Status.LOCKED)
         if cas:
-            raise Refused(Status.KEY_EXISTS)
+            raise CommandRefused(Status.KEY_EXISTS)
         return document
 
     @contextmanager
@@ -196,7 +196,7 @@ class FakeDocuments:
         finally:
             self._hidden = None
 
-    def store(self, address: Address, document: Document) -> Document:
+    def store(self, address: DocumentAddress, document: Document) -> Document:
         """Have everybody see a version of a document, unless writes are hidden now, and return it."""
         if self._hidden is not None:
             self._hidden.append(document)
@@ -260,7 +260,7 @@ class FakeDocuments:
         """Return the CAS that a reader is told."""
         return LOCKED_CAS if self.is_locked(document) else document.cas
 
-    def write(self, address: Address, value: bytes, *, flags: int, expires_at: float) -> Document:
+    def write(self, address: DocumentAddress, value: bytes, *, flags: int, expires_at: float) -> Document:
         """Store a new version, which nobody has locked and which keeps its extended attributes, and return it."""
         known = self.find(address)
         xattrs = {} if known is None else known.xattrs
@@ -268,7 +268,7 @@ class FakeDocuments:
 
     def rewrite(
         self,
-        address: Address,
+        address: DocumentAddress,
         value: bytes,
         xattrs: Callable[[int, int], Mapping[str, bytes]],
         *,
@@ -292,7 +292,7 @@ class FakeDocuments:
             ),
         )
 
-    def erase(self, address: Address) -> Document:
+    def erase(self, address: DocumentAddress) -> Document:
         """Remove a document and return what is left of it: its system attributes."""
         known = self._documents.get(address)
         xattrs = {} if known is None else system_attributes(known.xattrs)
@@ -303,12 +303,12 @@ class FakeDocuments:
         """Unix time now."""
         return self._wall_seconds_at_zero + self.now
 
-    def lock_at(self, address: Address, seconds: float) -> Document:
+    def lock_at(self, address: DocumentAddress, seconds: float) -> Document:
         """Lock the document at ``address`` under a new CAS and return it."""
         document = self._documents[address]
         return self.store(address, replace(document, cas=self._next_cas(), locked_until=self.now + seconds))
 
-    def unlock_at(self, address: Address) -> Document:
+    def unlock_at(self, address: DocumentAddress) -> Document:
         """Unlock the document at ``address``, which keeps the CAS of the lock, and return it."""
         return self.store(address, replace(self._documents[address], locked_until=-math.inf))
 
@@ -332,7 +332,7 @@ class FakeDocuments:
         self._last_cas = max(self._last_cas + 1, moment)
         return self._last_cas
 
-    def _next_sequence_number(self, address: Address) -> int:
+    def _next_sequence_number(self, address: DocumentAddress) -> int:
         history = (address.bucket, address.vbucket)
         self._sequence_numbers[history] += 1
         return self._sequence_numbers[history]

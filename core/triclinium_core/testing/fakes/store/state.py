@@ -16,12 +16,12 @@ from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
 from triclinium_core.kv.wire.leb128 import encode_unsigned
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.answers import Refused
+from triclinium_core.testing.fakes.answers import CommandRefused
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fakes.store.cluster_map import ConfigVersion, FakeMap, dealt_replicas
 from triclinium_core.testing.fakes.store.collections import FakeCollections
 from triclinium_core.testing.fakes.store.config import encode_config
-from triclinium_core.testing.fakes.store.documents import Address, Document, FakeDocuments, Snapshot
+from triclinium_core.testing.fakes.store.documents import Document, DocumentAddress, FakeDocuments, Snapshot
 from triclinium_core.testing.fakes.store.sync_writes import SyncWrites
 
 _SCANNED = Struct(">IIQQB")
@@ -104,7 +104,7 @@ class FakeScan:
         return taken
 
 
-class ClusterState:
+class ClusterStore:
     """What belongs to the cluster: all nodes are in it at first, with users, buckets, vbuckets and replicas of the first one."""
 
     def __init__(self, nodes: Sequence[FakeNodeOptions]) -> None:
@@ -171,8 +171,8 @@ class ClusterState:
 class NodeState:
     """What belongs to the node and not to a connection; ``index`` is its place in the cluster."""
 
-    def __init__(self, cluster: ClusterState, index: int) -> None:
-        self.cluster: ClusterState = cluster
+    def __init__(self, cluster: ClusterStore, index: int) -> None:
+        self.cluster: ClusterStore = cluster
         self.index: int = index
         self.collections: FakeCollections = cluster.collections
         self.documents: FakeDocuments = cluster.documents
@@ -202,14 +202,14 @@ class NodeState:
         """Tell whether the node has a replica of a vbucket, as far as it knows."""
         return vbucket < len(self.map.owners) and self.index in self.map.replica_holders(vbucket)
 
-    def read(self, address: Address, *, in_replica: bool, with_remains: bool = False) -> Document:
-        """Return the document, or what is left of it, that readers of the node or of its replica find; Refused for none."""
+    def read(self, address: DocumentAddress, *, in_replica: bool, with_remains: bool = False) -> Document:
+        """Return the document, or what is left of it, that readers of the node or of its replica find; CommandRefused for none."""
         snapshot = self.cluster.held_replicas.get(self.index) if in_replica else None
         document = self.documents.find(address, snapshot)
         if document is None and with_remains:
             document = self.documents.find_remains(address, snapshot)
         if document is None:
-            raise Refused(Status.KEY_NOT_FOUND)
+            raise CommandRefused(Status.KEY_NOT_FOUND)
         return document
 
     def open_scans(self) -> dict[bytes, FakeScan]:
@@ -242,9 +242,9 @@ class NodeState:
         connection.known_config = self.map.version
         return encode_config(self.map, self.cluster.nodes, self.index, connection.bucket)
 
-    def not_my_vbucket(self, connection: ClientConnection) -> Refused:
+    def not_my_vbucket(self, connection: ClientConnection) -> CommandRefused:
         """Return the refusal of a vbucket; without a config where the client has it and need not be told twice."""
         dedupes = connection.has(HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP)
         if dedupes and connection.known_config == self.map.version:
-            return Refused(Status.NOT_MY_VBUCKET)
-        return Refused(Status.NOT_MY_VBUCKET, body=self.config_for(connection))
+            return CommandRefused(Status.NOT_MY_VBUCKET)
+        return CommandRefused(Status.NOT_MY_VBUCKET, body=self.config_for(connection))

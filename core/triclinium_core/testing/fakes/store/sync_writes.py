@@ -20,9 +20,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.answers import Refused
+from triclinium_core.testing.fakes.answers import CommandRefused
 from triclinium_core.testing.fakes.store.cluster_map import NO_NODE, FakeMap
-from triclinium_core.testing.fakes.store.documents import Address, Document, FakeDocuments
+from triclinium_core.testing.fakes.store.documents import Document, DocumentAddress, FakeDocuments
 
 COPIES_MAX = 3
 """A vbucket with more copies has no durable writes, as on a real cluster: a majority of four is no better than of three."""
@@ -32,7 +32,7 @@ COPIES_MAX = 3
 class SyncWrite:
     """One durable write that was prepared."""
 
-    address: Address
+    address: DocumentAddress
     document: Document
     active: int
     """The node that has the vbucket, by its place."""
@@ -66,17 +66,17 @@ class SyncWrites:
 
     def __init__(self, documents: FakeDocuments) -> None:
         self._documents = documents
-        self._pending: dict[Address, SyncWrite] = {}
+        self._pending: dict[DocumentAddress, SyncWrite] = {}
 
-    def check_free(self, address: Address, *, to_write: bool) -> None:
-        """Raise Refused where a durable write to a document is prepared, or left to be committed again."""
+    def check_free(self, address: DocumentAddress, *, to_write: bool) -> None:
+        """Raise CommandRefused where a durable write to a document is prepared, or left to be committed again."""
         write = self._pending.get(address)
         if write is None:
             return
         if write.is_left:
-            raise Refused(Status.SYNC_WRITE_RE_COMMIT_IN_PROGRESS)
+            raise CommandRefused(Status.SYNC_WRITE_RE_COMMIT_IN_PROGRESS)
         if to_write:
-            raise Refused(Status.SYNC_WRITE_IN_PROGRESS)
+            raise CommandRefused(Status.SYNC_WRITE_IN_PROGRESS)
 
     def add(self, write: SyncWrite) -> None:
         """Add a write that was just prepared, the only one to its document."""

@@ -42,7 +42,7 @@ Script = Sequence[Answer] | Callable[[Send | Reprepare], Answer]
 
 
 @dataclass(slots=True)
-class Cluster:
+class ScriptedCluster:
     """Nodes by name; each answers what stands in its list, and rows from then on, or what its function says."""
 
     nodes: Mapping[Hashable, Script]
@@ -94,7 +94,7 @@ class Run:
     """How a request ended."""
 
     machine: RequestMachine
-    cluster: Cluster
+    cluster: ScriptedCluster
     actions: list[CassandraAction]
 
     @property
@@ -134,7 +134,7 @@ class Run:
 
 def play(request: CassandraRequest, nodes: Mapping[Hashable, Script], *, plan: Iterable[Hashable] | None = None) -> Run:
     """Play a request to its end, or to where all wait for a node that is silent; no time passes."""
-    machine, cluster = RequestMachine(request, list(nodes) if plan is None else plan), Cluster(nodes)
+    machine, cluster = RequestMachine(request, list(nodes) if plan is None else plan), ScriptedCluster(nodes)
     run = Run(machine, cluster, [])
     events: list[CassandraEvent] = [RequestSubmitted()]
     while events:

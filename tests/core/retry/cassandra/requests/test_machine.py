@@ -27,7 +27,7 @@ from tests.core.retry.cassandra.requests.request_cases import (
     sends,
     submitted,
 )
-from tests.core.retry.cassandra.requests.scripted import MISSING, ROWS, UNSENT, Answer, Cluster, play
+from tests.core.retry.cassandra.requests.scripted import MISSING, ROWS, UNSENT, Answer, ScriptedCluster, play
 from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra import errors as e
@@ -395,7 +395,7 @@ def test_anything_else(event: AttemptEvent, idempotent: bool) -> None:
 def play_on(machine: RequestMachine, actions: Sequence[CassandraAction]) -> list[CassandraAction]:
     """Let nodes that answer with rows have what is ordered."""
     (order,) = (action for action in actions if isinstance(action, Send))
-    return [action for event in Cluster({}).answer(order) for action in machine.handle(event, 200.0)]
+    return [action for event in ScriptedCluster({}).answer(order) for action in machine.handle(event, 200.0)]
 
 
 def test_the_connection_is_gone_before_the_request_is_sent_again() -> None:

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from tests.core.retry.cassandra.policies_for_tests import Always
 from tests.core.retry.cassandra.requests.request_cases import CLOSED, READ, SERVER, UNAVAILABLE, WRITE
-from tests.core.retry.cassandra.requests.witness import Witness
+from tests.core.retry.cassandra.requests.witness import ExecutionWitness
 from triclinium_core.retry.cassandra import errors as e
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.requests.actions import Complete, Fail, Reprepare, Send
@@ -86,7 +86,7 @@ handed_over = st.sampled_from([0, 0, 1, None])
 class RequestHistories(RuleBasedStateMachine):
     """Nodes that answer anything at any time, and a policy without principles."""
 
-    witness: Witness
+    witness: ExecutionWitness
 
     @initialize(
         nodes=st.integers(0, 5),
@@ -123,7 +123,7 @@ class RequestHistories(RuleBasedStateMachine):
         plan = [f"n{index}" for index in range(nodes)]
         machine = RequestMachine(request, iter(plan) if lazily else plan)
         most = executions_max if request.may_speculate else 1
-        self.witness = Witness(machine, policy, plan, most, 100.0)
+        self.witness = ExecutionWitness(machine, policy, plan, most, 100.0)
         self.witness.feed(RequestSubmitted())
 
     @property

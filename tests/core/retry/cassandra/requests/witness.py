@@ -69,7 +69,7 @@ class Seen:
 
 
 @dataclass(slots=True)
-class Witness:
+class ExecutionWitness:
     """Feeds events, and judges what is ordered."""
 
     machine: RequestMachine

@@ -45,7 +45,7 @@ def durable(level: DurabilityLevel = DurabilityLevel.MAJORITY, milliseconds: int
     return encode_framing_extras({RequestFrameInfo.DURABILITY: bytes((level.value,)) + timeout})
 
 
-class Cluster:
+class DurableCluster:
     """Nodes of which node 0 has the document "ada", nodes 1 and so on its replicas, and a client of node 0."""
 
     def __init__(self, replicas: int, nodes: int = 4, *, features: tuple[HelloFeature, ...] = USUAL_FEATURES) -> None:
@@ -98,7 +98,7 @@ def statuses(replies: list[Frame]) -> list[Status]:
 @rows("opcode", WRITES)
 def test_done_at_once(opcode: Opcode, level: DurabilityLevel) -> None:
     """Where nothing is in the way, a durable write is what it would be without, every level of every operation."""
-    plain, cluster = Cluster(replicas=2), Cluster(replicas=2)
+    plain, cluster = DurableCluster(replicas=2), DurableCluster(replicas=2)
     (expected,) = plain.client.send(plain.client.encode_of(opcode, plain.key, **WRITES[opcode]))
     (reply,) = cluster.write(opcode=opcode, framing_extras=durable(level, 1000))
 
@@ -124,7 +124,7 @@ def test_done_at_once(opcode: Opcode, level: DurabilityLevel) -> None:
 )
 def test_a_majority_is_enough(replicas: int, held: tuple[int, ...], done: bool) -> None:
     """One of one copy, two of two, two of three."""
-    cluster = Cluster(replicas)
+    cluster = DurableCluster(replicas)
     cluster.hold(*held)
 
     assert ([Status.SUCCESS] if done else []) == statuses(cluster.write())
@@ -135,7 +135,7 @@ def test_a_majority_is_enough(replicas: int, held: tuple[int, ...], done: bool) 
 @pytest.mark.parametrize("killed", [1, 2])
 def test_a_dead_replica_has_nothing(killed: int) -> None:
     """One of two may be missing, and not both."""
-    cluster = Cluster(replicas=2)
+    cluster = DurableCluster(replicas=2)
     cluster.nodes.kill(killed)
     first = statuses(cluster.write())
     cluster.nodes.kill(3 - killed)
@@ -155,7 +155,7 @@ def test_a_dead_replica_has_nothing(killed: int) -> None:
 )
 def test_what_fails_fails_at_once(opcode: Opcode, parts: dict[str, object], status: Status) -> None:
     """Nothing is prepared, and nothing waits."""
-    cluster = Cluster(replicas=1)
+    cluster = DurableCluster(replicas=1)
     cluster.hold(1)
     if "key" in parts:
         cluster.nodes.documents.remove("default", cluster.key)
@@ -173,7 +173,7 @@ def test_what_fails_fails_at_once(opcode: Opcode, parts: dict[str, object], stat
 )
 def test_there_have_to_be_enough_copies(replicas: int, nodes: int, possible: bool) -> None:
     """Of those that the bucket is to have; with three replicas there are no durable writes at all."""
-    cluster = Cluster(replicas, nodes)
+    cluster = DurableCluster(replicas, nodes)
 
     assert [Status.SUCCESS if possible else Status.DURABILITY_IMPOSSIBLE] == statuses(cluster.write())
     assert (b"2" if possible else b"1") == cluster.read()
@@ -181,7 +181,7 @@ def test_there_have_to_be_enough_copies(replicas: int, nodes: int, possible: boo
 
 def test_a_failover_leaves_too_few_copies() -> None:
     """Until a rebalance has made another one."""
-    cluster = Cluster(replicas=1)
+    cluster = DurableCluster(replicas=1)
     cluster.nodes.fail_over(1)
     refused = statuses(cluster.write())
     cluster.nodes.rebalance()
@@ -194,7 +194,7 @@ def test_a_failover_leaves_too_few_copies() -> None:
 
 def test_a_node_with_an_old_map_has_no_replicas() -> None:
     """The others follow the node that has the vbucket by now."""
-    cluster = Cluster(replicas=1)
+    cluster = DurableCluster(replicas=1)
     cluster.nodes.hold_config(0)
     cluster.nodes.move([vbucket_of(cluster.key.encode(), 1024)], to=1)
 
@@ -205,9 +205,9 @@ def test_a_node_with_an_old_map_has_no_replicas() -> None:
 # -- Those that have to wait.
 
 
-def pending(replicas: int = 1, **options: tuple[HelloFeature, ...]) -> Cluster:
+def pending(replicas: int = 1, **options: tuple[HelloFeature, ...]) -> DurableCluster:
     """Return a cluster in which a write with nine seconds is prepared."""
-    cluster = Cluster(replicas, **options)  # type: ignore[arg-type]
+    cluster = DurableCluster(replicas, **options)  # type: ignore[arg-type]
     cluster.hold(*range(1, 1 + replicas))
     assert [] == cluster.write(framing_extras=durable(milliseconds=9000))
     return cluster
@@ -247,7 +247,7 @@ def test_committed_when_a_majority_has_it() -> None:
 
 def test_a_node_that_comes_back_has_it_too() -> None:
     """A dead replica is no other case than one that replication does not reach."""
-    cluster = Cluster(replicas=1)
+    cluster = DurableCluster(replicas=1)
     cluster.nodes.kill(1)
     cluster.write()
     cluster.nodes.revive(1)
@@ -259,7 +259,7 @@ def test_a_node_that_comes_back_has_it_too() -> None:
 @pytest.mark.parametrize(("milliseconds", "due"), [(9000, 9.0), (1, 0.001), (None, SECONDS_DEFAULT)])
 def test_ambiguous_when_it_takes_too_long(milliseconds: int | None, due: float) -> None:
     """Aborted, but the client is not told that for certain; what comes later finds the document as it was."""
-    cluster = Cluster(replicas=1)
+    cluster = DurableCluster(replicas=1)
     cluster.hold(1)
     cluster.write(framing_extras=durable(milliseconds=milliseconds))
     early = cluster.client.wait(math.nextafter(due, 0))
@@ -334,7 +334,7 @@ def test_a_client_that_leaves_takes_nothing_back() -> None:
 
 def test_a_fault_strikes_when_it_is_settled() -> None:
     """The answer that never comes, and the connection that ends instead of it."""
-    silent, ending = Cluster(replicas=1), Cluster(replicas=1)
+    silent, ending = DurableCluster(replicas=1), DurableCluster(replicas=1)
     silent.nodes[0].faults.next(Opcode.SET, drop_response())
     ending.nodes[0].faults.next(Opcode.SET, hang_up_after_applying())
     for cluster in (silent, ending):
@@ -354,7 +354,7 @@ def test_clients_without_xerror() -> None:
     cluster = pending()
     client = ready_client(cluster.nodes[0], connection=7, without=[HelloFeature.XERROR])
     told = statuses(cluster.write(client))
-    impossible = Cluster(replicas=3)
+    impossible = DurableCluster(replicas=3)
     other = ready_client(impossible.nodes[0], connection=7, without=[HelloFeature.XERROR])
     impossible.write(other)
     cluster.write(client, framing_extras=encode_framing_extras({RequestFrameInfo.DURABILITY: b"\7"}))
@@ -448,7 +448,7 @@ def test_aborted_when_it_can_never_be_done() -> None:
 
 def test_what_was_acknowledged_outlives_moves_and_a_failover() -> None:
     """A node that had the vbucket itself has what was written then, whatever replication it lacks."""
-    cluster = Cluster(replicas=1)
+    cluster = DurableCluster(replicas=1)
     place = vbucket_of(cluster.key.encode(), 1024)
     cluster.hold(1)
     cluster.nodes.move([place], to=1)
@@ -464,7 +464,7 @@ def test_what_was_acknowledged_outlives_moves_and_a_failover() -> None:
 @pytest.mark.parametrize("change", [lambda nodes: nodes.hold_replication(1), lambda nodes: nodes.kill(1)])
 def test_what_was_acknowledged_outlives_a_failover(change: Callable[[FakeNodes], None]) -> None:
     """Whichever replica was behind: the one that has the write takes over."""
-    cluster = Cluster(replicas=2)
+    cluster = DurableCluster(replicas=2)
     change(cluster.nodes)
     acknowledged = statuses(cluster.write())
     cluster.nodes.kill(0)

@@ -10,7 +10,7 @@ from tests.rows import rows
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Datatype, HelloFeature, Opcode
 from triclinium_core.kv.wire.framing_extras import RequestFrameInfo, encode_framing_extras
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.answers import Refused
+from triclinium_core.testing.fakes.answers import CommandRefused
 from triclinium_core.testing.fakes.commands.index import COMMANDS, DATA_OPCODES
 from triclinium_core.testing.fakes.commands.requests import SECONDS_DEFAULT, Needs, read_durability_timeout
 
@@ -334,7 +334,7 @@ def test_reads_a_durability_requirement(content: str, timeout: float) -> None:
 )
 def test_refuses_a_durability_requirement(content: str, status: Status) -> None:
     """Levels that there are not, the two timeouts that mean nothing, and other sizes than 1 and 3."""
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(CommandRefused) as caught:
         read_durability_timeout(bytes.fromhex(content))
 
     assert status == caught.value.status

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from triclinium_core.testing.fakes.store.documents import Address, FakeDocuments
+from triclinium_core.testing.fakes.store.documents import DocumentAddress, FakeDocuments
 from triclinium_core.testing.fakes.store.sync_writes import SyncWrite, SyncWrites
 
-ADDRESS = Address("travel", 0, 0, b"ada")
+ADDRESS = DocumentAddress("travel", 0, 0, b"ada")
 
 
 def test_a_failover_ends_only_what_the_lost_node_had_alone() -> None:

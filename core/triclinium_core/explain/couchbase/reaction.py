@@ -28,8 +28,8 @@ class LongestDelays:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
-    """What became of the request."""
+class Reaction:
+    """What the machine made of it, and what becomes of the request."""
 
     machine: RetryMachine
     outcome: Outcome
@@ -48,7 +48,7 @@ def put_to_machine(
     rng: Random,
     retry_attempts: int = 0,
     first_failure_at: float = 0.0,
-) -> Trial:
+) -> Reaction:
     """Return what the machine of a request orders when this happens at ``now``.
 
     Args:
@@ -70,8 +70,8 @@ def put_to_machine(
     outcome = next(_OUTCOMES[type(action)] for action in actions if type(action) in _OUTCOMES)
     retry = next((action for action in actions if isinstance(action, RetryAfter)), None)
     if retry is not None and not retry.dispatches:
-        return Trial(machine, outcome, retry, error_of(machine.handle(TimePassed(), machine.wakeup)), actions)
-    return Trial(machine, outcome, retry, error_of(actions), actions)
+        return Reaction(machine, outcome, retry, error_of(machine.handle(TimePassed(), machine.wakeup)), actions)
+    return Reaction(machine, outcome, retry, error_of(actions), actions)
 
 
 def error_of(actions: Sequence[RequestAction]) -> CouchbaseException | None:
