@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from triclinium_core.errors import EncodingFailureException
-from triclinium_core.shown import shown
 from triclinium_core.transcoding.non_finite import find_non_finite
 
 
@@ -13,20 +12,21 @@ def encode_json(value: object, parameter: str) -> bytes:
     """Return ``value`` as JSON: anything that msgspec encodes, but for NaN, the infinities, and bytes as a whole.
 
     Args:
-        parameter: its name, for the error.
+        parameter: its name, for the error, which does not show the value: errors are logged, and it may be a secret.
 
     Raises:
         EncodingFailureException: it has no form in JSON.
     """
+    kind = type(value).__name__
     try:
         if isinstance(value, bytes | bytearray | memoryview):
-            raise TypeError(f"{type(value).__name__} is not JSON")
+            raise TypeError("encode it as text first, such as Base64")
         encoded = msgspec.json.encode(value)
         found = find_non_finite(value, encoded)
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
-        raise EncodingFailureException(f"{parameter}={shown(value)} cannot be encoded as JSON: {error}") from error
+        raise EncodingFailureException(f"{parameter} is {kind}, which cannot travel as JSON: {error}") from error
     if found is not None:
         path, number = found
         where = f" at {path}" if path else ""
-        raise EncodingFailureException(f"{parameter}={shown(value)} holds {number}{where}, for which JSON has no form")
+        raise EncodingFailureException(f"{parameter} holds {number}{where}, for which JSON has no form; pass None")
     return encoded

@@ -12,6 +12,7 @@ from typing import ClassVar
 import msgspec
 
 from triclinium_core.error_context import ErrorContext
+from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.retry.couchbase.tables.service import Service
 
 
@@ -76,6 +77,11 @@ class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
     def bucket(self) -> str | None:
         """Whose nodes alone can answer; None where any node with the service can."""
         return None
+
+    @property
+    def required_capabilities(self) -> frozenset[ClusterCapability]:
+        """What the cluster has to be able to do; without it the request raises FeatureNotAvailableException, unsent."""
+        return frozenset()
 
     def encode(self, remaining: float) -> HttpRequest:
         """Return what one attempt sends.

@@ -45,5 +45,14 @@ def nested(depth: int) -> object:
 @rows("value", [math.nan, [{"a": math.inf}], b"bytes", object(), "\ud800", {1j: 1}, nested(100_000)])
 def test_what_has_no_form(value: object) -> None:
     """It is refused by the name of its parameter: nothing travels as something else."""
-    with pytest.raises(EncodingFailureException, match="^key="):
+    with pytest.raises(EncodingFailureException, match="^key "):
         encode_json(value, "key")
+
+
+def test_what_errors_show() -> None:
+    """No value, which may be a secret, but its type and where it went wrong."""
+    with pytest.raises(EncodingFailureException) as caught:
+        encode_json({"token": "s3cret", "of": object()}, "$login")
+
+    assert "$login is dict" in str(caught.value)
+    assert "s3cret" not in str(caught.value)

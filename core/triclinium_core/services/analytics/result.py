@@ -1,0 +1,114 @@
+"""What the analytics service tells beside the rows.
+
+Source: SDK-RFC 0057 "AnalyticsResult".
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum, unique
+
+import msgspec
+
+from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceResult
+from triclinium_core.services.statement.answers import AnsweredParts, read_answer, read_seconds
+
+
+@unique
+class AnalyticsStatus(StrEnum):
+    """How an analytics query ended; the value is the word of the service."""
+
+    RUNNING = "running"
+    SUCCESS = "success"
+    TIMEOUT = "timeout"
+    FAILED = "failed"
+    FATAL = "fatal"
+    UNKNOWN = "unknown"
+    """Another word."""
+
+
+BROKEN_OFF = frozenset({AnalyticsStatus.TIMEOUT, AnalyticsStatus.FAILED, AnalyticsStatus.FATAL})
+"""Rows may be missing. The answer has an error, and is never read as a success."""
+
+
+class AnalyticsWarning(msgspec.Struct, frozen=True):
+    """What the service would have the author of an analytics query know."""
+
+    code: int
+    message: str
+
+
+class AnalyticsMetrics(msgspec.Struct, frozen=True, kw_only=True):
+    """What an analytics query has cost."""
+
+    elapsed_time: float = 0.0
+    """Seconds from the arrival of the query to the end of its answer."""
+    execution_time: float = 0.0
+    """Seconds from the beginning of its execution."""
+    result_count: int = 0
+    result_size: int = 0
+    """Bytes."""
+    error_count: int = 0
+    processed_objects: int = 0
+    warning_count: int = 0
+
+
+class AnalyticsMetaData(ServiceResult, frozen=True, kw_only=True):
+    """What the service tells of an analytics query whose rows have all come."""
+
+    request_id: str
+    """Its name of the query."""
+    client_context_id: str
+    status: AnalyticsStatus
+    warnings: tuple[AnalyticsWarning, ...] = ()
+    metrics: AnalyticsMetrics = AnalyticsMetrics()
+    signature: object = None
+    """The shape of the rows as JSON; None where it was not told."""
+
+
+class _Metrics(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    elapsed_time: str = "0"
+    execution_time: str = "0"
+    result_count: int = 0
+    result_size: int = 0
+    error_count: int = 0
+    processed_objects: int = 0
+    warning_count: int = 0
+
+
+class _Answer(AnsweredParts, frozen=True, kw_only=True):
+    metrics: _Metrics | None = None
+
+
+def metadata_of(answer: HttpAnswer) -> AnalyticsMetaData:
+    """Return what an answer without an error tells.
+
+    Raises:
+        MalformedAnswer: the service does not answer so, or broke off without an error.
+    """
+    answered = read_answer(answer, _Answer)
+    try:
+        status = AnalyticsStatus(answered.status.lower())
+    except ValueError:
+        status = AnalyticsStatus.UNKNOWN
+    if status in BROKEN_OFF:
+        raise MalformedAnswer(f"the analytics query ended as {status!r}, and no error says why; rows may be missing")
+    return AnalyticsMetaData(
+        request_id=answered.request_id,
+        client_context_id=answered.client_context_id,
+        status=status,
+        warnings=tuple(AnalyticsWarning(warning.code, warning.msg) for warning in answered.warnings or ()),
+        metrics=_metrics(answered.metrics) if answered.metrics is not None else AnalyticsMetrics(),
+        signature=answered.signature,
+    )
+
+
+def _metrics(metrics: _Metrics) -> AnalyticsMetrics:
+    return AnalyticsMetrics(
+        elapsed_time=read_seconds(metrics.elapsed_time, "elapsedTime"),
+        execution_time=read_seconds(metrics.execution_time, "executionTime"),
+        result_count=metrics.result_count,
+        result_size=metrics.result_size,
+        error_count=metrics.error_count,
+        processed_objects=metrics.processed_objects,
+        warning_count=metrics.warning_count,
+    )

@@ -1,0 +1,106 @@
+"""Mutations that a query or a search has to have seen.
+
+Source: SDK-RFC 0004 "Implementation" and "Serialization and Deserialization of MutationState".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.results import CounterResult, MutateInResult, MutationResult, MutationToken
+from triclinium_core.shown import shown
+
+Mutation = MutationResult | CounterResult | MutateInResult | MutationToken
+"""What tells where a mutation stands in the history of its vbucket."""
+
+Vectors = Mapping[str, Mapping[str, tuple[int, str]]]
+"""By bucket and vbucket: the sequence number, and the vbucket's UUID as text."""
+
+
+class MutationState:
+    """The newest mutation of each vbucket among those that were added.
+
+    Equal states stand for the same mutations. What a request was given stays as it was when more is added afterwards.
+
+    Args:
+        mutations: results of mutations, or their tokens.
+
+    Raises:
+        InvalidArgumentException: one is neither, or has no token, as those of a plain memcached.
+    """
+
+    __slots__ = ("_newest",)
+
+    def __init__(self, *mutations: Mutation) -> None:
+        self._newest: dict[tuple[str, int], MutationToken] = {}
+        self.add_results(*mutations)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> MutationState:
+        """Return the state of which another client's ``to_json``, or one of another language, has told.
+
+        Raises:
+            InvalidArgumentException: it is none.
+        """
+        try:
+            vectors = msgspec.json.decode(text, type=dict[str, dict[int, tuple[int, str]]])
+            tokens = [
+                MutationToken(bucket, vbucket, int(uuid), sequence_number)
+                for bucket, of_bucket in vectors.items()
+                for vbucket, (sequence_number, uuid) in of_bucket.items()
+            ]
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise InvalidArgumentException(f"this is no mutation state in JSON: {error}", parameter="text") from error
+        return cls(*tokens)
+
+    @property
+    def tokens(self) -> tuple[MutationToken, ...]:
+        """One for each vbucket, by bucket and vbucket."""
+        return tuple(token for _, token in sorted(self._newest.items()))
+
+    def add_results(self, *mutations: Mutation) -> None:
+        """Add mutations. Of those of one vbucket the one with the highest sequence number stays.
+
+        Raises:
+            InvalidArgumentException: one is none, or has no token; nothing was added.
+        """
+        for token in [_token_of(mutation) for mutation in mutations]:
+            place = (token.bucket, token.vbucket)
+            known = self._newest.get(place)
+            if known is None or known.sequence_number < token.sequence_number:
+                self._newest[place] = token
+
+    def to_json(self) -> str:
+        """Return the state as clients of all languages exchange it."""
+        return msgspec.json.encode(vectors_of(self.tokens)).decode()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MutationState) and self._newest == other._newest
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def __repr__(self) -> str:
+        buckets = sorted({bucket for bucket, _ in self._newest})
+        return f"<MutationState of {len(self._newest)} vbuckets in {', '.join(buckets) or 'no bucket'}>"
+
+
+def vectors_of(tokens: Iterable[MutationToken]) -> Vectors:
+    """Return what services call scan vectors; ``tokens`` has one for each vbucket."""
+    vectors: dict[str, dict[str, tuple[int, str]]] = {}
+    for token in tokens:
+        of_bucket = vectors.setdefault(token.bucket, {})
+        of_bucket[str(token.vbucket)] = (token.sequence_number, str(token.vbucket_uuid))
+    return vectors
+
+
+def _token_of(mutation: Mutation) -> MutationToken:
+    token = mutation if isinstance(mutation, MutationToken) else getattr(mutation, "mutation_token", None)
+    if isinstance(token, MutationToken):
+        return token
+    why = "has no token" if isinstance(mutation, MutationResult | CounterResult | MutateInResult) else "is none"
+    raise InvalidArgumentException(
+        f"{shown(mutation)} {why}; a mutation state is made of results of mutations", parameter="mutations"
+    )

@@ -1,0 +1,77 @@
+"""Plans of prepared statements, as far as they are remembered.
+
+The query service plans a statement once and gives the plan a name. A node that has forgotten it, or has another idea of
+it by now, says so (4040, 4050, 4070), and the statement is prepared again.
+
+Source: SDK-RFC 0056 ``adhoc``; SDK-RFC 0049 "Response Code Retry List".
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import NamedTuple
+
+from triclinium_core.services.request import ServiceResult
+
+PLANS_MAX = 5000
+"""As many as other Couchbase clients remember. A program has dozens of statements; one that writes values into them has
+any number, and each is planned for nothing."""
+PLANS_SIZE_MAX = 32 * 1024 * 1024
+"""Characters of all plans together; those of one statement are some thousands."""
+
+
+class Plan(ServiceResult, frozen=True):
+    """How a statement is executed, as a node has planned it. ``repr`` tells its name only."""
+
+    name: str
+    encoded_plan: str | None = None
+    """For nodes that do not know the name; None where they ask each other."""
+
+    def __repr__(self) -> str:
+        return f"Plan({self.name!r})"
+
+
+class PlanKey(NamedTuple):
+    """What a plan depends on."""
+
+    statement: str
+    query_context: str
+    flex_index: bool
+
+
+class Plans:
+    """The plans that a client remembers, bounded: what was used longest ago is forgotten first."""
+
+    def __init__(self, *, count_max: int = PLANS_MAX, size_max: int = PLANS_SIZE_MAX) -> None:
+        self._count_max = count_max
+        self._size_max = size_max
+        self._plans: OrderedDict[PlanKey, Plan] = OrderedDict()
+        self._size = 0
+
+    def __len__(self) -> int:
+        return len(self._plans)
+
+    def remember(self, key: PlanKey, plan: Plan) -> None:
+        """Keep a plan, in place of an older one."""
+        self.forget(key)
+        self._plans[key] = plan
+        self._size += _size(key, plan)
+        while len(self._plans) > self._count_max or self._size > self._size_max:
+            self._size -= _size(*self._plans.popitem(last=False))
+
+    def recall(self, key: PlanKey) -> Plan | None:
+        """Return the plan of a statement; None where it has to be prepared."""
+        if key not in self._plans:
+            return None
+        self._plans.move_to_end(key)
+        return self._plans[key]
+
+    def forget(self, key: PlanKey) -> None:
+        """Drop the plan of a statement, if there is one."""
+        plan = self._plans.pop(key, None)
+        if plan is not None:
+            self._size -= _size(key, plan)
+
+
+def _size(key: PlanKey, plan: Plan) -> int:
+    return len(key.statement) + len(plan.name) + len(plan.encoded_plan or "")

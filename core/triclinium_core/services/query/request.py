@@ -1,0 +1,224 @@
+"""A query, the request that has it prepared, and the one that executes its plan.
+
+Source: SDK-RFC 0056 "ICluster#Query"; SDK-RFC 0004 "Internal implementation".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import msgspec
+
+from triclinium_core.checks import check_choice, check_duration, check_flag, check_integer, check_type
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.results import MutationToken
+from triclinium_core.kv.topology.capabilities import ClusterCapability
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.mutation_state import vectors_of
+from triclinium_core.services.query.options import QueryProfile, QueryScanConsistency
+from triclinium_core.services.query.plans import Plan, PlanKey
+from triclinium_core.services.query.result import QueryMetaData, metadata_of
+from triclinium_core.services.request import HttpAnswer, HttpRequest, MalformedAnswer, ServiceRequest
+from triclinium_core.services.statement.answers import read_answer
+from triclinium_core.services.statement.go_durations import SECONDS_MAX, go_duration
+from triclinium_core.services.statement.request import MEMBERS, StatementRequest
+
+UINT32_MAX = 0xFFFF_FFFF
+
+NUMBERS = ("max_parallelism", "pipeline_batch", "pipeline_cap", "scan_cap")
+"""Options that travel under their own names, as texts (SDK-RFC 0056, revision 4)."""
+
+QUERY_MEMBERS: Mapping[str, str] = {
+    **MEMBERS,
+    "auto_execute": "adhoc",
+    "encoded_plan": "adhoc",
+    "metrics": "metrics",
+    "prepared": "adhoc",
+    "preserve_expiry": "preserve_expiry",
+    "profile": "profile",
+    "scan_vectors": "consistent_with",
+    "scan_wait": "scan_wait",
+    "use_fts": "flex_index",
+    "use_replica": "use_replica",
+    **{name: name for name in NUMBERS},
+}
+
+
+class QueryRequest(StatementRequest, frozen=True, kw_only=True):
+    """Run a statement in SQL++.
+
+    ``adhoc=False`` has the service plan it once: the first of such requests is preceded by its ``preparation``, all
+    others execute the plan that this brought (``with_plan``).
+    """
+
+    name: ClassVar[str] = "query"
+    service: ClassVar[Service] = Service.QUERY
+    path: ClassVar[str] = "/query/service"
+    members: ClassVar[Mapping[str, str]] = QUERY_MEMBERS
+
+    adhoc: bool = True
+    scan_consistency: QueryScanConsistency | None = None
+    consistent_with: tuple[MutationToken, ...] = ()
+    """Mutations that the indexes must hold, one for each vbucket: the ``tokens`` of a ``MutationState``."""
+    metrics: bool = False
+    profile: QueryProfile = QueryProfile.OFF
+    flex_index: bool = False
+    """Whether search indexes may serve the statement too."""
+    preserve_expiry: bool = False
+    """Whether documents that the statement changes keep their expiry."""
+    use_replica: bool | None = None
+    """Whether documents are read from a replica where the active node is down; None for what the node is set to."""
+    max_parallelism: int | None = None
+    """Cores at once; 0 for all of the node."""
+    pipeline_batch: int | None = None
+    """Documents that are fetched at once."""
+    pipeline_cap: int | None = None
+    """Documents between two parts of the plan."""
+    scan_cap: int | None = None
+    """Entries between an index and the query."""
+    scan_wait: float | None = None
+    """Seconds for which the query waits for indexes that are to be consistent."""
+    plan: Plan | None = None
+    """What is executed; ``with_plan`` sets it."""
+    auto_execute: bool = False
+    """Whether this is the preparation of the statement and its first execution; ``preparation`` sets it."""
+
+    def __post_init__(self) -> None:
+        StatementRequest.__post_init__(self)
+        for name in ("adhoc", "metrics", "flex_index", "preserve_expiry", "auto_execute"):
+            check_flag(getattr(self, name), name)
+        check_choice(self.profile, "profile", QueryProfile)
+        check_type(self.consistent_with, "consistent_with", tuple)
+        for token in self.consistent_with:
+            check_type(token, "consistent_with", MutationToken)
+        if self.scan_consistency is not None:
+            check_choice(self.scan_consistency, "scan_consistency", QueryScanConsistency)
+            if self.consistent_with:
+                # SDK-RFC 0004 "Errors": each excludes the other.
+                raise InvalidArgumentException(
+                    "consistent_with says how new the indexes have to be; leave scan_consistency out",
+                    parameter="scan_consistency",
+                )
+        if self.use_replica is not None:
+            check_flag(self.use_replica, "use_replica")
+        for name in NUMBERS:
+            if getattr(self, name) is not None:
+                check_integer(getattr(self, name), name, 0, UINT32_MAX)
+        if self.scan_wait is not None:
+            check_duration(self.scan_wait, "scan_wait", most=SECONDS_MAX)
+        if self.plan is not None:
+            check_type(self.plan, "plan", Plan)
+
+    @property
+    def required_capabilities(self) -> frozenset[ClusterCapability]:
+        """``use_replica`` is for clusters that can read from replicas."""
+        return frozenset() if self.use_replica is None else frozenset({ClusterCapability.READ_FROM_REPLICA})
+
+    @property
+    def plan_key(self) -> PlanKey:
+        """By which its plan is remembered."""
+        return PlanKey(self.statement, str(self.query_context or ""), self.flex_index)
+
+    def preparation(self, *, enhanced: bool) -> ServiceRequest:
+        """Return the request that has the statement prepared.
+
+        Args:
+            enhanced: whether the cluster has ``ClusterCapability.ENHANCED_PREPARED_STATEMENTS``. Then the request
+                executes the statement as well, and its answer has the rows, and the plan for ``plan_of``. Otherwise the
+                answer decodes into the ``Plan`` that ``with_plan`` takes, and tells nothing else.
+        """
+        if enhanced:
+            return msgspec.structs.replace(self, auto_execute=True)
+        return PrepareRequest(client_context_id=self.client_context_id, query=self)
+
+    def with_plan(self, plan: Plan) -> QueryRequest:
+        """Return the request that executes a plan."""
+        return msgspec.structs.replace(self, plan=plan)
+
+    def plan_of(self, answer: HttpAnswer) -> Plan | None:
+        """Return the plan of which the answer to an enhanced preparation tells; None where there is nothing to remember.
+
+        Raises:
+            MalformedAnswer: it is no answer of the service.
+        """
+        name = read_answer(answer, _Prepared).prepared
+        return Plan(name) if name else None
+
+    def said(self) -> dict[str, object]:
+        """Return statement or plan."""
+        if self.plan is not None:
+            executed: dict[str, object] = {"prepared": self.plan.name}
+            return executed | ({"encoded_plan": self.plan.encoded_plan} if self.plan.encoded_plan else {})
+        if self.auto_execute:
+            return {"statement": f"PREPARE {self.statement}", "auto_execute": True}
+        return {"statement": self.statement}
+
+    def options(self) -> dict[str, object]:
+        """Return the members of the request that stand for options; but for metrics, what is not set is left out."""
+        # The service would send metrics unless told not to.
+        options = {"metrics": self.metrics, **StatementRequest.options(self)}
+        if self.scan_consistency is QueryScanConsistency.REQUEST_PLUS:
+            options["scan_consistency"] = self.scan_consistency.value
+        if self.consistent_with:
+            options |= {"scan_consistency": "at_plus", "scan_vectors": vectors_of(self.consistent_with)}
+        if self.profile is not QueryProfile.OFF:
+            options["profile"] = self.profile.value
+        if self.flex_index:
+            options["use_fts"] = True
+        if self.preserve_expiry:
+            options["preserve_expiry"] = True
+        if self.use_replica is not None:
+            options["use_replica"] = "on" if self.use_replica else "off"
+        options |= {name: str(getattr(self, name)) for name in NUMBERS if getattr(self, name) is not None}
+        if self.scan_wait is not None:
+            options["scan_wait"] = go_duration(self.scan_wait)
+        return options
+
+    def decode(self, answer: HttpAnswer) -> QueryMetaData:
+        """Return what is told beside the rows."""
+        return metadata_of(answer)
+
+
+class PrepareRequest(ServiceRequest, frozen=True, kw_only=True):
+    """Have a statement planned, and nothing else done."""
+
+    name: ClassVar[str] = "query"
+    service: ClassVar[Service] = Service.QUERY
+
+    query: QueryRequest
+
+    @property
+    def idempotent(self) -> bool:
+        """It changes no document."""
+        return True
+
+    def encode(self, remaining: float) -> HttpRequest:
+        """Return the query with ``PREPARE`` before its statement."""
+        statement = f"PREPARE {self.query.statement}"
+        return msgspec.structs.replace(self.query, statement=statement, plan=None).encode(remaining)
+
+    def decode(self, answer: HttpAnswer) -> Plan:
+        """Return the one row, which is the plan."""
+        plans = read_answer(answer, _Plans).results
+        if len(plans) != 1 or not plans[0].name:
+            raise MalformedAnswer(f"PREPARE was answered with {len(plans)} plans that have a name, not with one")
+        return Plan(plans[0].name, plans[0].encoded_plan)
+
+    def error_context(self) -> ErrorContext:
+        """Return what errors tell of the query."""
+        return self.query.error_context()
+
+
+class _Prepared(msgspec.Struct, frozen=True):
+    prepared: str | None = None
+
+
+class _AnsweredPlan(msgspec.Struct, frozen=True):
+    name: str
+    encoded_plan: str | None = None
+
+
+class _Plans(msgspec.Struct, frozen=True):
+    results: tuple[_AnsweredPlan, ...]

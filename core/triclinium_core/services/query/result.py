@@ -1,0 +1,135 @@
+"""What the query service tells beside the rows.
+
+Source: SDK-RFC 0056 "QueryResult".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum, unique
+
+import msgspec
+
+from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceResult
+from triclinium_core.services.statement.answers import AnsweredParts, read_answer, read_seconds
+
+
+@unique
+class QueryStatus(StrEnum):
+    """How a query ended; the value is the word of the service."""
+
+    RUNNING = "running"
+    SUCCESS = "success"
+    ERRORS = "errors"
+    COMPLETED = "completed"
+    STOPPED = "stopped"
+    TIMEOUT = "timeout"
+    CLOSED = "closed"
+    FATAL = "fatal"
+    ABORTED = "aborted"
+    UNKNOWN = "unknown"
+    """Another word."""
+
+
+BROKEN_OFF = frozenset(
+    {
+        QueryStatus.ERRORS,
+        QueryStatus.STOPPED,
+        QueryStatus.TIMEOUT,
+        QueryStatus.CLOSED,
+        QueryStatus.FATAL,
+        QueryStatus.ABORTED,
+    }
+)
+"""Rows may be missing. The answer has an error, and is never read as a success."""
+
+
+class QueryWarning(msgspec.Struct, frozen=True):
+    """What the service would have the author of a query know."""
+
+    code: int
+    message: str
+
+
+class QueryMetrics(msgspec.Struct, frozen=True, kw_only=True):
+    """What a query has cost. All is 0 where ``metrics`` was not asked for."""
+
+    elapsed_time: float = 0.0
+    """Seconds from the arrival of the query to the end of its answer."""
+    execution_time: float = 0.0
+    """Seconds from the beginning of its execution."""
+    sort_count: int = 0
+    result_count: int = 0
+    result_size: int = 0
+    """Bytes."""
+    mutation_count: int = 0
+    error_count: int = 0
+    warning_count: int = 0
+
+
+class QueryMetaData(ServiceResult, frozen=True, kw_only=True):
+    """What the service tells of a query whose rows have all come."""
+
+    request_id: str
+    """Its name of the query."""
+    client_context_id: str
+    status: QueryStatus
+    warnings: tuple[QueryWarning, ...] = ()
+    metrics: QueryMetrics = QueryMetrics()
+    signature: object = None
+    """The shape of the rows as JSON, mostly an object of types by name; None where it was not told."""
+    profile: Mapping[str, object] | None = None
+    """What was asked for with ``profile``, as JSON."""
+
+
+class _Metrics(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    elapsed_time: str = "0"
+    execution_time: str = "0"
+    sort_count: int = 0
+    result_count: int = 0
+    result_size: int = 0
+    mutation_count: int = 0
+    error_count: int = 0
+    warning_count: int = 0
+
+
+class _Answer(AnsweredParts, frozen=True, kw_only=True):
+    metrics: _Metrics | None = None
+    profile: dict[str, object] | None = None
+
+
+def metadata_of(answer: HttpAnswer) -> QueryMetaData:
+    """Return what an answer without an error tells.
+
+    Raises:
+        MalformedAnswer: the service does not answer so, or broke off without an error.
+    """
+    answered = read_answer(answer, _Answer)
+    try:
+        status = QueryStatus(answered.status.lower())
+    except ValueError:
+        status = QueryStatus.UNKNOWN
+    if status in BROKEN_OFF:
+        raise MalformedAnswer(f"the query ended as {status!r}, and no error says why; rows may be missing")
+    return QueryMetaData(
+        request_id=answered.request_id,
+        client_context_id=answered.client_context_id,
+        status=status,
+        warnings=tuple(QueryWarning(warning.code, warning.msg) for warning in answered.warnings or ()),
+        metrics=_metrics(answered.metrics) if answered.metrics is not None else QueryMetrics(),
+        signature=answered.signature,
+        profile=answered.profile,
+    )
+
+
+def _metrics(metrics: _Metrics) -> QueryMetrics:
+    return QueryMetrics(
+        elapsed_time=read_seconds(metrics.elapsed_time, "elapsedTime"),
+        execution_time=read_seconds(metrics.execution_time, "executionTime"),
+        sort_count=metrics.sort_count,
+        result_count=metrics.result_count,
+        result_size=metrics.result_size,
+        mutation_count=metrics.mutation_count,
+        error_count=metrics.error_count,
+        warning_count=metrics.warning_count,
+    )

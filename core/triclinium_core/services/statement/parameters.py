@@ -1,0 +1,132 @@
+"""The parameters of a statement and the options that triclinium does not know, encoded as they are given.
+
+What cannot be encoded raises at once, and what the caller changes in a value afterwards changes nothing. ``repr`` tells
+names only.
+
+Source: SDK-RFC 0056 and 0057, ``parameters`` and ``raw``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from triclinium_core.checks import check_text, check_type
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.services.json_values import encode_json
+
+PREFIX = "$"
+"""Begins the name of a parameter in a request."""
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Parameters:
+    """The values that a statement leaves open: positional ones, named ones, or both.
+
+    Args:
+        positional: for ``?`` or ``$1``, ``$2``, in their order.
+        named: by name, with or without the ``$``.
+
+    Raises:
+        InvalidArgumentException: these are no sequence and no mapping, or a name is no text, empty, or there twice.
+        EncodingFailureException: a value has no form in JSON.
+    """
+
+    positional: tuple[bytes, ...]
+    """JSON texts."""
+    named: tuple[tuple[str, bytes], ...]
+    """Names with their ``$``, and JSON texts."""
+
+    def __init__(self, positional: Sequence[object] = (), named: Mapping[str, object] | None = None) -> None:
+        if isinstance(positional, str | bytes | bytearray) or not isinstance(positional, Sequence):
+            raise InvalidArgumentException(
+                f"positional parameters must be a list or a tuple, not {type(positional).__name__}",
+                parameter="positional_parameters",
+            )
+        encoded = tuple(encode_json(value, f"parameter ${place}") for place, value in enumerate(positional, 1))
+        object.__setattr__(self, "positional", encoded)
+        object.__setattr__(self, "named", _named(named) if named is not None else ())
+
+    def __repr__(self) -> str:
+        return f"Parameters({', '.join(self.names)})"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What errors and logs may tell: ``$1``, ``$2`` for positional ones, then the names."""
+        places = (f"{PREFIX}{place}" for place in range(1, len(self.positional) + 1))
+        return (*places, *(name for name, _ in self.named))
+
+    def members(self) -> dict[str, object]:
+        """Return what stands for them in a request."""
+        members: dict[str, object] = {name: msgspec.Raw(value) for name, value in self.named}
+        if self.positional:
+            members["args"] = [msgspec.Raw(value) for value in self.positional]
+        return members
+
+
+def _named(named: Mapping[str, object]) -> tuple[tuple[str, bytes], ...]:
+    check_names(named, "named_parameters")
+    encoded: dict[str, bytes] = {}
+    for name, value in named.items():
+        prefixed = PREFIX + name.removeprefix(PREFIX)
+        if prefixed == PREFIX:
+            raise InvalidArgumentException(
+                "a named parameter has no name but its $; give it one, or pass the value as a positional one",
+                parameter="named_parameters",
+            )
+        if prefixed in encoded:
+            raise InvalidArgumentException(
+                f"parameter {prefixed} is given twice, with and without its $", parameter="named_parameters"
+            )
+        encoded[prefixed] = encode_json(value, f"parameter {prefixed}")
+    return tuple(encoded.items())
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class RawOptions:
+    """Options of the service that triclinium does not know, by the names that they have in requests.
+
+    Raises:
+        InvalidArgumentException: this is no mapping, or a name is no text or empty.
+        EncodingFailureException: a value has no form in JSON.
+    """
+
+    options: tuple[tuple[str, bytes], ...]
+    """Names and JSON texts."""
+
+    def __init__(self, options: Mapping[str, object] | None = None) -> None:
+        options = options if options is not None else {}
+        check_names(options, "raw")
+        encoded = tuple((name, encode_json(value, f"raw[{name!r}]")) for name, value in options.items())
+        object.__setattr__(self, "options", encoded)
+
+    def __repr__(self) -> str:
+        return f"RawOptions({', '.join(name for name, _ in self.options)})"
+
+    def check_unknown(self, members: Mapping[str, str]) -> None:
+        """Raise where triclinium writes such a member itself.
+
+        Args:
+            members: what it writes, each with the option that it stands for.
+
+        Raises:
+            InvalidArgumentException: an option is among them, or is a parameter of the statement.
+        """
+        for name, _ in self.options:
+            option = "named_parameters" if name.startswith(PREFIX) else members.get(name)
+            if option is not None:
+                raise InvalidArgumentException(f"raw[{name!r}] is what {option} says; pass that", parameter="raw")
+
+    def members(self) -> dict[str, object]:
+        """Return what stands for them in a request."""
+        return {name: msgspec.Raw(value) for name, value in self.options}
+
+
+def check_names(values: object, parameter: str) -> None:
+    """Raise InvalidArgumentException unless ``values`` is a mapping whose keys are texts that are not empty."""
+    check_type(values, parameter, Mapping)
+    assert isinstance(values, Mapping)
+    for name in values:
+        check_text(name, f"a name in {parameter}")

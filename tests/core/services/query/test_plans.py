@@ -1,0 +1,53 @@
+"""Plans that are remembered, within bounds."""
+
+from __future__ import annotations
+
+from triclinium_core.services.query.plans import Plan, PlanKey, Plans
+
+
+def key(statement: str, context: str = "", *, flex_index: bool = False) -> PlanKey:
+    """Return the key of a statement."""
+    return PlanKey(statement, context, flex_index)
+
+
+def test_remembering() -> None:
+    """By statement, scope and whether search indexes serve it; a newer plan replaces an older one."""
+    plans = Plans()
+    keys = [key("SELECT 1"), key("SELECT 2"), key("SELECT 1", "default:`b`.`s`"), key("SELECT 1", flex_index=True)]
+    for number, each in enumerate(keys):
+        plans.remember(each, Plan(f"p{number}"))
+    plans.remember(keys[0], Plan("newer"))
+    plans.forget(keys[1])
+    plans.forget(keys[1])
+
+    assert [Plan("newer"), None, Plan("p2"), Plan("p3")] == [plans.recall(each) for each in keys]
+    assert 3 == len(plans)
+
+
+def test_count() -> None:
+    """The plan that was used longest ago goes first."""
+    plans = Plans(count_max=2)
+    plans.remember(key("a"), Plan("a"))
+    plans.remember(key("b"), Plan("b"))
+    plans.recall(key("a"))
+    plans.remember(key("c"), Plan("c"))
+
+    assert [Plan("a"), None, Plan("c")] == [plans.recall(key(name)) for name in "abc"]
+
+
+def test_size() -> None:
+    """Whatever a node calls a plan, memory is bounded; what was forgotten no longer counts."""
+    plans = Plans(size_max=100)
+    plans.remember(key("a"), Plan("a", "x" * 60))
+    plans.remember(key("a"), Plan("a", "y" * 60))
+    plans.remember(key("b"), Plan("b", "x" * 30))
+    kept = [plans.recall(key(name)) is not None for name in "ab"]
+    plans.remember(key("c"), Plan("c", "x" * 1000))
+
+    assert [True, True] == kept
+    assert 0 == len(plans)
+
+
+def test_what_is_shown() -> None:
+    """A name, and not the thousands of characters of the plan."""
+    assert "Plan('p1')" == repr(Plan("p1", "x" * 5000))

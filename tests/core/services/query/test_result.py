@@ -1,0 +1,160 @@
+"""What the query service tells beside the rows, line by line of SDK-RFC 0056 "QueryResult"."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.rows import rows
+from triclinium_core.services.query.request import QueryRequest
+from triclinium_core.services.query.result import QueryMetaData, QueryMetrics, QueryStatus, QueryWarning
+from triclinium_core.services.request import HttpAnswer, MalformedAnswer
+
+QUERY = QueryRequest(statement="SELECT 1")
+
+ANSWER = {
+    "requestID": "922edd9f-23d7-4053-8d60-91f7cbc22c83",
+    "clientContextID": "20165766-8ab7-4c1a-8ad6-5b58e2c2c6a0",
+    "signature": {"*": "*"},
+    "results": [],
+    "warnings": [{"code": 5503, "msg": "index scan was cut"}],
+    "status": "success",
+    "metrics": {
+        "elapsedTime": "1.5s",
+        "executionTime": "22.5ms",
+        "sortCount": 1,
+        "resultCount": 2,
+        "resultSize": 3,
+        "mutationCount": 4,
+        "errorCount": 5,
+        "warningCount": 6,
+        "serviceLoad": 12,
+    },
+    "profile": {"phaseTimes": {"authorize": "1ms"}},
+}
+
+
+def told(**changes: object) -> QueryMetaData:
+    """Return what the answer tells with these members instead."""
+    return QUERY.decode(HttpAnswer(200, json.dumps(ANSWER | changes).encode()))
+
+
+def test_all_of_it() -> None:
+    """Every field, with times in seconds; what is not known is passed over."""
+    expected = QueryMetaData(
+        request_id="922edd9f-23d7-4053-8d60-91f7cbc22c83",
+        client_context_id="20165766-8ab7-4c1a-8ad6-5b58e2c2c6a0",
+        status=QueryStatus.SUCCESS,
+        signature={"*": "*"},
+        warnings=(QueryWarning(5503, "index scan was cut"),),
+        metrics=QueryMetrics(
+            elapsed_time=1.5,
+            execution_time=0.0225,
+            sort_count=1,
+            result_count=2,
+            result_size=3,
+            mutation_count=4,
+            error_count=5,
+            warning_count=6,
+        ),
+        profile={"phaseTimes": {"authorize": "1ms"}},
+    )
+
+    assert expected == told()
+
+
+def test_what_may_be_missing() -> None:
+    """Metrics are 0, and signature and profile None, where the service was not asked for them."""
+    metadata = QUERY.decode(HttpAnswer(200, b'{"results":[],"status":"success"}'))
+
+    assert QueryMetaData(request_id="", client_context_id="", status=QueryStatus.SUCCESS) == metadata
+    assert (None, None, 0.0, 0, ()) == (
+        metadata.signature,
+        metadata.profile,
+        metadata.metrics.elapsed_time,
+        metadata.metrics.sort_count,
+        metadata.warnings,
+    )
+
+
+@rows("signature", ["json", {"one": "number"}, ["a"], 5, True])
+def test_signatures(signature: object) -> None:
+    """A value of any type in JSON."""
+    assert signature == told(signature=signature).signature
+
+
+@rows(
+    ("word", "status"),
+    [
+        ("running", QueryStatus.RUNNING),
+        ("success", QueryStatus.SUCCESS),
+        ("completed", QueryStatus.COMPLETED),
+        ("unknown", QueryStatus.UNKNOWN),
+        ("on holiday", QueryStatus.UNKNOWN),
+        ("SUCCESS", QueryStatus.SUCCESS),
+    ],
+)
+def test_status(word: str, status: QueryStatus) -> None:
+    """By its word in lower case; another word is unknown."""
+    assert status is told(status=word).status
+
+
+@rows("word", ["errors", "stopped", "timeout", "closed", "fatal", "aborted"])
+def test_broken_off(word: str) -> None:
+    """A query that ended early and names no error is no success."""
+    with pytest.raises(MalformedAnswer, match=word):
+        told(status=word)
+
+
+def test_every_status() -> None:
+    """The enum has the ten of the RFC."""
+    words = ["running", "success", "errors", "completed", "stopped", "timeout", "closed", "fatal", "aborted", "unknown"]
+
+    assert words == [status.value for status in QueryStatus]
+
+
+@rows(
+    "body",
+    [
+        b"",
+        b"<html>",
+        b"[]",
+        b"{}",
+        b'{"status":5}',
+        b'{"status":"success","warnings":{}}',
+        b'{"status":"success","metrics":{"elapsedTime":"soon"}}',
+        b'{"status":"success","metrics":{"resultCount":"many"}}',
+        b'{"status":"success","profile":[]}',
+        b"[" * 100_000,
+        b'{"status":"success","signature":' + b"[" * 100_000,
+        b"\xff",
+    ],
+)
+def test_what_is_no_answer(body: bytes) -> None:
+    """It raises what says so, and nothing else."""
+    with pytest.raises(MalformedAnswer):
+        QUERY.decode(HttpAnswer(200, body))
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: (
+            st.lists(inner)
+            | st.dictionaries(
+                st.sampled_from(["status", "metrics", "elapsedTime", "warnings", "code", "msg", "requestID", "profile"])
+                | st.text(),
+                inner,
+            )
+        ),
+    )
+)
+def test_any_json(value: object) -> None:
+    """Whatever a service answers is understood, or malformed."""
+    for body in (value, ANSWER | value if isinstance(value, dict) else [value]):
+        try:
+            QUERY.decode(HttpAnswer(200, json.dumps(body).encode()))
+        except MalformedAnswer as error:
+            assert len(str(error)) < 500

@@ -1,0 +1,67 @@
+"""Parameters and raw options, encoded when they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from tests.rows import rows
+from triclinium_core.errors import CouchbaseException, EncodingFailureException, InvalidArgumentException
+from triclinium_core.services.statement.parameters import Parameters, RawOptions
+
+
+def test_members() -> None:
+    """Positional ones under ``args``, named ones with a dollar sign, each as JSON; both at once."""
+    parameters = Parameters([1, "é", None], {"age": [30], "$name": {"first": "ada"}})
+
+    assert {
+        "args": [1, "é", None],
+        "$age": [30],
+        "$name": {"first": "ada"},
+    } == msgspec.json.decode(msgspec.json.encode(parameters.members()))
+    assert ("$1", "$2", "$3", "$age", "$name") == parameters.names
+    assert {} == Parameters().members()
+
+
+def test_what_changes_afterwards() -> None:
+    """The value travels as it was given."""
+    value = [1]
+    parameters = Parameters(value, {"of": value})
+    value.append(2)
+
+    assert Parameters([1], {"of": [1]}) == parameters
+
+
+def test_what_is_shown() -> None:
+    """Names; never a value."""
+    parameters = Parameters(["s3cret"], {"password": "s3cret"})
+
+    assert "Parameters($1, $password)" == repr(parameters)
+    assert "RawOptions(controls)" == repr(RawOptions({"controls": "s3cret"}))
+
+
+@rows(
+    ("make", "error", "named"),
+    [
+        (lambda: Parameters([1, object()]), EncodingFailureException, r"\$2"),
+        (lambda: Parameters([], {"$age": float("nan")}), EncodingFailureException, r"\$age"),
+        (lambda: Parameters([], {"photo": b"\x00"}), EncodingFailureException, r"\$photo"),
+        (lambda: RawOptions({"controls": {1j}}), EncodingFailureException, r"raw\['controls'\]"),
+        (lambda: Parameters("text"), InvalidArgumentException, "positional"),
+        (lambda: Parameters({1: 2}), InvalidArgumentException, "positional"),  # type: ignore[arg-type]
+        (lambda: Parameters([], [("a", 1)]), InvalidArgumentException, "named_parameters"),  # type: ignore[arg-type]
+        (lambda: Parameters([], {5: 1}), InvalidArgumentException, "named_parameters"),  # type: ignore[dict-item]
+        (lambda: Parameters([], {"": 1}), InvalidArgumentException, "named_parameters"),
+        (lambda: Parameters([], {"$": 1}), InvalidArgumentException, "no name"),
+        (lambda: Parameters([], {"\ud800": 1}), InvalidArgumentException, "named_parameters"),
+        (lambda: Parameters([], {"a": 1, "$a": 2}), InvalidArgumentException, r"\$a is given twice"),
+        (lambda: RawOptions({"": 1}), InvalidArgumentException, "raw"),
+        (lambda: RawOptions(["a"]), InvalidArgumentException, "raw"),  # type: ignore[arg-type]
+    ],
+)
+def test_wrong_ones(make: Callable[[], object], error: type[CouchbaseException], named: str) -> None:
+    """They are refused by the name of the parameter."""
+    with pytest.raises(error, match=named):
+        make()
