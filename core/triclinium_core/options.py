@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from types import NoneType
 
-from triclinium_core.checks import Duration, check_duration, check_flag
+from triclinium_core.checks import Duration, check_duration, check_flag, check_integer
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.couchbase.strategy import (
@@ -14,6 +14,7 @@ from triclinium_core.retry.couchbase.strategy import (
     FastFailOnTerminalErrorRetryStrategy,
     require_strategy,
 )
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.shown import shown
 
 
@@ -136,6 +137,8 @@ AUTHENTICATORS: tuple[type[Authenticator], ...] = (
 AUTHENTICATOR_NAMES = "PasswordAuthenticator, JwtAuthenticator or CertificateAuthenticator"
 
 
+HTTP_CONNECTIONS_MAX = 65_535
+"""A host has no more ports than that for connections to one endpoint."""
 SECONDS_MAX = 1e9
 """Thirty years: whoever wants to wait for longer says ``math.inf``."""
 
@@ -163,6 +166,15 @@ class TimeoutOptions:
     """A connection that does not answer that NOOP within so long is given up."""
     config_poll_interval: float = 2.5
     """A node that does not announce new cluster configs is asked for the newest so often (SDK-RFC 0024)."""
+    query: float = 75.0
+    """Of a request to the query service, for its first rows, and again for each further piece that is wanted; so with
+    the next four."""
+    analytics: float = 75.0
+    search: float = 75.0
+    views: float = 75.0
+    management: float = 75.0
+    idle_http_connection: float = 1.0
+    """A connection to a service over HTTP that had nothing to carry for so long is closed, before the node does."""
     config_poll_floor: float = 0.05
     """No connection is asked for a config sooner than this after it was asked before, whatever happens."""
 
@@ -175,6 +187,12 @@ class TimeoutOptions:
         connect: Duration = 10.0,
         keep_alive_interval: Duration = 20.0,
         keep_alive: Duration = 2.5,
+        query: Duration = 75.0,
+        analytics: Duration = 75.0,
+        search: Duration = 75.0,
+        views: Duration = 75.0,
+        management: Duration = 75.0,
+        idle_http_connection: Duration = 1.0,
         config_poll_interval: Duration = 2.5,
         config_poll_floor: Duration = 0.05,
     ) -> None:
@@ -185,6 +203,12 @@ class TimeoutOptions:
             ("connect", connect),
             ("keep_alive_interval", keep_alive_interval),
             ("keep_alive", keep_alive),
+            ("query", query),
+            ("analytics", analytics),
+            ("search", search),
+            ("views", views),
+            ("management", management),
+            ("idle_http_connection", idle_http_connection),
             ("config_poll_interval", config_poll_interval),
             ("config_poll_floor", config_poll_floor),
         ):
@@ -195,6 +219,11 @@ class TimeoutOptions:
                 f"config_poll_floor={self.config_poll_floor!r}",
                 parameter="config_poll_interval",
             )
+
+    def of_service(self, service: Service) -> float:
+        """Return the seconds for a request to a service over HTTP."""
+        timeout: float = getattr(self, service.value)
+        return timeout
 
 
 def require_timeout(name: str, duration: Duration) -> float:
@@ -222,6 +251,8 @@ class ClientOptions:
     """For servers that refuse HELLO before authentication (SDK-RFC 0013 "Negotiation")."""
     renegotiate_on_corrupt_error_map: bool = False
     """Reconnect without XERROR when the error map is corrupt, as RFC 0013 says, at the price of decision C18."""
+    max_http_connections: int = 64
+    """Connections to each service of each node at most; what needs more waits in order. 0 for any number (SDK-RFC 0059)."""
     user_agent: str = "triclinium/0.1"
     network: str = "auto"
     """By which of its addresses each node is reached: ``default``, ``external``, or another name; ``auto`` for the
@@ -249,6 +280,7 @@ class ClientOptions:
                 given = f", not {type(value).__name__}" if is_secret else ""
                 told = name if is_secret else f"{name}={shown(value)}"
                 raise InvalidArgumentException(f"{told} must be {meaning}{given}", parameter=name)
+        check_integer(self.max_http_connections, "max_http_connections", 0, HTTP_CONNECTIONS_MAX)
         require_strategy(self.retry_strategy)
         if not self.network:
             raise InvalidArgumentException(

@@ -46,6 +46,12 @@ TIMEOUTS: Rows = {
         _SECONDS,
         "between two questions for the map, to a node that announces none: shorter sees a failover sooner, longer asks less",
     ),
+    "query": (_SECONDS, "a request to the query service: its first rows, and each further piece that is asked for"),
+    "analytics": (_SECONDS, "the same for analytics"),
+    "search": (_SECONDS, "the same for search"),
+    "views": (_SECONDS, "the same for views"),
+    "management": (_SECONDS, "a request that manages the cluster"),
+    "idle_http_connection": (_SECONDS, "a connection to a service over HTTP that carries nothing is closed after it"),
     "config_poll_floor": (_SECONDS, "no node is asked for the map sooner than this after it was asked before"),
 }
 
@@ -81,6 +87,7 @@ CLIENT: Rows = {
         "`auto`, `default`, `external`, or another name",
         "by which of its addresses each node is reached; {doc}`/howto/connect`",
     ),
+    "max_http_connections": ("int", "connections to each service of each node at most; 0 for any number"),
     "enable_dns_srv": (_FLAG, "whether a lone host without a port may be the name of a cluster in DNS"),
 }
 

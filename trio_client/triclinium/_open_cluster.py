@@ -41,6 +41,7 @@ def open_cluster(
     compression: bool = True,
     network: str = "auto",
     enable_dns_srv: bool = True,
+    max_http_connections: int = 64,
     redact_logs: bool = False,
 ) -> AbstractAsyncContextManager[Cluster]:
     """Give the block a cluster; leaving the block closes all its connections at once.
@@ -64,6 +65,7 @@ def open_cluster(
         compression: whether values may travel compressed.
         network: by which of its addresses each node is reached; by default that by which the cluster was found.
         enable_dns_srv: whether a lone host without a port may be the name of a cluster in DNS.
+        max_http_connections: to each service of each node, at most; 0 for any number.
         redact_logs: whether document ids are marked as ``<ud>…</ud>`` in the log.
 
     Raises:
@@ -84,15 +86,12 @@ def open_cluster(
         compression=compression,
         network=network,
         enable_dns_srv=enable_dns_srv,
+        max_http_connections=max_http_connections,
     )
     if resolver is not None:
         check_method(resolver, "resolver", "look_up", "look_up(service)")
-    driver = make_driver(
-        options,
-        connector=_connector(connector, ssl_context, options),
-        resolver=resolver,
-        redact_logs=redact_logs,
-    )
+    connector = _connector(connector, ssl_context, options)
+    driver = make_driver(options, connector=connector, resolver=resolver, redact_logs=redact_logs)
     return running(driver, connection_string)
 
 
@@ -107,6 +106,7 @@ class ClientArguments(TypedDict, total=False):
     compression: bool
     network: str
     enable_dns_srv: bool
+    max_http_connections: int
 
 
 class ClusterArguments(ClientArguments, total=False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum, unique
 
 import msgspec
@@ -12,6 +13,7 @@ from triclinium_core.kv.operation.results import Result
 from triclinium_core.kv.topology.topology import TopologyChange
 from triclinium_core.retry.couchbase.strategy import AsyncRetryStrategy, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.services.request import ServiceResult
 
 
 class OpenStream(msgspec.Struct, frozen=True, gc=False):
@@ -57,11 +59,46 @@ class CloseStream(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
+class PauseReading(msgspec.Struct, frozen=True, gc=False):
+    """Read nothing from a stream until ``ResumeReading``: nobody wants what it brings. Its end need not be noticed either.
+
+    A driver that reads on gets the request failed, once 16 MiB of rows have come that nobody asked for.
+    """
+
+    stream: StreamId
+
+
+class ResumeReading(msgspec.Struct, frozen=True, gc=False):
+    """Read from a stream again."""
+
+    stream: StreamId
+
+
+class RowsReceived(msgspec.Struct, frozen=True):
+    """Wake the caller with rows, each the JSON text of one. No more follow before ``RowsWanted``, nor does the end.
+
+    Documents may stand in them, so ``repr`` tells only how many they are.
+    """
+
+    token: Token
+    rows: Sequence[bytes]
+
+    def __repr__(self) -> str:
+        return f"RowsReceived(token={self.token}, rows=<{len(self.rows)} rows>)"
+
+
 class CompleteOperation(msgspec.Struct, frozen=True, gc=False):
     """Wake the caller with ``result``."""
 
     token: Token
     result: Result
+
+
+class CompleteRequest(msgspec.Struct, frozen=True):
+    """Wake the caller of a service with ``result``: with what came after the rows, where there were some."""
+
+    token: Token
+    result: ServiceResult
 
 
 class FailOperation(msgspec.Struct, frozen=True, gc=False):
@@ -135,7 +172,11 @@ Action = (
     | LookUpService
     | SendBytes
     | CloseStream
+    | PauseReading
+    | ResumeReading
+    | RowsReceived
     | CompleteOperation
+    | CompleteRequest
     | FailOperation
     | ConsultStrategy
     | ReportRetry

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
 from operator import attrgetter
 from typing import cast
 
@@ -30,6 +31,8 @@ from triclinium_core.client.events import (
     OperationAbandoned,
     OperationsSubmitted,
     OperationSubmitted,
+    RequestSubmitted,
+    RowsWanted,
     ServiceLookedUp,
     StrategyDecided,
     StreamId,
@@ -38,7 +41,7 @@ from triclinium_core.client.events import (
     TimePassed,
     Token,
 )
-from triclinium_core.client.timers import TIMERS_OF_CONNECTIONS, TimerKind, Timers
+from triclinium_core.client.timers import TIMERS_OF_CONNECTIONS, TIMERS_OF_REQUESTS, TimerKind, Timers
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.connection.bootstrap import BootstrapFailure, FailureKind
@@ -86,6 +89,8 @@ from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.retry.invalid_event import InvalidEvent
+from triclinium_core.services.open_requests import OpenRequests
+from triclinium_core.services.request import ServiceRequest
 from triclinium_core.shown import shown
 
 TIME_MAX = 1e12
@@ -121,7 +126,8 @@ class ClientMachine:
         self._orphans = 0
         error_maps, terminal_states = ErrorMapStore(), TerminalStates()
         destinations, configs, connection_timers = Destinations(), KnownConfigs(), ConnectionTimers(self._timers)
-        emit = self._actions.append
+        emit, stream_numbers = self._actions.append, count(1)
+        stream_ids = cast("Callable[[], StreamId]", stream_numbers.__next__)
         self._configs = configs
         self._connections = Connections(
             options,
@@ -133,6 +139,7 @@ class ClientMachine:
             error_maps=error_maps,
             destinations=destinations,
             configs=configs,
+            stream_ids=stream_ids,
             emit=emit,
         )
         self._keep_alive = KeepAlive(self._connections, configs, connection_timers, options.timeouts)
@@ -171,8 +178,29 @@ class ClientMachine:
             emit=emit,
         )
 
+        self._requests = self._open_requests(options, connection_string.tls, stream_ids, terminal_states, rng)
+
+    def _open_requests(
+        self,
+        options: ClientOptions,
+        tls: bool,
+        stream_ids: Callable[[], StreamId],
+        terminal_states: TerminalStates,
+        rng: Random,
+    ) -> OpenRequests:
+        return OpenRequests(
+            options,
+            tls=tls,
+            stream_ids=stream_ids,
+            topologies=lambda: self._keyspaces.topologies,
+            terminal_states=terminal_states,
+            timers=self._timers,
+            rng=rng,
+            emit=self._actions.append,
+        )
+
     def __repr__(self) -> str:
-        open_operations = len(self._operations.open) + len(self._inquiries)
+        open_operations = len(self._operations.open) + len(self._requests.open) + len(self._inquiries)
         return f"<ClientMachine: connections={len(tuple(self._connections.all))} open_operations={open_operations}>"
 
     @property
@@ -210,6 +238,9 @@ class ClientMachine:
             fresh = self._connections.routes.take_fresh()
             if self._inquiries:
                 self._inquiries.review(fresh, now)
+        if self._requests.open:
+            self._requests.place(now)
+            self._actions += self._requests.take_sending()
         if self._connections.sending:
             self._connections.flush()
         self._now = now
@@ -219,15 +250,15 @@ class ClientMachine:
 
     def is_ambiguous(self, token: Token) -> bool:
         """Tell whether an operation, given up now, may still be applied or have been. False for unknown tokens."""
-        return self._operations.is_ambiguous(token)
+        return self._operations.is_ambiguous(token) or self._requests.is_ambiguous(token)
 
     def error_context(self, token: Token, now: float) -> ErrorContext | None:
-        """Return what an error can tell of an operation, or an inquiry, that is given up now; None for unknown tokens.
+        """Return what an error can tell of what was submitted and is given up now; None for unknown tokens.
 
         Args:
             now: monotonic seconds, as ``handle`` gets them.
         """
-        found = self._operations.error_context(token, now)
+        found = self._operations.error_context(token, now) or self._requests.error_context(token, now)
         return found if found is not None else self._inquiries.error_context(token)
 
     def check_authenticator(self, authenticator: Authenticator) -> None:
@@ -256,10 +287,10 @@ class ClientMachine:
             connections=tuple(
                 describe_connection(connection, self._configs.version(connection.bucket)) for connection in connections
             ),
-            open_operations=len(self._operations.open) + len(self._inquiries),
+            open_operations=len(self._operations.open) + len(self._requests.open) + len(self._inquiries),
             in_flight=sum(len(connection.in_flight) for connection in connections),
             orphans=self._orphans,
-            retries_by_reason=self._operations.retries_by_reason,
+            retries_by_reason=self._operations.retries_by_reason + self._requests.retries_by_reason,
             topologies=self._keyspaces.topologies,
         )
 
@@ -299,19 +330,33 @@ class ClientMachine:
                 raise InvalidArgumentException(f"operation={request!r} cannot be submitted", parameter="operation")
             if submission.retry_strategy is not None:
                 require_strategy(submission.retry_strategy)
-            context = submission.client_context
-            if context is not None and not isinstance(context, Mapping):
-                raise InvalidArgumentException(
-                    f"client_context={context!r} must be a mapping or None", parameter="client_context"
-                )
+            if submission.client_context is not None:
+                _check_context(submission.client_context)
             if (request.keyspace.bucket is None) is not self._bare:
                 self._check_bucket(request)
         tokens = set(map(_token_of, submissions))
         if len(tokens) != len(submissions):
             raise InvalidEvent("a token stands twice among the submissions; every operation needs a token of its own")
-        if self._inquiries or not self._operations.open.keys().isdisjoint(tokens):
+        if self._inquiries or self._requests.open or not self._operations.open.keys().isdisjoint(tokens):
             for each in tokens:
                 self._check_token(each)
+
+    def _on_request_submitted(self, event: RequestSubmitted, now: float) -> None:
+        self._check_token(event.token)
+        if not isinstance(event.request, ServiceRequest) or not event.request.name:
+            raise InvalidArgumentException(f"request={event.request!r} cannot be submitted", parameter="request")
+        if event.retry_strategy is not None:
+            require_strategy(event.retry_strategy)
+        _check_context(event.client_context)
+        if self._bare:
+            raise InvalidArgumentException(
+                f"{event.request.name}: a plain memcached has no services; connect with couchbase://",
+                parameter="request",
+            )
+        self._requests.submit(event, now)
+
+    def _on_rows_wanted(self, event: RowsWanted, now: float) -> None:
+        self._requests.rows_wanted(event.token, now)
 
     def _on_inquiry_submitted(self, event: InquirySubmitted, now: float) -> None:
         self._check_token(event.token)
@@ -322,7 +367,7 @@ class ClientMachine:
 
     def _check_token(self, token: object) -> None:
         check_type(token, "token", int)
-        if token in self._operations.open or token in self._inquiries:
+        if token in self._operations.open or token in self._requests.open or token in self._inquiries:
             raise InvalidEvent(f"token {token} names an open operation; every operation needs a token of its own")
 
     def _check_bucket(self, asked: Operation | Inquiry) -> None:
@@ -339,12 +384,16 @@ class ClientMachine:
     def _on_operation_abandoned(self, event: OperationAbandoned, now: float) -> None:
         self._inquiries.abandon(event.token)
         self._operations.abandon(event.token)
+        if self._requests.open:
+            self._requests.abandon(event.token, now)
 
     def _on_strategy_decided(self, event: StrategyDecided, now: float) -> None:
         self._operations.strategy_decided(event, now)
+        self._requests.strategy_decided(event, now)
 
     def _on_authenticator_changed(self, event: AuthenticatorChanged, now: float) -> None:
         self._connections.authenticator_changed(event, now)
+        self._requests.authenticator_changed(event.authenticator)
 
     def _on_service_looked_up(self, event: ServiceLookedUp, now: float) -> None:
         self._connections.open_waiting(self._connections.seeds.answered(event), now)
@@ -373,6 +422,8 @@ class ClientMachine:
                 self._connections.open_waiting(self._connections.seeds.give_up(), now)
             elif kind is TimerKind.OPENING:
                 self._connections.open_next(now)
+            elif kind in TIMERS_OF_REQUESTS:
+                self._requests.on_timer(kind, subject, now)
             elif kind in TIMERS_OF_CONNECTIONS:
                 self._connections.on_timer(kind, cast(Connection, subject), now)
             else:
@@ -406,10 +457,15 @@ class ClientMachine:
         opened = self._connections.stream_opened(event, now)
         if opened is not None:
             self._learn(*opened, now)
+        else:
+            self._requests.stream_opened(event, now)
 
     def _on_bytes_received(self, event: BytesReceived, now: float) -> None:
         connection = self._connections.streams.connection(event.stream)
-        if connection is None or connection.state is ConnectionState.CONNECTING:
+        if connection is None:
+            self._requests.bytes_received(event, now)
+            return
+        if connection.state is ConnectionState.CONNECTING:
             # The stream was given up meanwhile.
             return
         self._learn(connection, connection.bytes_received(event.data, now), now)
@@ -421,6 +477,7 @@ class ClientMachine:
         for owner, handed_over, detail in self._connections.stream_lost(event, now):
             if isinstance(owner, LiveOperation):
                 self._operations.socket_closed(owner, handed_over, detail, now)
+        self._requests.stream_lost(event, now)
 
     def _learn(self, connection: Connection, news: Iterable[News], now: float) -> None:
         """Draw the conclusions from what a connection tells of its present stream."""
@@ -515,15 +572,25 @@ class ClientMachine:
             # While a map is being followed, the connections to its new nodes are not there yet.
             self._keyspaces.search_if_lost(connection.bucket, now)
         waiting = [*loss.waiting, *self._keyspaces.connection_lost(connection)]
+        self._requests.cluster_not_found(loss.detail, now)
         if connection.is_unsupported:
             self._inquiries.unsupported(connection, loss.detail)
         for token in waiting:
             self._operations.connection_lost(token, connection, loss.detail, now)
 
 
+def _check_context(context: object) -> None:
+    if context is not None and not isinstance(context, Mapping):
+        raise InvalidArgumentException(
+            f"client_context={context!r} must be a mapping or None", parameter="client_context"
+        )
+
+
 _HANDLERS: Mapping[type, Callable[..., None]] = {
     OperationSubmitted: ClientMachine._on_operation_submitted,
     OperationsSubmitted: ClientMachine._on_operations_submitted,
+    RequestSubmitted: ClientMachine._on_request_submitted,
+    RowsWanted: ClientMachine._on_rows_wanted,
     InquirySubmitted: ClientMachine._on_inquiry_submitted,
     OperationAbandoned: ClientMachine._on_operation_abandoned,
     ServiceLookedUp: ClientMachine._on_service_looked_up,

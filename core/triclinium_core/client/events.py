@@ -18,6 +18,7 @@ from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.options import Authenticator
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, RetryAction
+from triclinium_core.services.request import ServiceRequest
 
 Token = NewType("Token", int)
 """Names a user's operation, or inquiry, for its whole life; an opaque names one attempt on one connection."""
@@ -43,6 +44,26 @@ class OperationsSubmitted(msgspec.Struct, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         check_type(self.submissions, "submissions", Sequence)
+
+
+class RequestSubmitted(msgspec.Struct, frozen=True):
+    """The user asked a service over HTTP. ``token`` must not have been used before, for an operation neither.
+
+    Rows are wanted from the beginning: the first that come leave as ``RowsReceived``.
+    """
+
+    token: Token
+    request: ServiceRequest
+    retry_strategy: AnyRetryStrategy | None = None
+    """None for the client's own."""
+    client_context: Mapping[str, object] | None = None
+    """What a retry strategy may look at."""
+
+
+class RowsWanted(msgspec.Struct, frozen=True, gc=False):
+    """The user has taken the rows of a request, and waits for more, or for the end; unknown tokens are ignored."""
+
+    token: Token
 
 
 class InquirySubmitted(msgspec.Struct, frozen=True, gc=False):
@@ -196,6 +217,8 @@ class AuthenticatorChanged(msgspec.Struct, frozen=True, gc=False):
 Event = (
     OperationSubmitted
     | OperationsSubmitted
+    | RequestSubmitted
+    | RowsWanted
     | InquirySubmitted
     | OperationAbandoned
     | ServiceLookedUp

@@ -35,8 +35,17 @@ class TimerKind(Enum):
     CONFIG_POLL = "a node that does not announce new cluster configs is asked for the newest"
     SERVICE_LOOKUP = "DNS did not say in time where the cluster is: the host is used as it stands"
     PING = "a ping has waited for long enough: what has not answered is reported as it is"
+    REQUEST_DEADLINE = "the safety net of one request over HTTP: it fails with a timeout"
+    REQUEST_RETRY = "the backoff of one request over HTTP is over: it is dispatched again"
+    HTTP_CONNECT = "a stream to an HTTP service was not opened in time: it is given up"
+    HTTP_IDLE = "a connection to an HTTP service had nothing to carry: it is closed before the node does"
     CANARY = "the canary was not answered in time: the breaker opens again"
 
+
+TIMERS_OF_REQUESTS = frozenset(
+    {TimerKind.REQUEST_DEADLINE, TimerKind.REQUEST_RETRY, TimerKind.HTTP_CONNECT, TimerKind.HTTP_IDLE}
+)
+"""What concerns the services over HTTP."""
 
 TIMERS_OF_CONNECTIONS = frozenset({TimerKind.CONNECT, TimerKind.RECONNECT, TimerKind.DRAIN})
 """What opens and closes streams, whatever travels on them."""

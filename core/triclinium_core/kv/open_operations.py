@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import assert_never
 
@@ -92,12 +92,8 @@ class Operations:
         """In the order in which they were submitted, and so in that of their deadlines where these have no timers."""
         self.next_deadline: float = math.inf
         """No operation without a timer has an earlier deadline; it may be that of one that is settled."""
-        self._retries_by_reason: Counter[RetryReason] = Counter()
-
-    @property
-    def retries_by_reason(self) -> Mapping[RetryReason, int]:
+        self.retries_by_reason: Counter[RetryReason] = Counter()
         """Retries ordered so far, of operations that are settled too."""
-        return dict(self._retries_by_reason)
 
     def is_ambiguous(self, token: int) -> bool:
         """Tell whether an operation, given up now, may still be applied or have been. False for unknown tokens."""
@@ -365,7 +361,7 @@ class Operations:
             case orders.ConsultStrategy(strategy, request, reason):
                 self._emit(ConsultStrategy(token, strategy, request, reason))
             case orders.ReportRetry(request, reason, delay, dispatches, node):
-                self._retries_by_reason[reason] += 1
+                self.retries_by_reason[reason] += 1
                 self._emit(ReportRetry(token, request, reason, delay, dispatches, node))
             case orders.ReportRefusal(request, reason, error, node):
                 self._emit(ReportRefusal(token, request, reason, error, node))

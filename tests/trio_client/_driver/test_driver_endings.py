@@ -28,13 +28,14 @@ from triclinium import Cluster, Collection, fail_after
 from triclinium._driver.driver import Driver
 from triclinium.abc import Connector
 from triclinium.errors import AmbiguousTooSlowError, CouchbaseException, InternalError
-from triclinium_core.client.actions import Action, ConsultStrategy, LookUpService
+from triclinium_core.client.actions import Action, ConsultStrategy, LookUpService, RowsReceived
 from triclinium_core.client.events import (
     BytesReceived,
     Event,
     OperationAbandoned,
     OperationsSubmitted,
     OperationSubmitted,
+    RequestSubmitted,
     TimePassed,
 )
 from triclinium_core.kv.operation.inquiries import WaitUntilReady
@@ -44,6 +45,7 @@ from triclinium_core.kv.operation.results import Done
 from triclinium_core.options import PasswordAuthenticator
 from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.services.request import ServiceRequest
 from triclinium_core.testing.driver_laws import ScriptedMachine, on
 from triclinium_core.testing.fakes.faults import drop_response
 
@@ -277,6 +279,11 @@ async def test_a_background_task_that_crashes_wakes_all_who_wait() -> None:
     assert [DEFECT] == defects(left)
 
 
+async def read_rows(driver: Driver) -> None:
+    """Ask a service, and wait for more rows than have come."""
+    await driver.more_rows(await driver.open_rows(ServiceRequest(), None))
+
+
 async def test_ctrl_c_does_not_strike_in_the_middle_of_an_event() -> None:
     """Whoever brings the machine an event is protected from KeyboardInterrupt, even a user who cancels a scope."""
     protected: dict[type[Event], bool] = {}
@@ -288,6 +295,8 @@ async def test_ctrl_c_does_not_strike_in_the_middle_of_an_event() -> None:
 
     def note(event: Event) -> Sequence[Action]:
         protected[type(event)] = trio.lowlevel.currently_ki_protected()
+        if isinstance(event, RequestSubmitted):
+            return [RowsReceived(event.token, [b"1"])]
         if isinstance(event, OperationSubmitted):
             lookup = LookUpService("_couchbase._tcp.cluster.example")
             return [OPEN_STREAM, lookup, ConsultStrategy(event.token, Now(), REQUEST, RetryReason.UNKNOWN)]
@@ -298,6 +307,7 @@ async def test_ctrl_c_does_not_strike_in_the_middle_of_an_event() -> None:
         with trio.CancelScope() as scope:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(perform, driver)
+                nursery.start_soon(read_rows, driver)
                 nursery.start_soon(driver.perform, Ready, lambda: WaitUntilReady(None), None)
                 await theirs.send_all(b"hello")
                 await theirs.send_eof()

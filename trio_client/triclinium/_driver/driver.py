@@ -25,6 +25,7 @@ from triclinium._context import block_strategy, block_values
 from triclinium._deadlines import AbandonedOperation, reports_of
 from triclinium._driver.connector import show_certificate
 from triclinium._driver.log import Log
+from triclinium._driver.open_rows import OpenRows
 from triclinium._driver.resolver import DnsResolver, looked_up
 from triclinium._driver.stream import Stream, new_nonce
 from triclinium._driver.subscriptions import Subscriptions
@@ -35,14 +36,18 @@ from triclinium_core.client.actions import (
     Action,
     CloseStream,
     CompleteOperation,
+    CompleteRequest,
     ConsultStrategy,
     FailOperation,
     LookUpService,
     OpenStream,
+    PauseReading,
     PublishTopology,
     ReportConnection,
     ReportRefusal,
     ReportRetry,
+    ResumeReading,
+    RowsReceived,
     SendBytes,
 )
 from triclinium_core.client.events import (
@@ -54,6 +59,8 @@ from triclinium_core.client.events import (
     OperationAbandoned,
     OperationsSubmitted,
     OperationSubmitted,
+    RequestSubmitted,
+    RowsWanted,
     StrategyDecided,
     StreamId,
     StreamLost,
@@ -70,6 +77,7 @@ from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.options import Authenticator
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, RetryAction
+from triclinium_core.services.request import ServiceRequest, ServiceResult
 
 R = TypeVar("R")
 P = ParamSpec("P")
@@ -144,6 +152,10 @@ class Driver:
             OpenStream: self._open_stream,
             SendBytes: self._send_bytes,
             CloseStream: self._close_stream,
+            PauseReading: self._pause_reading,
+            ResumeReading: self._resume_reading,
+            RowsReceived: self._rows_received,
+            CompleteRequest: self._complete_request,
             FailOperation: self._fail_operation,
             ConsultStrategy: self._consult_strategy,
             ReportRetry: log.retry,
@@ -192,12 +204,12 @@ class Driver:
     async def perform(
         self,
         returns: type[R],
-        make: Callable[P, Operation | Inquiry],
+        make: Callable[P, Operation | Inquiry | ServiceRequest],
         strategy: AnyRetryStrategy | None,
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> R:
-        """Submit the operation or inquiry that ``make`` returns, and return its result.
+        """Submit the operation, inquiry, or request without rows that ``make`` returns, and return its result.
 
         Where nobody else waits, it is sent at once. Otherwise it is submitted with what other tasks ask for in the same
         pass of trio's loop.
@@ -239,7 +251,7 @@ class Driver:
         token = next(self._tokens)
         waiter = self._waiters[token] = Waiter(operation, trio.lowlevel.current_task())
         if not isinstance(operation, Operation):
-            self._feed(InquirySubmitted(token, operation))
+            self._feed(_submission(token, operation, strategy))
         else:
             strategy = strategy if strategy is not None else block_strategy.get()
             submission = OperationSubmitted(token, operation, strategy, block_values.get())
@@ -258,6 +270,61 @@ class Driver:
             result = waiter.unwrap()
         assert isinstance(result, returns), f"{operation.name} returned {result!r}"
         return result
+
+    @trio.lowlevel.enable_ki_protection
+    async def open_rows(self, request: ServiceRequest, strategy: AnyRetryStrategy | None) -> OpenRows:
+        """Submit a request with rows; return them when the first have come, or the end.
+
+        Raises:
+            trio.ClosedResourceError: the cluster is closed, or was closed meanwhile.
+            InternalError: a background task crashed.
+            CouchbaseException: what the machine decided.
+            RuntimeError: it is called in another trio run; that is no checkpoint.
+
+        Cancellation: the request is abandoned; one that is not read-only may have been applied.
+        """
+        rows = OpenRows(next(self._tokens), request)
+        await self._take_rows(rows, _submission(rows.token, request, strategy))
+        return rows
+
+    @trio.lowlevel.enable_ki_protection
+    async def more_rows(self, rows: OpenRows) -> None:
+        """Wait until ``rows`` have more, or their end.
+
+        What it raises is that of ``open_rows``; after that, or after being cancelled, the request is over.
+        """
+        await self._take_rows(rows, RowsWanted(rows.token))
+
+    @trio.lowlevel.enable_ki_protection
+    def close_rows(self, rows: OpenRows) -> None:
+        """Abandon a request whose rows are not wanted any more. Harmless where it is over."""
+        if not rows.is_over:
+            rows.is_over = True
+            self._feed(OperationAbandoned(rows.token))
+
+    async def _take_rows(self, rows: OpenRows, event: Event) -> None:
+        self.check_caller()
+        token, is_over, rows.is_over = rows.token, rows.is_over, True
+        try:
+            await trio.lowlevel.checkpoint_if_cancelled()
+            if self._is_closed or self._defect is not None:
+                raise self._ending(f"{rows.request.name} got no answer")
+        except BaseException:
+            if not is_over:
+                self._feed(OperationAbandoned(token))
+            raise
+        waiter = self._waiters[token] = Waiter(rows.request, trio.lowlevel.current_task())
+        self._feed(event)
+        if token in self._waiters:
+            waiter.is_parked = True
+            result = await trio.lowlevel.wait_task_rescheduled(lambda _: self._abandon(token))
+        else:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+            result = waiter.unwrap()
+        if isinstance(result, RowsReceived):
+            rows.rows, rows.is_over = result.rows, False
+        else:
+            rows.rows, rows.result = (), result
 
     @trio.lowlevel.enable_ki_protection
     def set_authenticator(self, authenticator: Authenticator) -> None:
@@ -371,7 +438,7 @@ class Driver:
                 # One mistake of many: each of them alone.
                 for submission in event.submissions:
                     self._handle(submission)
-            elif isinstance(event, OperationSubmitted | InquirySubmitted):
+            elif isinstance(event, OperationSubmitted | RequestSubmitted | InquirySubmitted):
                 self._settle(event.token, None, error)
             else:
                 raise
@@ -465,10 +532,28 @@ class Driver:
             handed_over = stream.close()
             self._feed(StreamLost(action.stream, LossCause.CLOSED_BY_US, handed_over=handed_over))
 
+    def _pause_reading(self, action: PauseReading) -> None:
+        stream = self._streams.get(action.stream)
+        if stream is not None:
+            stream.pause_reading()
+
+    def _resume_reading(self, action: ResumeReading) -> None:
+        stream = self._streams.get(action.stream)
+        if stream is not None:
+            stream.resume_reading()
+
+    def _rows_received(self, action: RowsReceived) -> None:
+        self._settle(action.token, action, None)
+
+    def _complete_request(self, action: CompleteRequest) -> None:
+        self._settle(action.token, action.result, None)
+
     def _fail_operation(self, action: FailOperation) -> None:
         self._settle(action.token, None, action.error)
 
-    def _settle(self, token: Token, result: Result | None, error: Exception | None) -> None:
+    def _settle(
+        self, token: Token, result: Result | ServiceResult | RowsReceived | None, error: Exception | None
+    ) -> None:
         if self._consultations:
             self._call_off_consultation(token)
         waiter = self._waiters.pop(token, None)
@@ -537,3 +622,12 @@ class Driver:
 
 async def _raise(error: BaseException) -> None:
     raise error
+
+
+def _submission(
+    token: Token, asked: Inquiry | ServiceRequest, strategy: AnyRetryStrategy | None
+) -> InquirySubmitted | RequestSubmitted:
+    if isinstance(asked, Inquiry):
+        return InquirySubmitted(token, asked)
+    strategy = strategy if strategy is not None else block_strategy.get()
+    return RequestSubmitted(token, asked, strategy, block_values.get())

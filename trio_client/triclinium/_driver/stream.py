@@ -66,6 +66,9 @@ class Stream:
         self._is_writing = False
         """Whether the writer is inside of ``send_all``."""
         self._idle_writer = trio.lowlevel.ParkingLot()
+        self._is_paused = False
+        """Whether nothing more is to be read for now."""
+        self._idle_reader = trio.lowlevel.ParkingLot()
         self._write_loss: StreamLoss | None = None
         self.handed_over: int = 0
         """Bytes that were begun to be handed over, whether they arrived or not."""
@@ -86,6 +89,15 @@ class Stream:
         else:
             self._unsent.append(data)
         self._idle_writer.unpark_all()
+
+    def pause_reading(self) -> None:
+        """Read nothing more, but for what is being read, until ``resume_reading``."""
+        self._is_paused = True
+
+    def resume_reading(self) -> None:
+        """Read again."""
+        self._is_paused = False
+        self._idle_reader.unpark_all()
 
     def close(self) -> int:
         """Stop connecting, reading and writing, and return how many bytes had been handed over; never more will be.
@@ -130,6 +142,8 @@ class Stream:
             try:
                 while data := await (stream.receive_some() if bare is None else _receive_some(bare)):
                     self._report(BytesReceived(self._order.stream, bytes(data)))
+                    while self._is_paused:
+                        await self._idle_reader.park()
             except (OSError, trio.BrokenResourceError) as error:
                 loss = loss_of(error)
         return self._write_loss or loss

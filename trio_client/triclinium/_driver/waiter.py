@@ -5,9 +5,11 @@ from __future__ import annotations
 import msgspec
 import trio
 
+from triclinium_core.client.actions import RowsReceived
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.requests import DocumentOperation, Operation
 from triclinium_core.kv.operation.results import Result
+from triclinium_core.services.request import ServiceRequest, ServiceResult
 
 
 class Waiter(msgspec.Struct, eq=False):
@@ -16,11 +18,11 @@ class Waiter(msgspec.Struct, eq=False):
     Trio asks what a task is woken with for nothing but ``unwrap``, so it is woken with its waiter.
     """
 
-    operation: Operation | Inquiry
+    operation: Operation | Inquiry | ServiceRequest
     task: trio.lowlevel.Task
     is_parked: bool = False
     """Whether the task sleeps, and has to be woken."""
-    result: Result | None = None
+    result: Result | ServiceResult | RowsReceived | None = None
     error: Exception | None = None
 
     @property
@@ -28,7 +30,7 @@ class Waiter(msgspec.Struct, eq=False):
         """The document id, where the operation has one."""
         return self.operation.key if isinstance(self.operation, DocumentOperation) else None
 
-    def unwrap(self) -> Result:
+    def unwrap(self) -> Result | ServiceResult | RowsReceived:
         """Return the result, or raise the error, leaving no reference cycle with its traceback."""
         result, error = self.result, self.error
         if result is not None:

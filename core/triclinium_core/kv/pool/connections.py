@@ -78,6 +78,7 @@ class Connections:
         error_maps: ErrorMapStore,
         destinations: Destinations,
         configs: KnownConfigs,
+        stream_ids: Callable[[], StreamId],
         emit: Callable[[Action], None],
     ) -> None:
         self._bare = connection_string.scheme is Scheme.MEMCACHED
@@ -94,7 +95,7 @@ class Connections:
         self.routes: Routes = Routes(destinations)
         self.seeds: Seeds = Seeds(options, connection_string, self.routes, timers, emit)
         self._openings = Openings(timers)
-        self.streams: Streams = Streams(emit, tls=connection_string.tls)
+        self.streams: Streams = Streams(emit, stream_ids, tls=connection_string.tls)
         self.sending: list[Connection] = []
         """Connections on which something was ordered by the present event."""
         self._idle_until: dict[Connection, float] = {}

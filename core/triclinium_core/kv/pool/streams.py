@@ -41,10 +41,10 @@ class ClosedStream:
 class Streams:
     """The present stream of each connection; every one has a number of its own."""
 
-    def __init__(self, emit: Callable[[Action], None], *, tls: bool) -> None:
+    def __init__(self, emit: Callable[[Action], None], stream_ids: Callable[[], StreamId], *, tls: bool) -> None:
         self._emit = emit
+        self._stream_ids = stream_ids
         self._tls = tls
-        self._last = 0
         self._connections: dict[StreamId, Connection] = {}
         self._present: dict[Connection, StreamId] = {}
         self._closed: dict[StreamId, ClosedStream] = {}
@@ -59,8 +59,7 @@ class Streams:
 
     def open(self, connection: Connection) -> StreamId:
         """Order a stream to the address that a connection has chosen, and return it."""
-        self._last = connection.stream_number = self._last + 1
-        stream = StreamId(self._last)
+        stream = connection.stream_number = self._stream_ids()
         self._connections[stream] = connection
         self._present[connection] = stream
         self._emit(OpenStream(stream, connection.address.host, connection.address.port, self._tls))

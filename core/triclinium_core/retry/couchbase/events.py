@@ -93,6 +93,10 @@ class ServiceResponse:
     service: Service
     http_status: int
     body: bytes | str = b""
+    operation: str = ""
+    """The name of the request, where the meaning of an answer depends on it."""
+    is_partial: bool = False
+    """Whether rows of it were handed out already, so that the request must not be sent again."""
 
 
 Response = KvResponse | ServiceResponse

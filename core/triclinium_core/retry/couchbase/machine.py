@@ -221,7 +221,8 @@ class RetryMachine:
             answer = service_responses.classify(response.service, response.http_status, response.body)
             self._count_status(response.http_status)
             self._service_answer, self._kv_answer = (response.http_status, answer), None
-            if answer.reason is not None:
+            # Whoever has rows of it already would get them twice.
+            if answer.reason is not None and not response.is_partial:
                 return self._maybe_retry(answer.reason, answer.error, None, now)
             return self._settle(event, answer.error, now)
         entry = self._error_maps.entry(response.node, response.status)

@@ -9,7 +9,15 @@ from collections.abc import Sequence
 
 import msgspec
 
-from triclinium_core.client.actions import Action, CloseStream, OpenStream, ReportConnection, SendBytes
+from triclinium_core.client.actions import (
+    Action,
+    CloseStream,
+    OpenStream,
+    PauseReading,
+    ReportConnection,
+    ResumeReading,
+    SendBytes,
+)
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.client.events import (
     AuthenticatorChanged,
@@ -88,6 +96,6 @@ class Clients:
         return [self._renamed(action, index) for action in self._clients[index].handle(event, now)]
 
     def _renamed(self, action: Action, index: int) -> Action:
-        if isinstance(action, OpenStream | SendBytes | CloseStream | ReportConnection):
+        if isinstance(action, OpenStream | SendBytes | CloseStream | PauseReading | ResumeReading | ReportConnection):
             return msgspec.structs.replace(action, stream=StreamId(action.stream * len(self._clients) + index))
         return action

@@ -17,14 +17,18 @@ from triclinium_core.client.actions import (
     Action,
     CloseStream,
     CompleteOperation,
+    CompleteRequest,
     ConsultStrategy,
     FailOperation,
     LookUpService,
     OpenStream,
+    PauseReading,
     PublishTopology,
     ReportConnection,
     ReportRefusal,
     ReportRetry,
+    ResumeReading,
+    RowsReceived,
     SendBytes,
 )
 from triclinium_core.client.client_machine import ClientMachine
@@ -36,6 +40,8 @@ from triclinium_core.client.events import (
     OperationAbandoned,
     OperationsSubmitted,
     OperationSubmitted,
+    RequestSubmitted,
+    RowsWanted,
     ServiceLookedUp,
     StreamId,
     StreamLost,
@@ -51,6 +57,7 @@ from triclinium_core.kv.topology.topology import TopologyChange
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.services.request import ServiceRequest, ServiceResult
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, SendReply
@@ -124,6 +131,10 @@ class Simulation:
         self.now: float = 0.0
         self.links: dict[StreamId, SimulatedStream] = {}
         self.results: dict[Token, Result] = {}
+        self.answers: dict[Token, ServiceResult] = {}
+        """What the services have answered, by request."""
+        self.rows: dict[Token, list[bytes]] = {}
+        """The rows that came before that."""
         self.errors: dict[Token, CouchbaseException] = {}
         self.settled_at: dict[Token, float] = {}
         self.consulted: list[ConsultStrategy] = []
@@ -135,11 +146,18 @@ class Simulation:
         """The names that the client had looked up, oldest first."""
         self.services: Mapping[str, tuple[tuple[str, int], ...]] | None = {}
         """What DNS lists, by name; None while it does not answer."""
-        self._answers: deque[StreamLost | ServiceLookedUp] = deque()
-        """Events that the client gets at once: the ends of streams that it closed, and the answers of DNS."""
+        self._answers: deque[StreamLost | ServiceLookedUp | RowsWanted] = deque()
+        """Events that the client gets at once: the ends of streams that it closed, the answers of DNS, and that whoever was
+        given rows wants more."""
         self.changes: list[TopologyChange] = []
         """What the client published of the cluster's topology, oldest first."""
         self._last_token = 0
+
+    def request(self, request: ServiceRequest, *, retry_strategy: AnyRetryStrategy | None = None) -> Token:
+        """Have a user ask a service, read all its rows, and return the request's token."""
+        token = self._new_token()
+        self.feed(RequestSubmitted(token, request, retry_strategy))
+        return token
 
     def submit(
         self,
@@ -301,6 +319,15 @@ class Simulation:
             case CompleteOperation(token, result):
                 self._settle(token)
                 self.results[token] = result
+            case CompleteRequest(token, answer):
+                self._settle(token)
+                self.answers[token] = answer
+            case RowsReceived(token, rows):
+                self.rows.setdefault(token, []).extend(rows)
+                self._answers.append(RowsWanted(token))
+            case PauseReading() | ResumeReading():
+                # Whoever asks for more rows at once has nothing to pause.
+                pass
             case FailOperation(token, error):
                 self._settle(token)
                 self.errors[token] = error

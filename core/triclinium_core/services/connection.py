@@ -1,0 +1,152 @@
+"""One HTTP/1.1 connection to one node: requests out, one at a time, and their answers in pieces.
+
+h11 speaks the protocol. This adds what a client of a database wants besides: no compression is asked for, none is
+accepted, and whatever the peer says that HTTP does not allow becomes one piece of news, never an exception.
+
+Source: SDK-RFC 0059 "HTTP"; RFC 9112.
+"""
+
+from __future__ import annotations
+
+import h11
+import msgspec
+
+from triclinium_core.retry.couchbase.events import HandedOver
+from triclinium_core.services.request import HttpRequest
+from triclinium_core.shown import cut
+
+HEADERS_SIZE_BYTES_MAX = 64 * 1024
+"""Status line and headers of an answer; servers send some 400 bytes."""
+INTERIM_ANSWERS_MAX = 16
+"""Answers with a status below 200 before the real one."""
+
+
+class AnswerBegan(msgspec.Struct, frozen=True, gc=False):
+    """Status and headers have come."""
+
+    status: int
+
+
+class BodyReceived(msgspec.Struct, frozen=True, gc=False):
+    """A piece of the body has come."""
+
+    data: bytes
+
+
+class AnswerEnded(msgspec.Struct, frozen=True, gc=False):
+    """The answer is whole. ``is_reusable`` tells whether the connection takes another request."""
+
+    is_reusable: bool
+
+
+class AnswerBroken(msgspec.Struct, frozen=True, gc=False):
+    """What came is no answer, or it ended early; nothing more will be read from this connection."""
+
+    text: str
+
+
+HttpNews = AnswerBegan | BodyReceived | AnswerEnded | AnswerBroken
+
+
+class HttpConnection:
+    """What travels on one stream.
+
+    Args:
+        host: host and port of the node, as the header ``Host`` has them.
+        headers: what goes with every request: credentials, the client's name.
+        local_address: our end of the stream, where the driver told.
+    """
+
+    def __init__(self, host: str, headers: tuple[tuple[str, str], ...], local_address: str | None = None) -> None:
+        self.local_address: str | None = local_address
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEADERS_SIZE_BYTES_MAX)
+        self._headers = (("host", host), ("accept-encoding", "identity"), *headers)
+        self._ordered = 0
+        """Bytes of all requests."""
+        self._request = (0, 0)
+        """Where the newest request begins and ends in the bytes of the stream."""
+        self._interim_answers = 0
+        self.is_busy: bool = False
+        """Whether a request waits for its answer, or for the end of that."""
+        self.is_last: bool = False
+        """Whether the request that it carries is to be its last: it speaks for somebody who the client is not now."""
+
+    def send(self, request: HttpRequest) -> bytes:
+        """Return the bytes of a request, which the connection must be free for."""
+        headers = [*self._headers, *request.headers]
+        if request.body or request.method not in ("GET", "HEAD", "DELETE"):
+            headers.append(("content-length", str(len(request.body))))
+            if request.body:
+                headers.append(("content-type", request.content_type))
+        parts = [self._http.send(h11.Request(method=request.method, target=request.target, headers=headers))]
+        if request.body:
+            parts.append(self._http.send(h11.Data(data=request.body)))
+        parts.append(self._http.send(h11.EndOfMessage()))
+        data = b"".join(part for part in parts if part)
+        self._request = (self._ordered, self._ordered + len(data))
+        self._ordered += len(data)
+        self._interim_answers = 0
+        self.is_busy = True
+        return data
+
+    def receive(self, data: bytes) -> list[HttpNews]:
+        """Return what bytes of the peer tell. Empty bytes are the end of the stream."""
+        news: list[HttpNews] = []
+        try:
+            self._http.receive_data(data)
+            if not self.is_busy:
+                return news if not data else [AnswerBroken("sent an answer that nobody asked for")]
+            while self.is_busy:
+                event = self._http.next_event()
+                if type(event) is h11.Data:
+                    # A view of what h11 read; it is copied, for the piece may outlive it.
+                    news.append(BodyReceived(bytes(event.data)))
+                elif type(event) is h11.EndOfMessage:
+                    news.append(self._end())
+                elif isinstance(event, h11.Response | h11.InformationalResponse):
+                    news += self._begin(event)
+                else:
+                    # More has to come; or h11 pauses, for a protocol that was never asked for.
+                    break
+        except h11.RemoteProtocolError as error:
+            self.is_busy = False
+            what = "ended its answer early" if not data else "answered what is not HTTP"
+            news.append(AnswerBroken(f"{what}: {cut(str(error))}"))
+        return news
+
+    def ends_with_stream(self) -> bool:
+        """Record that the peer has closed the stream, and return whether the answer is whole by that."""
+        return any(type(news) is AnswerEnded for news in self.receive(b""))
+
+    def handed_over(self, byte_count: int | None) -> HandedOver:
+        """Tell how much of the newest request left the client, given how many bytes of the stream the driver began to send.
+
+        Args:
+            byte_count: None where the driver cannot tell.
+        """
+        start, end = self._request
+        if byte_count is None or byte_count >= end:
+            return HandedOver.ALL
+        return HandedOver.NOTHING if byte_count <= start else HandedOver.PART
+
+    def _begin(self, event: h11.Response | h11.InformationalResponse) -> list[HttpNews]:
+        if isinstance(event, h11.InformationalResponse):
+            self._interim_answers += 1
+            if self._interim_answers > INTERIM_ANSWERS_MAX:
+                raise h11.RemoteProtocolError(f"more than {INTERIM_ANSWERS_MAX} interim answers")
+            return []
+        for name, value in event.headers:
+            if name == b"content-encoding" and value.lower() != b"identity":
+                raise h11.RemoteProtocolError(
+                    f"content-encoding is {value.decode('latin-1')!r}, and none was asked for"
+                )
+        return [AnswerBegan(event.status_code)]
+
+    def _end(self) -> AnswerEnded:
+        self.is_busy = False
+        is_reusable = self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
+        if is_reusable:
+            self._http.start_next_cycle()
+            # What follows the end of an answer answers nothing.
+            is_reusable = not self._http.trailing_data[0]
+        return AnswerEnded(is_reusable)

@@ -1,0 +1,47 @@
+"""Where each service is reached: the nodes of the newest topology that have it.
+
+Source: kv_engine ``docs/BinaryProtocol.md`` (0xb5), field ``nodesExt``; SDK-RFC 0059 "HTTP".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from triclinium_core.kv.address import Address
+from triclinium_core.kv.topology.topology import Topology
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.tables import table_of
+
+PORTS: Mapping[Service, tuple[str, str]] = table_of(
+    [
+        (Service.QUERY, ("n1ql", "n1qlSSL")),
+        (Service.ANALYTICS, ("cbas", "cbasSSL")),
+        (Service.SEARCH, ("fts", "ftsSSL")),
+        (Service.VIEWS, ("capi", "capiSSL")),
+        (Service.MANAGEMENT, ("mgmt", "mgmtSSL")),
+    ]
+)
+"""What a config calls the port of each service, without TLS and with it."""
+
+
+def addresses_of(
+    service: Service, topologies: Sequence[Topology], *, bucket: str | None, tls: bool
+) -> tuple[Address, ...]:
+    """Return where a service is reached, in the order of the config's nodes; nothing where no node has it.
+
+    Args:
+        topologies: the newest of each bucket, and of the cluster.
+        bucket: whose nodes are meant; None for the whole cluster, which any topology tells.
+    """
+    topology = _topology(topologies, bucket)
+    port = PORTS[service][tls]
+    nodes = topology.nodes if topology is not None else ()
+    return tuple(Address(node.host, node.ports[port]) for node in nodes if port in node.ports)
+
+
+def _topology(topologies: Sequence[Topology], bucket: str | None) -> Topology | None:
+    for topology in topologies:
+        if topology.bucket == bucket:
+            return topology
+    # A server before 6.5 tells the nodes of the cluster with those of a bucket alone.
+    return max(topologies, key=lambda topology: topology.revision, default=None) if bucket is None else None

@@ -1,0 +1,106 @@
+"""One request on its way: what the client keeps of it between submission and settlement."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+from triclinium_core.client.events import StreamId
+from triclinium_core.client.timers import TimerId
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.kv.address import Address
+from triclinium_core.retry.couchbase.machine import RetryMachine
+from triclinium_core.services.endpoint import Endpoint
+from triclinium_core.services.request import ServiceRequest, ServiceResult
+from triclinium_core.services.rows import RowSplitter
+
+HELD_SIZE_BYTES = 256 * 1024
+"""Rows that nobody has asked for yet: from here on nothing more is read."""
+HELD_SIZE_BYTES_MAX = 16 * 1024 * 1024
+"""Where rows come although reading was to pause: a driver that ignores that gets the request failed here."""
+BODY_SIZE_BYTES_MAX = 32 * 1024 * 1024
+"""Of an answer that is read whole: ten times the largest configs and lists that services answer."""
+
+
+@dataclass(slots=True, eq=False)
+class LiveRequest:
+    """One request, its newest attempt, and what has come of the answer. Instants are monotonic seconds."""
+
+    token: int
+    request: ServiceRequest
+    retry: RetryMachine
+    timeout: float
+    """Seconds for the first rows or the whole answer, and then for each further piece that is wanted."""
+    message: ServiceRequest
+    """What the newest attempt sends: the request itself, or what has to go before it."""
+    deadline_timer: TimerId | None = None
+    retry_timer: TimerId | None = None
+    endpoint: Endpoint | None = None
+    """Where the newest attempt waits, or travels."""
+    stream: StreamId | None = None
+    """On which it travels; None while it does not."""
+    failed_at: Address | None = None
+    """Where the newest attempt that failed had gone."""
+    status: int = 0
+    """HTTP status of the answer that is coming."""
+    splitter: RowSplitter | None = None
+    body: bytearray = field(default_factory=bytearray)
+    """Of an answer without rows, what has come."""
+    rows: list[bytes] = field(default_factory=list)
+    """Rows that nobody has asked for yet."""
+    rows_size: int = 0
+    """Their bytes."""
+    wants_rows: bool = True
+    """Whether somebody waits for rows, or for the end."""
+    has_given_rows: bool = False
+    """Whether rows were handed out, so that nothing can be retried."""
+    is_paused: bool = False
+    """Whether reading was to pause."""
+    outcome: ServiceResult | CouchbaseException | None = None
+    """What the request comes to, once that is known; the rows before it may still have to be taken."""
+
+    @property
+    def deadline(self) -> float:
+        """When the request, or its first rows, are due."""
+        return self.retry.annotation.deadline
+
+    def begin_answer(self, status: int) -> None:
+        """Prepare for the body of an answer."""
+        self.status = status
+        key = self.message.rows_of
+        self.splitter = RowSplitter(key) if key is not None else None
+        self.body.clear()
+        self.drop_rows()
+
+    def drop_rows(self) -> None:
+        """Forget the rows that nobody has asked for."""
+        self.rows, self.rows_size = [], 0
+
+    def take_rows(self) -> list[bytes]:
+        """Return the rows that have come, once."""
+        rows = self.rows
+        self.drop_rows()
+        self.has_given_rows = True
+        self.wants_rows = False
+        return rows
+
+    def abandoned_context(self, now: float) -> ErrorContext:
+        """Return what is known of the request if it is given up now."""
+        context = replace(self.retry.error_context(now), state=self.retry.state.value)
+        if self.endpoint is not None and self.stream is None:
+            context = replace(context, last_dispatch_error=waits_for(self.endpoint))
+        return context
+
+
+def waits_for(endpoint: Endpoint | None) -> str:
+    """Return in words what a request waits for that was not sent."""
+    if endpoint is None:
+        return "no cluster config has come yet, which tells where the services are"
+    why = f" ({endpoint.last_error})" if endpoint.last_error else ""
+    return f"no connection to {endpoint.node} is {'open' if endpoint.opening else 'free'} yet{why}"
+
+
+def seconds_left(live: LiveRequest, now: float) -> float:
+    """Return what a request has left for one more attempt."""
+    return live.deadline - now if live.deadline < math.inf else math.inf

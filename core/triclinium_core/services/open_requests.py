@@ -1,0 +1,558 @@
+"""The life of requests over HTTP: from submission through attempts and retries to settlement, each exactly once.
+
+A request goes to the endpoint with the least to do, on a connection that is free, or as soon as one is. Every failure
+goes to its retry machine; this module carries out what that one orders. Rows leave when somebody asks for them. What
+has come and is not wanted yet is held, and beyond a bound nothing more is read.
+
+Once rows were handed out a request is not retried: whoever reads them would get them twice.
+
+Source: SDK-RFC 0049 "Retry Orchestration"; SDK-RFC 0059 "HTTP"; decisions C6, C22, C24, C25.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import assert_never
+
+from triclinium_core.client.actions import (
+    Action,
+    CloseStream,
+    CompleteRequest,
+    ConsultStrategy,
+    FailOperation,
+    OpenStream,
+    PauseReading,
+    ReportConnection,
+    ReportRefusal,
+    ReportRetry,
+    ResumeReading,
+    RowsReceived,
+    SendBytes,
+)
+from triclinium_core.client.events import (
+    BytesReceived,
+    LossCause,
+    RequestSubmitted,
+    StrategyDecided,
+    StreamId,
+    StreamLost,
+    StreamOpened,
+    Token,
+)
+from triclinium_core.client.timers import TimerKind, Timers
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import CouchbaseException, DecodingFailureException, RequestCanceledException
+from triclinium_core.kv.address import Address
+from triclinium_core.kv.topology.topology import Topology
+from triclinium_core.options import Authenticator, ClientOptions
+from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.couchbase import actions as orders, events as facts, failures
+from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
+from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
+from triclinium_core.retry.couchbase.states import RequestState
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.terminal_states import TerminalStates
+from triclinium_core.services.connection import AnswerBegan, AnswerBroken, AnswerEnded, BodyReceived, HttpConnection
+from triclinium_core.services.credentials import headers_of
+from triclinium_core.services.endpoint import WAITING_MAX, Endpoint, choose
+from triclinium_core.services.endpoints import addresses_of
+from triclinium_core.services.live_request import (
+    BODY_SIZE_BYTES_MAX,
+    HELD_SIZE_BYTES,
+    HELD_SIZE_BYTES_MAX,
+    LiveRequest,
+    seconds_left,
+    waits_for,
+)
+from triclinium_core.services.request import HttpAnswer, MalformedAnswer
+from triclinium_core.services.rows import MalformedRows
+
+HTTP_OK = 200
+"""Rows of any other answer belong to an error."""
+
+
+class OpenRequests:
+    """All open requests of a client, by token, and the pools of connections that they travel on."""
+
+    def __init__(
+        self,
+        options: ClientOptions,
+        *,
+        tls: bool,
+        stream_ids: Callable[[], StreamId],
+        topologies: Callable[[], tuple[Topology, ...]],
+        terminal_states: TerminalStates,
+        timers: Timers,
+        rng: Random,
+        emit: Callable[[Action], None],
+    ) -> None:
+        self._options = options
+        self._tls = tls
+        self._stream_ids = stream_ids
+        self._topologies = topologies
+        self._terminal_states = terminal_states
+        self._timers = timers
+        self._rng = rng
+        self._emit = emit
+        self._headers = headers_of(options.authenticator, options.user_agent)
+        self._endpoints: dict[tuple[Service, Address], Endpoint] = {}
+        self._streams: dict[StreamId, Endpoint] = {}
+        """To which endpoint each stream belongs, from the order to open it until it is gone."""
+        self._travelling: dict[StreamId, LiveRequest] = {}
+        """The request that waits for its answer on each stream."""
+        self._connect_timers: dict[StreamId, object] = {}
+        self._unplaced: dict[int, LiveRequest] = {}
+        """Requests that wait for the first cluster config."""
+        self._sending: list[SendBytes] = []
+        self.retries_by_reason: Counter[RetryReason] = Counter()
+        """Retries ordered so far, of requests that are settled too."""
+        self.open: dict[int, LiveRequest] = {}
+
+    # -- What users do.
+
+    def submit(self, event: RequestSubmitted, now: float) -> None:
+        """Begin a request: its first dispatch, and its deadline."""
+        request = event.request
+        timeout = self._options.timeouts.of_service(request.service)
+        annotation = RequestAnnotation(
+            operation=request.name,
+            idempotent=request.idempotent,
+            strategy=event.retry_strategy or self._options.retry_strategy,
+            submitted_at=now,
+            deadline=now + timeout,
+            service=request.service,
+            client_context=event.client_context or {},
+            error_context=request.error_context(),
+        )
+        live = LiveRequest(event.token, request, RetryMachine(annotation, rng=self._rng), timeout, request)
+        self.open[live.token] = live
+        live.deadline_timer = self._timers.schedule(live.deadline, TimerKind.REQUEST_DEADLINE, live)
+        self._dispatch(live, now)
+
+    def rows_wanted(self, token: int, now: float) -> None:
+        """Hand out rows, or the end, as soon as there are any. Unknown tokens are ignored."""
+        live = self.open.get(token)
+        if live is None:
+            return
+        live.wants_rows = True
+        self._give(live)
+        if token in self.open and live.wants_rows:
+            self._timers.cancel(live.deadline_timer)
+            live.deadline_timer = self._timers.schedule(now + live.timeout, TimerKind.REQUEST_DEADLINE, live)
+        if live.is_paused and live.stream is not None and live.rows_size < HELD_SIZE_BYTES:
+            live.is_paused = False
+            self._emit(ResumeReading(live.stream))
+
+    def abandon(self, token: int, now: float) -> None:
+        """Forget a request whose caller has left; its connection is closed where the answer is not whole."""
+        live = self.open.get(token)
+        if live is not None:
+            self._leave(live, "the caller has left", now)
+            self._forget(live)
+
+    def strategy_decided(self, event: StrategyDecided, now: float) -> None:
+        """Carry out what an asynchronous strategy said. Unknown tokens are ignored."""
+        live = self.open.get(event.token)
+        if live is not None:
+            self._feed(live, facts.StrategyDecided(event.answer, event.raised), now)
+
+    def authenticator_changed(self, authenticator: Authenticator) -> None:
+        """Have connections that are opened from now on speak for somebody else, and close those that are idle."""
+        self._headers = headers_of(authenticator, self._options.user_agent)
+        for stream, endpoint in list(self._streams.items()):
+            if stream in endpoint.idle:
+                self._close(stream, "the authenticator has changed")
+            elif stream in endpoint.connections:
+                endpoint.connections[stream].is_last = True
+
+    def is_ambiguous(self, token: int) -> bool:
+        """Tell whether a request, given up now, may still be applied or have been. False for unknown tokens."""
+        live = self.open.get(token)
+        return live is not None and live.retry.is_ambiguous
+
+    def error_context(self, token: int, now: float) -> ErrorContext | None:
+        """Return what is known of a request that is given up now; None for unknown tokens."""
+        live = self.open.get(token)
+        return live.abandoned_context(now) if live is not None else None
+
+    # -- Where requests go.
+
+    def place(self, now: float) -> None:
+        """Dispatch what waits for the first cluster config, if it has come."""
+        if not self._unplaced or not self._topologies():
+            return
+        unplaced, self._unplaced = self._unplaced, {}
+        for live in unplaced.values():
+            self._dispatch(live, now)
+
+    def cluster_not_found(self, detail: str, now: float) -> None:
+        """Retry or fail what waits for the first cluster config, because a connection that was to bring it is lost."""
+        if self._topologies():
+            return
+        unplaced, self._unplaced = self._unplaced, {}
+        for live in unplaced.values():
+            self._fail_dispatch(live, RetryReason.SERVICE_NOT_AVAILABLE, detail, now)
+
+    def take_sending(self) -> list[SendBytes]:
+        """Return what was ordered to be sent, once; it goes last."""
+        sending, self._sending = self._sending, []
+        return sending
+
+    def _dispatch(self, live: LiveRequest, now: float) -> None:
+        topologies = self._topologies()
+        if not topologies:
+            self._unplaced[live.token] = live
+            return
+        service = live.request.service
+        addresses = addresses_of(service, topologies, bucket=live.request.bucket, tls=self._tls)
+        if not addresses:
+            of_bucket = f" of bucket {live.request.bucket}" if live.request.bucket is not None else ""
+            detail = f"no node{of_bucket} has the {service} service"
+            self._fail_dispatch(live, RetryReason.SERVICE_NOT_AVAILABLE, detail, now)
+            return
+        endpoint = choose((self._endpoint(service, address) for address in addresses), avoided=live.failed_at)
+        if endpoint is None:
+            detail = f"the circuit breakers of {', '.join(map(str, addresses[:8]))} are open"
+            self._fail_dispatch(live, RetryReason.CIRCUIT_BREAKER_OPEN, detail, now)
+        elif len(endpoint.waiting) >= WAITING_MAX:
+            detail = f"{WAITING_MAX} requests wait for a connection to {endpoint.node} already"
+            self._fail_dispatch(live, RetryReason.SOCKET_NOT_AVAILABLE, detail, now)
+        else:
+            live.endpoint = endpoint
+            endpoint.waiting[live.token] = None
+            self._serve(endpoint, now)
+
+    def _endpoint(self, service: Service, address: Address) -> Endpoint:
+        endpoint = self._endpoints.get((service, address))
+        if endpoint is None:
+            endpoint = self._endpoints[service, address] = Endpoint(
+                service,
+                address,
+                connections_max=self._options.max_http_connections,
+                circuit_breaker=self._options.circuit_breaker,
+            )
+        return endpoint
+
+    def _serve(self, endpoint: Endpoint, now: float) -> None:
+        """Send what waits on connections that are free, and open as many more as are needed and permitted."""
+        while endpoint.waiting and endpoint.idle:
+            stream, timer = endpoint.idle.popitem()
+            self._timers.cancel(timer)
+            token = next(iter(endpoint.waiting))
+            del endpoint.waiting[token]
+            self._send(self.open[token], endpoint, stream, now)
+        while endpoint.needs_stream:
+            stream = self._stream_ids()
+            given_up_at = now + self._options.timeouts.connect
+            endpoint.opening[stream] = self._timers.schedule(given_up_at, TimerKind.HTTP_CONNECT, stream)
+            self._streams[stream] = endpoint
+            self._emit(OpenStream(stream, endpoint.address.host, endpoint.address.port, self._tls))
+
+    def _send(self, live: LiveRequest, endpoint: Endpoint, stream: StreamId, now: float) -> None:
+        connection = endpoint.connections[stream]
+        data = connection.send(live.message.encode(seconds_left(live, now)))
+        live.stream = stream
+        live.is_paused = False
+        self._travelling[stream] = live
+        self._sending.append(SendBytes(stream, data))
+        if live.retry.state is RequestState.PENDING:
+            live.retry.handle(facts.Dispatched(endpoint.node, sender=connection.local_address), now)
+
+    def _fail_dispatch(self, live: LiveRequest, reason: RetryReason, detail: str, now: float) -> None:
+        """Retry or fail a request of which nothing has left the client."""
+        node = live.endpoint.node if live.endpoint is not None else None
+        live.failed_at = live.endpoint.address if live.endpoint is not None else None
+        live.endpoint = live.stream = None
+        reason = self._terminal_states.reason_for(live.request.service) or reason
+        if live.retry.state is RequestState.IN_FLIGHT:
+            # What had to go before it was answered, and the request itself cannot be sent.
+            self._feed(live, facts.SocketClosed(facts.HandedOver.NOTHING, detail, reason), now)
+        else:
+            self._feed(live, facts.DispatchFailed(reason, detail, node=node), now)
+
+    # -- What streams tell.
+
+    def stream_opened(self, event: StreamOpened, now: float) -> None:
+        """Use a stream that is open. Unknown ones are ignored."""
+        endpoint = self._streams.get(event.stream)
+        if endpoint is None:
+            return
+        self._timers.cancel(endpoint.opening.pop(event.stream, None))
+        endpoint.last_error = None
+        endpoint.connections[event.stream] = HttpConnection(endpoint.node, self._headers, event.local_address or None)
+        self._free(endpoint, event.stream, now)
+
+    def bytes_received(self, event: BytesReceived, now: float) -> None:
+        """Draw the conclusions from what a node sends."""
+        endpoint = self._streams.get(event.stream)
+        connection = endpoint.connections.get(event.stream) if endpoint is not None else None
+        # None: the stream was given up meanwhile.
+        if connection is not None:
+            self._hear(event.stream, connection, bytes(event.data), now)
+
+    def stream_lost(self, event: StreamLost, now: float) -> None:
+        """Retry or fail what travelled on a stream that is gone, or waited for it."""
+        endpoint = self._streams.pop(event.stream, None)
+        if endpoint is None:
+            return
+        was_opening = event.stream in endpoint.opening
+        self._timers.cancel(endpoint.timer_of(event.stream))
+        connection, live = endpoint.forget(event.stream), self._travelling.pop(event.stream, None)
+        detail = f"{endpoint.node}: {event.cause.value}{f' ({event.text})' if event.text else ''}"
+        if was_opening:
+            endpoint.last_error = detail
+            self._emit(ReportConnection(event.stream, endpoint.node, detail))
+            self._fail_waiting(endpoint, event.cause, detail, now)
+        if live is not None and connection is not None:
+            live.stream = None
+            # An answer without a length ends with the stream.
+            if event.cause is LossCause.END_OF_STREAM and connection.ends_with_stream():
+                self._judge(live, now)
+            else:
+                self._lose(live, connection.handed_over(event.handed_over), detail, now)
+        self._serve(endpoint, now)
+
+    def _fail_waiting(self, endpoint: Endpoint, cause: LossCause, detail: str, now: float) -> None:
+        """Retry or fail, elsewhere if possible, what waits for an endpoint that cannot be connected."""
+        if endpoint.connections:
+            return
+        reason = RetryReason.TLS_ERROR if cause is LossCause.TLS else RetryReason.SOCKET_NOT_AVAILABLE
+        waiting, endpoint.waiting = endpoint.waiting, {}
+        for token in waiting:
+            if token in self.open:
+                self._fail_dispatch(self.open[token], reason, detail, now)
+
+    def _lose(self, live: LiveRequest, handed_over: facts.HandedOver, detail: str, now: float) -> None:
+        """Retry or fail a request whose stream is gone before its answer was whole."""
+        live.failed_at = live.endpoint.address if live.endpoint is not None else None
+        live.endpoint = None
+        if live.has_given_rows:
+            text = f"the connection was lost while rows were read: {detail}; ask again, for a part is missing"
+            self._fail_for_good(live, RequestCanceledException, text, now)
+            return
+        live.drop_rows()
+        self._feed(live, facts.SocketClosed(handed_over, detail), now)
+
+    def _hear(self, stream: StreamId, connection: HttpConnection, data: bytes, now: float) -> None:
+        for news in connection.receive(data):
+            if stream not in self._streams:
+                # What came before has cost the stream.
+                return
+            live = self._travelling.get(stream)
+            if isinstance(news, AnswerBroken):
+                self._break(stream, live, news.text, now)
+                continue
+            assert live is not None, "nothing but nonsense comes where nobody has asked"
+            match news:
+                case AnswerBegan(status):
+                    live.begin_answer(status)
+                case BodyReceived(piece):
+                    self._take_body(live, stream, piece, now)
+                case AnswerEnded():
+                    self._end_answer(live, stream, connection, news, now)
+
+    def _take_body(self, live: LiveRequest, stream: StreamId, data: bytes, now: float) -> None:
+        if live.splitter is None:
+            live.body += data
+            if len(live.body) > BODY_SIZE_BYTES_MAX:
+                self._break(stream, live, f"answered more than {BODY_SIZE_BYTES_MAX} bytes", now)
+            return
+        try:
+            rows = live.splitter.feed(data)
+        except MalformedRows as error:
+            self._break(stream, live, f"answered what is no list of rows: {error}", now)
+            return
+        if rows:
+            live.rows += rows
+            live.rows_size += sum(map(len, rows))
+            self._give(live)
+        if live.rows_size >= HELD_SIZE_BYTES and not live.is_paused:
+            live.is_paused = True
+            self._emit(PauseReading(stream))
+        elif live.rows_size > HELD_SIZE_BYTES_MAX:
+            self._break(stream, live, f"sent {HELD_SIZE_BYTES_MAX} bytes of rows that nobody has asked for", now)
+
+    def _break(self, stream: StreamId, live: LiveRequest | None, text: str, now: float) -> None:
+        """Close a connection whose peer does not keep to the rules; whose answer it was fails for good."""
+        endpoint = self._streams[stream]
+        self._emit(ReportConnection(stream, endpoint.node, text))
+        self._close(stream, text)
+        if live is not None:
+            applied = "" if live.request.idempotent else "; it may have been applied"
+            self._fail_for_good(live, DecodingFailureException, f"{endpoint.node} {text}{applied}", now)
+        self._serve(endpoint, now)
+
+    def _end_answer(
+        self, live: LiveRequest, stream: StreamId, connection: HttpConnection, ended: AnswerEnded, now: float
+    ) -> None:
+        """Judge an answer that is whole, and have its connection carry the next request."""
+        endpoint = self._streams[stream]
+        del self._travelling[stream]
+        live.stream = None
+        endpoint.breaker.handle(BreakerEvent.OPERATION_ANSWERED, now)
+        if live.is_paused:
+            live.is_paused = False
+            self._emit(ResumeReading(stream))
+        if ended.is_reusable and not connection.is_last:
+            self._free(endpoint, stream, now)
+        else:
+            self._close(stream, "the node takes no further request on it")
+            self._serve(endpoint, now)
+        self._judge(live, now)
+
+    def _judge(self, live: LiveRequest, now: float) -> None:
+        try:
+            body = bytes(live.body) if live.splitter is None else live.splitter.finish()
+        except MalformedRows as error:
+            node = live.endpoint.node if live.endpoint is not None else "the node"
+            self._fail_for_good(live, DecodingFailureException, f"the answer of {node} cannot be read: {error}", now)
+            return
+        response = facts.ServiceResponse(
+            live.request.service, live.status, body, live.request.name, is_partial=live.has_given_rows
+        )
+        self._feed(live, facts.ResponseReceived(response), now)
+
+    def _complete(self, live: LiveRequest, response: facts.ServiceResponse, now: float) -> None:
+        body = response.body.encode() if isinstance(response.body, str) else response.body
+        try:
+            live.outcome = live.message.decode(HttpAnswer(response.http_status, body))
+        except MalformedAnswer as error:
+            self._fail_for_good(live, DecodingFailureException, f"the answer cannot be read: {error}", now)
+            return
+        self._timers.cancel(live.deadline_timer)
+        self._give(live)
+
+    def _give(self, live: LiveRequest) -> None:
+        """Hand out the rows that have come, or else the end, to whoever waits for them."""
+        if not live.wants_rows:
+            return
+        token, outcome = Token(live.token), live.outcome
+        if live.rows and live.status == HTTP_OK:
+            self._timers.cancel(live.deadline_timer)
+            self._emit(RowsReceived(token, live.take_rows()))
+        elif isinstance(outcome, CouchbaseException):
+            self._forget(live)
+            self._emit(FailOperation(token, outcome))
+        elif outcome is not None:
+            self._forget(live)
+            self._emit(CompleteRequest(token, outcome))
+
+    # -- Connections.
+
+    def _free(self, endpoint: Endpoint, stream: StreamId, now: float) -> None:
+        """Have a connection carry the next request, or wait for one, but not for long."""
+        when = now + self._options.timeouts.idle_http_connection
+        endpoint.idle[stream] = self._timers.schedule(when, TimerKind.HTTP_IDLE, stream)
+        self._serve(endpoint, now)
+
+    def _close(self, stream: StreamId, reason: str) -> None:
+        """Close a stream; nothing of it is heard any more."""
+        endpoint = self._streams.pop(stream)
+        self._timers.cancel(endpoint.timer_of(stream))
+        endpoint.forget(stream)
+        self._travelling.pop(stream, None)
+        self._emit(CloseStream(stream, reason))
+
+    def on_timer(self, kind: TimerKind, subject: object, now: float) -> None:
+        """Do what is due."""
+        if isinstance(subject, LiveRequest):
+            if kind is TimerKind.REQUEST_RETRY:
+                self._feed(subject, facts.TimePassed(), now)
+            elif subject.token in self.open:
+                self._run_out(subject, now)
+            return
+        stream = StreamId(subject) if isinstance(subject, int) else StreamId(0)
+        endpoint = self._streams.get(stream)
+        if endpoint is None:
+            return
+        if kind is TimerKind.HTTP_IDLE and stream in endpoint.idle:
+            self._close(stream, "it was idle")
+        elif kind is TimerKind.HTTP_CONNECT and stream in endpoint.opening:
+            detail = f"{endpoint.node}: no connection within {self._options.timeouts.connect:g} s"
+            endpoint.last_error = detail
+            self._close(stream, "it took too long to open")
+            self._fail_waiting(endpoint, LossCause.UNREACHABLE, detail, now)
+
+    def _run_out(self, live: LiveRequest, now: float) -> None:
+        """Fail a request that has run out of time."""
+        endpoint, was_sent = live.endpoint, live.stream is not None
+        if live.has_given_rows:
+            context = live.retry.error_context(now)
+            self._fail(live, failures.timeout(context, ambiguous=live.retry.is_ambiguous, last_reason=None), now)
+        elif endpoint is not None and not was_sent:
+            self._fail_dispatch(live, RetryReason.SOCKET_NOT_AVAILABLE, waits_for(endpoint), now)
+        elif live.token in self._unplaced:
+            self._fail_dispatch(live, RetryReason.SERVICE_NOT_AVAILABLE, waits_for(None), now)
+        else:
+            self._feed(live, facts.TimePassed(), now)
+        if was_sent and endpoint is not None:
+            endpoint.breaker.handle(BreakerEvent.OPERATION_TIMED_OUT, now)
+
+    # -- What the retry machine orders.
+
+    def _feed(self, live: LiveRequest, event: facts.RequestEvent, now: float) -> None:
+        """Feed the request's retry machine, and carry out what it orders."""
+        token = Token(live.token)
+        for action in live.retry.handle(event, now):
+            match action:
+                case orders.Dispatch():
+                    live.message = live.request
+                    self._dispatch(live, now)
+                case orders.RetryAfter(delay):
+                    live.drop_rows()
+                    live.failed_at = live.endpoint.address if live.endpoint is not None else live.failed_at
+                    live.endpoint = None
+                    live.retry_timer = self._timers.schedule(now + delay, TimerKind.REQUEST_RETRY, live)
+                case orders.Fail(error):
+                    self._fail(live, error, now)
+                case orders.Complete(response):
+                    assert isinstance(response, facts.ServiceResponse)
+                    self._complete(live, response, now)
+                case orders.ConsultStrategy(strategy, request, reason):
+                    self._emit(ConsultStrategy(token, strategy, request, reason))
+                case orders.ReportRetry(request, reason, delay, dispatches, node):
+                    self.retries_by_reason[reason] += 1
+                    self._emit(ReportRetry(token, request, reason, delay, dispatches, node))
+                case orders.ReportRefusal(request, reason, error_name, node):
+                    self._emit(ReportRefusal(token, request, reason, error_name, node))
+                case orders.Ignore():
+                    pass
+                case orders.RefreshTopology() | orders.RefreshCollection() | orders.CloseConnection():
+                    raise AssertionError(f"{action} is for the key-value service")
+                case _:
+                    assert_never(action)
+
+    def _fail_for_good(self, live: LiveRequest, error: type[CouchbaseException], text: str, now: float) -> None:
+        """Fail a request that cannot succeed, without asking its strategy."""
+        context = live.retry.error_context(now)
+        self._fail(live, error(f"{failures.subject(context)}: {text}", context), now)
+
+    def _fail(self, live: LiveRequest, error: CouchbaseException, now: float) -> None:
+        """Fail a request, after the rows that have come, if any were handed out before."""
+        self._leave(live, "its request has failed", now)
+        if not live.has_given_rows:
+            live.drop_rows()
+            live.wants_rows = True
+        live.outcome = error
+        self._give(live)
+
+    def _leave(self, live: LiveRequest, reason: str, now: float) -> None:
+        """Take a request from wherever it stands; a connection on which its answer is still due is closed."""
+        endpoint, live.endpoint = live.endpoint, None
+        if live.stream is not None:
+            self._close(live.stream, reason)
+            live.stream = None
+        if endpoint is not None:
+            endpoint.waiting.pop(live.token, None)
+            self._serve(endpoint, now)
+        self._unplaced.pop(live.token, None)
+        self._timers.cancel(live.deadline_timer)
+        self._timers.cancel(live.retry_timer)
+
+    def _forget(self, live: LiveRequest) -> None:
+        """Settle a request that neither waits nor travels any more."""
+        del self.open[live.token]
+        self._timers.cancel(live.deadline_timer)
+        self._timers.cancel(live.retry_timer)

@@ -1,0 +1,24 @@
+"""A request whose rows are being read: what has come of it, between one piece and the next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from triclinium_core.client.events import Token
+from triclinium_core.kv.operation.results import Result
+from triclinium_core.services.request import ServiceRequest, ServiceResult
+
+
+@dataclass(slots=True, eq=False)
+class OpenRows:
+    """What ``Driver.open_rows`` returns, and ``more_rows`` fills anew."""
+
+    token: Token
+    request: ServiceRequest
+    rows: Sequence[bytes] = ()
+    """The piece that has come last, each row its JSON text; empty once ``result`` is there."""
+    result: Result | ServiceResult | None = None
+    """What came after all rows; None before."""
+    is_over: bool = True
+    """Whether nothing more can come: it ended, failed, or was cancelled."""
