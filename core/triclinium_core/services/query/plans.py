@@ -20,7 +20,7 @@ PLANS_SIZE_MAX = 32 * 1024 * 1024
 """Characters of all plans together; those of one statement are some thousands."""
 
 
-class Plan(ServiceResult, frozen=True):
+class PreparedPlan(ServiceResult, frozen=True):
     """How a statement is executed, as a node has planned it. ``repr`` tells its name only."""
 
     name: str
@@ -28,7 +28,7 @@ class Plan(ServiceResult, frozen=True):
     """For nodes that do not know the name; None where they ask each other."""
 
     def __repr__(self) -> str:
-        return f"Plan({self.name!r})"
+        return f"PreparedPlan({self.name!r})"
 
 
 class PlanKey(NamedTuple):
@@ -39,19 +39,19 @@ class PlanKey(NamedTuple):
     flex_index: bool
 
 
-class Plans:
+class PreparedPlans:
     """The plans that a client remembers, bounded: what was used longest ago is forgotten first."""
 
     def __init__(self, *, count_max: int = PLANS_MAX, size_max: int = PLANS_SIZE_MAX) -> None:
         self._count_max = count_max
         self._size_max = size_max
-        self._plans: OrderedDict[PlanKey, Plan] = OrderedDict()
+        self._plans: OrderedDict[PlanKey, PreparedPlan] = OrderedDict()
         self._size = 0
 
     def __len__(self) -> int:
         return len(self._plans)
 
-    def remember(self, key: PlanKey, plan: Plan) -> None:
+    def remember(self, key: PlanKey, plan: PreparedPlan) -> None:
         """Keep a plan, in place of an older one."""
         self.forget(key)
         self._plans[key] = plan
@@ -59,7 +59,7 @@ class Plans:
         while len(self._plans) > self._count_max or self._size > self._size_max:
             self._size -= _size(*self._plans.popitem(last=False))
 
-    def recall(self, key: PlanKey) -> Plan | None:
+    def recall(self, key: PlanKey) -> PreparedPlan | None:
         """Return the plan of a statement; None where it has to be prepared."""
         if key not in self._plans:
             return None
@@ -73,5 +73,5 @@ class Plans:
             self._size -= _size(key, plan)
 
 
-def _size(key: PlanKey, plan: Plan) -> int:
+def _size(key: PlanKey, plan: PreparedPlan) -> int:
     return len(key.statement) + len(plan.name) + len(plan.encoded_plan or "")

@@ -18,7 +18,7 @@ from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.mutation_state import vectors_of
 from triclinium_core.services.query.options import QueryProfile, QueryScanConsistency
-from triclinium_core.services.query.plans import Plan, PlanKey
+from triclinium_core.services.query.plans import PlanKey, PreparedPlan
 from triclinium_core.services.query.result import QueryMetaData, metadata_of
 from triclinium_core.services.request import HttpAnswer, HttpRequest, MalformedAnswer, ServiceRequest
 from triclinium_core.services.statement.answers import read_answer
@@ -80,7 +80,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
     """Entries between an index and the query."""
     scan_wait: float | None = None
     """Seconds for which the query waits for indexes that are to be consistent."""
-    plan: Plan | None = None
+    plan: PreparedPlan | None = None
     """What is executed; ``with_plan`` sets it."""
     auto_execute: bool = False
     """Whether this is the preparation of the statement and its first execution; ``preparation`` sets it."""
@@ -109,7 +109,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
         if self.scan_wait is not None:
             check_duration(self.scan_wait, "scan_wait", most=SECONDS_MAX)
         if self.plan is not None:
-            check_type(self.plan, "plan", Plan)
+            check_type(self.plan, "plan", PreparedPlan)
 
     @property
     def required_capabilities(self) -> frozenset[ClusterCapability]:
@@ -127,24 +127,24 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
         Args:
             enhanced: whether the cluster has ``ClusterCapability.ENHANCED_PREPARED_STATEMENTS``. Then the request
                 executes the statement as well, and its answer has the rows, and the plan for ``plan_of``. Otherwise the
-                answer decodes into the ``Plan`` that ``with_plan`` takes, and tells nothing else.
+                answer decodes into the ``PreparedPlan`` that ``with_plan`` takes, and tells nothing else.
         """
         if enhanced:
             return msgspec.structs.replace(self, auto_execute=True)
         return PrepareRequest(client_context_id=self.client_context_id, query=self)
 
-    def with_plan(self, plan: Plan) -> QueryRequest:
+    def with_plan(self, plan: PreparedPlan) -> QueryRequest:
         """Return the request that executes a plan."""
         return msgspec.structs.replace(self, plan=plan)
 
-    def plan_of(self, answer: HttpAnswer) -> Plan | None:
+    def plan_of(self, answer: HttpAnswer) -> PreparedPlan | None:
         """Return the plan of which the answer to an enhanced preparation tells; None where there is nothing to remember.
 
         Raises:
             MalformedAnswer: it is no answer of the service.
         """
         name = read_answer(answer, _Prepared).prepared
-        return Plan(name) if name else None
+        return PreparedPlan(name) if name else None
 
     def said(self) -> dict[str, object]:
         """Return statement or plan."""
@@ -199,12 +199,12 @@ class PrepareRequest(ServiceRequest, frozen=True, kw_only=True):
         statement = f"PREPARE {self.query.statement}"
         return msgspec.structs.replace(self.query, statement=statement, plan=None).encode(remaining)
 
-    def decode(self, answer: HttpAnswer) -> Plan:
+    def decode(self, answer: HttpAnswer) -> PreparedPlan:
         """Return the one row, which is the plan."""
         plans = read_answer(answer, _Plans).results
         if len(plans) != 1 or not plans[0].name:
             raise MalformedAnswer(f"PREPARE was answered with {len(plans)} plans that have a name, not with one")
-        return Plan(plans[0].name, plans[0].encoded_plan)
+        return PreparedPlan(plans[0].name, plans[0].encoded_plan)
 
     def error_context(self) -> ErrorContext:
         """Return what errors tell of the query."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triclinium_core.services.query.plans import Plan, PlanKey, Plans
+from triclinium_core.services.query.plans import PlanKey, PreparedPlan, PreparedPlans
 
 
 def key(statement: str, context: str = "", *, flex_index: bool = False) -> PlanKey:
@@ -12,37 +12,39 @@ def key(statement: str, context: str = "", *, flex_index: bool = False) -> PlanK
 
 def test_remembering() -> None:
     """By statement, scope and whether search indexes serve it; a newer plan replaces an older one."""
-    plans = Plans()
+    plans = PreparedPlans()
     keys = [key("SELECT 1"), key("SELECT 2"), key("SELECT 1", "default:`b`.`s`"), key("SELECT 1", flex_index=True)]
     for number, each in enumerate(keys):
-        plans.remember(each, Plan(f"p{number}"))
-    plans.remember(keys[0], Plan("newer"))
+        plans.remember(each, PreparedPlan(f"p{number}"))
+    plans.remember(keys[0], PreparedPlan("newer"))
     plans.forget(keys[1])
     plans.forget(keys[1])
 
-    assert [Plan("newer"), None, Plan("p2"), Plan("p3")] == [plans.recall(each) for each in keys]
+    assert [PreparedPlan("newer"), None, PreparedPlan("p2"), PreparedPlan("p3")] == [
+        plans.recall(each) for each in keys
+    ]
     assert 3 == len(plans)
 
 
 def test_count() -> None:
     """The plan that was used longest ago goes first."""
-    plans = Plans(count_max=2)
-    plans.remember(key("a"), Plan("a"))
-    plans.remember(key("b"), Plan("b"))
+    plans = PreparedPlans(count_max=2)
+    plans.remember(key("a"), PreparedPlan("a"))
+    plans.remember(key("b"), PreparedPlan("b"))
     plans.recall(key("a"))
-    plans.remember(key("c"), Plan("c"))
+    plans.remember(key("c"), PreparedPlan("c"))
 
-    assert [Plan("a"), None, Plan("c")] == [plans.recall(key(name)) for name in "abc"]
+    assert [PreparedPlan("a"), None, PreparedPlan("c")] == [plans.recall(key(name)) for name in "abc"]
 
 
 def test_size() -> None:
     """Whatever a node calls a plan, memory is bounded; what was forgotten no longer counts."""
-    plans = Plans(size_max=100)
-    plans.remember(key("a"), Plan("a", "x" * 60))
-    plans.remember(key("a"), Plan("a", "y" * 60))
-    plans.remember(key("b"), Plan("b", "x" * 30))
+    plans = PreparedPlans(size_max=100)
+    plans.remember(key("a"), PreparedPlan("a", "x" * 60))
+    plans.remember(key("a"), PreparedPlan("a", "y" * 60))
+    plans.remember(key("b"), PreparedPlan("b", "x" * 30))
     kept = [plans.recall(key(name)) is not None for name in "ab"]
-    plans.remember(key("c"), Plan("c", "x" * 1000))
+    plans.remember(key("c"), PreparedPlan("c", "x" * 1000))
 
     assert [True, True] == kept
     assert 0 == len(plans)
@@ -50,4 +52,4 @@ def test_size() -> None:
 
 def test_what_is_shown() -> None:
     """A name, and not the thousands of characters of the plan."""
-    assert "Plan('p1')" == repr(Plan("p1", "x" * 5000))
+    assert "PreparedPlan('p1')" == repr(PreparedPlan("p1", "x" * 5000))

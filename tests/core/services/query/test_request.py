@@ -15,7 +15,7 @@ from triclinium_core.kv.operation.results import MutationToken
 from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.query.options import QueryProfile, QueryScanConsistency
-from triclinium_core.services.query.plans import Plan
+from triclinium_core.services.query.plans import PreparedPlan
 from triclinium_core.services.query.request import NUMBERS, PrepareRequest, QueryRequest
 from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceRequest
 from triclinium_core.services.statement.parameters import Parameters, RawOptions
@@ -217,7 +217,7 @@ def test_what_raw_may_not_say() -> None:
         parameters=Parameters([1], {"age": 1}),
         **dict.fromkeys(NUMBERS, 1),
     )
-    requests = (everything, everything.preparation(enhanced=True), everything.with_plan(Plan("p1", "plan")))
+    requests = (everything, everything.preparation(enhanced=True), everything.with_plan(PreparedPlan("p1", "plan")))
     written = {name for request in requests for name in members(request, 75.0)}
 
     assert set(QueryRequest.members) | {"$age"} == written
@@ -260,12 +260,12 @@ def test_enhanced_preparation() -> None:
 @rows(
     ("body", "plan"),
     [
-        ({"status": "success", "results": [], "prepared": "[127.0.0.1:8091]p1"}, Plan("[127.0.0.1:8091]p1")),
+        ({"status": "success", "results": [], "prepared": "[127.0.0.1:8091]p1"}, PreparedPlan("[127.0.0.1:8091]p1")),
         ({"status": "success", "results": []}, None),
         ({"status": "success", "results": [], "prepared": ""}, None),
     ],
 )
-def test_plan_of_enhanced_preparation(body: object, plan: Plan | None) -> None:
+def test_plan_of_enhanced_preparation(body: object, plan: PreparedPlan | None) -> None:
     """Only a name; where there is none, nothing is remembered."""
     assert plan == PREPARABLE.plan_of(HttpAnswer(200, json.dumps(body).encode()))
 
@@ -283,7 +283,7 @@ def test_plain_preparation() -> None:
 
     assert isinstance(preparation, PrepareRequest)
     assert {"statement": f"PREPARE {STATEMENT}", **ALWAYS} == members(preparation, 75.0)
-    assert Plan("p1", "H4sI") == preparation.decode(HttpAnswer(200, json.dumps(answer).encode()))
+    assert PreparedPlan("p1", "H4sI") == preparation.decode(HttpAnswer(200, json.dumps(answer).encode()))
     assert (None, True) == (preparation.rows_of, preparation.idempotent)
     assert PREPARABLE.error_context() == preparation.error_context()
 
@@ -309,11 +309,11 @@ def test_malformed_plan(body: bytes) -> None:
 @rows(
     ("plan", "said"),
     [
-        (Plan("p1", "H4sI"), {"prepared": "p1", "encoded_plan": "H4sI"}),
-        (Plan("p1"), {"prepared": "p1"}),
+        (PreparedPlan("p1", "H4sI"), {"prepared": "p1", "encoded_plan": "H4sI"}),
+        (PreparedPlan("p1"), {"prepared": "p1"}),
     ],
 )
-def test_with_plan(plan: Plan, said: dict[str, object]) -> None:
+def test_with_plan(plan: PreparedPlan, said: dict[str, object]) -> None:
     """The plan is executed with the options and parameters of the query, and the statement does not travel."""
     assert {**said, **ALWAYS} == members(PREPARABLE.with_plan(plan), 75.0)
 
@@ -326,7 +326,7 @@ def test_plan_key() -> None:
         for request in (
             PREPARABLE,
             other,
-            PREPARABLE.with_plan(Plan("p1")),
+            PREPARABLE.with_plan(PreparedPlan("p1")),
             msgspec.structs.replace(PREPARABLE, query_context=None),
             msgspec.structs.replace(PREPARABLE, flex_index=True),
             msgspec.structs.replace(PREPARABLE, statement="SELECT 1"),
