@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.wire.constants import Opcode
@@ -33,11 +34,11 @@ class Chaos:
             (4, self._move),
             (2, self._rebalance),
             (1, self._add),
-            (1, self._remove),
+            (1, partial(self._take_out, self._nodes.remove_node, "nodes removed", "is removed")),
         )
         self._stormy: Sequence[tuple[int, Disruption]] = (
             *self._peaceful,
-            (1, self._fail_over),
+            (1, partial(self._take_out, self._nodes.fail_over, "failovers", "is failed over")),
             (10, self._set_fault),
             (1, self._refuse),
             (3, self._kill_or_revive),
@@ -101,19 +102,12 @@ class Chaos:
         self._nodes.rebalance()
         return self._changed("nodes added", f"node {index} is added")
 
-    def _remove(self) -> str | None:
+    def _take_out(self, how: Callable[[int], None], kind: str, what: str) -> str | None:
         if len(self._nodes.map.members) == 1:
             return None
         index = self._chance.choose(self._nodes.map.members)
-        self._nodes.remove_node(index)
-        return self._changed("nodes removed", f"node {index} is removed")
-
-    def _fail_over(self) -> str | None:
-        if len(self._nodes.map.members) == 1:
-            return None
-        index = self._chance.choose(self._nodes.map.members)
-        self._nodes.fail_over(index)
-        return self._changed("failovers", f"node {index} is failed over")
+        how(index)
+        return self._changed(kind, f"node {index} {what}")
 
     def _drop_or_create(self) -> str:
         path = f"{self._collection.scope}.{self._collection.collection}"
