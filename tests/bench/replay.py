@@ -11,14 +11,14 @@ from triclinium_core.client.actions import Action
 from triclinium_core.client.events import Event
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.testing import FakeNodes
-from triclinium_core.testing.simulation import Midpoint, Simulation
+from triclinium_core.testing.simulation import MIDPOINT, Simulation
 
 
 class ScriptRecorder(ClientMachine):
     """A client machine that keeps what it hears."""
 
     def __init__(self, options: ClientOptions) -> None:
-        super().__init__(options, rng=Midpoint())
+        super().__init__(options, rng=MIDPOINT)
         self.heard: list[tuple[Event, float]] = []
 
     def handle(self, event: Event, now: float) -> Sequence[Action]:
@@ -39,7 +39,7 @@ class ReplayScript(NamedTuple):
 
     def play(self) -> Mapping[str, float]:
         """Return what an operation costs a new machine; this is a turn."""
-        handle = (machine := ClientMachine(self.options, rng=Midpoint())).handle
+        handle = (machine := ClientMachine(self.options, rng=MIDPOINT)).handle
         for event, now in self.heard[: self.begin]:
             handle(event, now)
         timed = self.heard[self.begin :]

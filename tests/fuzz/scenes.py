@@ -42,7 +42,7 @@ from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.backoff import exponential
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.couchbase.strategy import FastFailOnTerminalErrorRetryStrategy
-from triclinium_core.testing.simulation import Midpoint
+from triclinium_core.testing.simulation import MIDPOINT
 
 DEADLINE = 0.004
 """Seconds that an operation has: time for a few retries, and no more, for the sake of speed."""
@@ -213,7 +213,7 @@ def bootstrapping() -> FuzzScene:
         authenticator=AUTHENTICATOR,
         retry_strategy=STRATEGY,
     )
-    machine = ClientMachine(options, rng=Midpoint())
+    machine = ClientMachine(options, rng=MIDPOINT)
     ordered = _submit(machine)
     stream = next(action.stream for action in ordered if isinstance(action, OpenStream))
     opened = machine.handle(StreamOpened(stream, "nonce"), 0.0)
@@ -231,7 +231,7 @@ def bare() -> FuzzScene:
     """Return a client of a plain memcached with operations in flight."""
     machine = ClientMachine(
         ClientOptions(connection_string=f"memcached://127.0.0.1?kv_timeout={DEADLINE}s&kv_scan_timeout={DEADLINE}s"),
-        rng=Midpoint(),
+        rng=MIDPOINT,
     )
     first = machine.handle(TimePassed(), 0.0)
     stream = next(action.stream for action in first if isinstance(action, OpenStream))

@@ -27,7 +27,7 @@ from triclinium_core.kv.operation.requests import Increment, Keyspace
 from triclinium_core.kv.operation.results import CounterResult
 from triclinium_core.options import ClientOptions
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.testing.simulation import Midpoint
+from triclinium_core.testing.simulation import MIDPOINT
 
 pytestmark = pytest.mark.live
 
@@ -47,7 +47,7 @@ class Racer:
     """A client that encodes all its requests before the first of them leaves."""
 
     def __init__(self, connection: socket.socket, memcached: Memcached) -> None:
-        self.machine = ClientMachine(ClientOptions(connection_string=memcached.connection_string), rng=Midpoint())
+        self.machine = ClientMachine(ClientOptions(connection_string=memcached.connection_string), rng=MIDPOINT)
         self.socket = connection
         self.stream = StreamId(0)
         self.unsent = b""

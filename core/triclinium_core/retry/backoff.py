@@ -34,6 +34,19 @@ class Random(Protocol):
         ...
 
 
+class ConstantRandom:
+    """Randomness without chance: every draw gives the same."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: float) -> None:
+        self._value = value
+
+    def random(self) -> float:
+        """Return the value."""
+        return self._value
+
+
 class Backoff(Protocol):
     """A delay calculator: any callable of this shape may replace the shipped ones."""
 

@@ -93,7 +93,7 @@ from triclinium_core.testing.fakes.faults import (
     refuse_connection,
     status,
 )
-from triclinium_core.testing.simulation import Midpoint
+from triclinium_core.testing.simulation import MIDPOINT
 
 ONE, TWO = StreamId(1), StreamId(2)
 ACTIONS = cast("tuple[type, ...]", actions_module.Action.__args__)
@@ -101,7 +101,7 @@ ACTIONS = cast("tuple[type, ...]", actions_module.Action.__args__)
 
 def machine(connection_string: str = ADDRESS, **options: Any) -> ClientMachine:
     """Return a client that was not started."""
-    return ClientMachine(client_options(connection_string, **options), rng=Midpoint())
+    return ClientMachine(client_options(connection_string, **options), rng=MIDPOINT)
 
 
 # The contract.

@@ -23,7 +23,7 @@ from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.error_map import ErrorMapDocument, ErrorMapRow
 from triclinium_core.testing.fakes.options import FakeNodeOptions
-from triclinium_core.testing.simulation import Simulation
+from triclinium_core.testing.simulation import MIDPOINT, Simulation
 from triclinium_core.transcoding.flags import JSON_FLAGS
 
 TRAVEL = Keyspace("travel")
@@ -73,7 +73,7 @@ class Recorded(Simulation):
         node: FakeNode | FakeNodes | None = None,
         options: ClientOptions | None = None,
         *,
-        rng: Random | None = None,
+        rng: Random = MIDPOINT,
         **options_of_node: Any,
     ) -> None:
         if node is None:
@@ -176,7 +176,7 @@ class Recorded(Simulation):
 
 
 def ready(
-    *, options: ClientOptions | None = None, rng: Random | None = None, replicas: int = 0, **options_of_node: Any
+    *, options: ClientOptions | None = None, rng: Random = MIDPOINT, replicas: int = 0, **options_of_node: Any
 ) -> Recorded:
     """Return a simulation in which both connections are ready and nothing is under way; the bucket's is the newest.
 

@@ -19,7 +19,7 @@ from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
 from triclinium_core.testing.fakes.faults import CommandFault
 from triclinium_core.testing.oracle.ledger import Ledger
 from triclinium_core.testing.oracle.submissions import Instant, Submission
-from triclinium_core.testing.simulation import Midpoint
+from triclinium_core.testing.simulation import MIDPOINT
 
 STREAM = 1
 DEADLINE = 2.5
@@ -103,7 +103,7 @@ class Books:
     ) -> None:
         """Let the client report a retry."""
         request = RetryRequest(
-            service=Service.KV, operation=submission.operation.name, idempotent=True, rng=Midpoint(), remaining=1.0
+            service=Service.KV, operation=submission.operation.name, idempotent=True, rng=MIDPOINT, remaining=1.0
         )
         report = ReportRetry(Token(submission.token), request, reason, delay, dispatches, None)
         self.ledger.retried(submission, report, now)

@@ -28,7 +28,7 @@ from triclinium_core.kv.operation.results import Cas, GetResult, MutationResult
 from triclinium_core.options import ClientOptions
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.options import FakeNodeOptions
-from triclinium_core.testing.simulation import Midpoint
+from triclinium_core.testing.simulation import MIDPOINT
 from triclinium_core.testing.simulation.checked import CheckedSimulation
 from triclinium_core.testing.state_machine import KVStateMachine
 
@@ -43,7 +43,7 @@ class DistortedMachine(ClientMachine):
     """A client machine whose orders are distorted, whose timers may stand still, and which may deny ambiguity."""
 
     def __init__(self, options: ClientOptions, distort: Distort | None) -> None:
-        super().__init__(options, rng=Midpoint())
+        super().__init__(options, rng=MIDPOINT)
         self.distort = distort
         self.stands_still = False
         self.denies = False

@@ -34,7 +34,7 @@ from triclinium_core.testing.hypothesis_strategies import (
 )
 from triclinium_core.testing.operation_templates import UNDERSTOOD, OperationTemplate
 from triclinium_core.testing.oracle.submissions import Place
-from triclinium_core.testing.simulation import Midpoint
+from triclinium_core.testing.simulation import MIDPOINT
 
 T = TypeVar("T")
 
@@ -123,7 +123,7 @@ def test_every_retry_strategy_is_drawn() -> None:
 
 def a_request() -> RetryRequest:
     """Return what a strategy is shown."""
-    return RetryRequest(service=Service.KV, operation="get", idempotent=True, rng=Midpoint(), remaining=1.0)
+    return RetryRequest(service=Service.KV, operation="get", idempotent=True, rng=MIDPOINT, remaining=1.0)
 
 
 def test_retry_strategies_with_a_defect() -> None:

@@ -23,7 +23,7 @@ from triclinium_core.explain.couchbase.happenings import (
     KvAnswer,
     verdict_of,
 )
-from triclinium_core.explain.couchbase.reaction import LongestDelays, Reaction, put_to_machine
+from triclinium_core.explain.couchbase.reaction import LONGEST_DELAYS, Reaction, put_to_machine
 from triclinium_core.explain.couchbase.recording_strategy import RecordingStrategy
 from triclinium_core.explain.explanation import Explanation, Outcome, Sentence, milliseconds
 from triclinium_core.retry.backoff import Random
@@ -105,7 +105,7 @@ class CouchbaseCase:
     elapsed: float = 0.0
     timeout: float = math.inf
     since_first_failure: float | None = None
-    rng: Random = field(default_factory=LongestDelays)
+    rng: Random = LONGEST_DELAYS
 
     def __post_init__(self) -> None:
         check_type(self.service, "service", Service)

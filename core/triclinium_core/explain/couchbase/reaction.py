@@ -11,20 +11,15 @@ from dataclasses import dataclass
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.explain.couchbase.happenings import NODE, Happening, KvAnswer, event_of
 from triclinium_core.explain.explanation import Outcome
-from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.backoff import ConstantRandom, Random
 from triclinium_core.retry.couchbase.actions import Complete, ConsultStrategy, Fail, RequestAction, RetryAfter
 from triclinium_core.retry.couchbase.events import ErrorMapLoaded, TimePassed
 from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
 from triclinium_core.retry.couchbase.states import RequestState, events_heard
 from triclinium_core.retry.couchbase.tables.error_map import ERROR_MAP_VERSION_MAX, ErrorMap
 
-
-class LongestDelays:
-    """Randomness that takes nothing off a jittered delay, so that the longest is told."""
-
-    def random(self) -> float:
-        """Return 0."""
-        return 0.0
+LONGEST_DELAYS = ConstantRandom(0.0)
+"""Takes nothing off a jittered delay, so that the longest is told."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from dataclasses import replace
 
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.explain.couchbase.happenings import HAPPENINGS, Happening, HttpAnswer, KvAnswer, verdict_of
-from triclinium_core.explain.couchbase.reaction import LongestDelays, error_of, put_to_machine
+from triclinium_core.explain.couchbase.reaction import LONGEST_DELAYS, error_of, put_to_machine
 from triclinium_core.explain.couchbase.recording_strategy import RecordingStrategy
 from triclinium_core.explain.explanation import Outcome, milliseconds
 from triclinium_core.explain.vectors.fields import (
@@ -67,8 +67,6 @@ SERVICES: dict[str, Service] = {str(service): service for service in Service}
 REASONS: dict[str, RetryReason] = {str(reason): reason for reason in RetryReason}
 HANDED_OVER: dict[str, HandedOver] = {share.value: share for share in HandedOver}
 
-_RANDOMNESS = LongestDelays()
-
 
 def _answer_idempotent(question: Question) -> Answer:
     service = question.choice("service", SERVICES)
@@ -95,7 +93,7 @@ def _answer_decide(question: Question) -> Answer:
         service=service,
     )
     attempt, elapsed = question.count("attempt"), question.number("elapsed_ms") / 1000
-    reaction = put_to_machine(happened, annotation, elapsed, rng=_RANDOMNESS, retry_attempts=attempt)
+    reaction = put_to_machine(happened, annotation, elapsed, rng=LONGEST_DELAYS, retry_attempts=attempt)
     if reaction.retry is None:
         return {"action": str(reaction.outcome), **_failed_with(reaction.error)}
     delay, dispatches = reaction.retry.delay, reaction.retry.dispatches
@@ -119,7 +117,7 @@ def _answer_timeout(question: Question) -> Answer:
         deadline=1.0,
     )
     on_the_wire = question.flag("on_the_wire")
-    machine = RetryMachine(annotation, rng=_RANDOMNESS)
+    machine = RetryMachine(annotation, rng=LONGEST_DELAYS)
     if question.get("reason") is not None:
         machine = _sent_again(annotation, question.choice("reason", REASONS))
     if on_the_wire:
@@ -130,7 +128,7 @@ def _answer_timeout(question: Question) -> Answer:
 def _sent_again(annotation: RequestAnnotation, reason: RetryReason) -> RetryMachine:
     """Return the machine of a request that is about to be sent again."""
     service, happened = HAPPENINGS[reason]
-    reaction = put_to_machine(happened, replace(annotation, service=service), 0.0, rng=_RANDOMNESS)
+    reaction = put_to_machine(happened, replace(annotation, service=service), 0.0, rng=LONGEST_DELAYS)
     if reaction.outcome is not Outcome.RETRY:
         raise MalformedQuestion(f"reason {reason} leads to no retry of a request that is not idempotent")
     reaction.machine.handle(TimePassed(), reaction.machine.wakeup)

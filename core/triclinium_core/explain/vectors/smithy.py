@@ -27,7 +27,7 @@ from triclinium_core.explain.vectors.fields import (
     MalformedQuestion,
     Question,
 )
-from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.backoff import ConstantRandom, Random
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
@@ -50,19 +50,6 @@ RESPONSES: Mapping[str, ScriptedResponse] = {response.value: response for respon
 
 Quota = Callable[[], int | None]
 """Tells what a strategy's quota has left; None where it has none."""
-
-
-class Draws:
-    """Randomness without chance: every draw gives the same."""
-
-    __slots__ = ("_value",)
-
-    def __init__(self, value: float) -> None:
-        self._value = value
-
-    def random(self) -> float:
-        """Return the value."""
-        return self._value
 
 
 def _answer_backoff(question: Question) -> Answer:
@@ -111,11 +98,11 @@ def _response(responses: Question, name: str) -> ScriptedResponse:
     return responses.choice(name, RESPONSES)
 
 
-def _draws(question: Question) -> Draws:
+def _draws(question: Question) -> ConstantRandom:
     value = question.number("random")
     if value > 1:
         raise MalformedQuestion(f"random is {value}, expected a number from 0 to 1")
-    return Draws(value)
+    return ConstantRandom(value)
 
 
 def _simple(question: Question, rng: Random, clock: ScriptedClock) -> tuple[RetryStrategy, Quota]:

@@ -37,7 +37,7 @@ from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.driver_laws.driver import OpenDriver
 from triclinium_core.testing.driver_laws.machine import nothing, on
 from triclinium_core.testing.driver_laws.trial import DONE, GET, Trial, ensure, on_trial, open_stream
-from triclinium_core.testing.simulation import Midpoint
+from triclinium_core.testing.simulation import MIDPOINT
 
 Law = Callable[[OpenDriver], Awaitable[None]]
 """Raises ``LawBroken`` where the driver does not keep it."""
@@ -79,7 +79,7 @@ class Strategy:
         return self._answer
 
 
-REQUEST = RetryRequest(service=Service.KV, operation="get", idempotent=True, rng=Midpoint(), remaining=2.5)
+REQUEST = RetryRequest(service=Service.KV, operation="get", idempotent=True, rng=MIDPOINT, remaining=2.5)
 """What strategies are asked about."""
 
 

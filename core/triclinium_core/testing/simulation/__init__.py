@@ -6,14 +6,14 @@ in it, one for each seed: ``command``.
 
 from triclinium_core.testing.simulation.simulation import (
     LIVELOCK,
-    Midpoint,
+    MIDPOINT,
     SimulatedStream,
     Simulation,
 )
 
 __all__ = [
     "LIVELOCK",
-    "Midpoint",
+    "MIDPOINT",
     "SimulatedStream",
     "Simulation",
 ]

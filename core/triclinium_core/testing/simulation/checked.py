@@ -55,7 +55,7 @@ from triclinium_core.testing.oracle.excuses import Excuses, Revision
 from triclinium_core.testing.oracle.ledger import Ledger
 from triclinium_core.testing.oracle.model import Model
 from triclinium_core.testing.oracle.submissions import Submission, Violation
-from triclinium_core.testing.simulation.simulation import Simulation
+from triclinium_core.testing.simulation.simulation import MIDPOINT, Simulation
 
 TICKS_MAX = 1_000
 """More ticks than this at one moment, and time stands still."""
@@ -77,7 +77,7 @@ class CheckedSimulation(Simulation):
         options: ClientOptions,
         collection_ids: Mapping[Keyspace, int],
         *,
-        rng: Random | None = None,
+        rng: Random = MIDPOINT,
         clients: int = 1,
     ) -> None:
         super().__init__(node, options, rng=rng, clients=clients)

@@ -55,7 +55,7 @@ from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.kv.topology.topology import TopologyChange
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
-from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.backoff import ConstantRandom, Random
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 from triclinium_core.services.request import ServiceRequest, ServiceResult
 from triclinium_core.testing.fakes.cluster.node import FakeNode
@@ -76,12 +76,8 @@ def client_options(nodes: FakeNodes) -> ClientOptions:
     return ClientOptions(connection_string=connection_string, authenticator=authenticator)
 
 
-class Midpoint:
-    """A source of randomness that draws 0.5 every time."""
-
-    def random(self) -> float:
-        """Return 0.5."""
-        return 0.5
+MIDPOINT = ConstantRandom(0.5)
+"""Draws in the middle of its range every time."""
 
 
 @dataclass(slots=True)
@@ -117,7 +113,7 @@ class Simulation:
         node: FakeNode | FakeNodes | None = None,
         options: ClientOptions | None = None,
         *,
-        rng: Random | None = None,
+        rng: Random = MIDPOINT,
         clients: int = 1,
     ) -> None:
         lone = FakeNode() if node is None else node
@@ -125,7 +121,6 @@ class Simulation:
         self.nodes: FakeNodes = lone if isinstance(lone, FakeNodes) else FakeNodes.around(lone)
         self.node: FakeNode = self.nodes[0]
         options = client_options(self.nodes) if options is None else options
-        rng = Midpoint() if rng is None else rng
         self.clients: tuple[ClientMachine, ...] = tuple(ClientMachine(options, rng=rng) for _ in range(clients))
         self.machine: ClientMachine | Clients = self.clients[0] if clients == 1 else Clients(self.clients)
         self.now: float = 0.0

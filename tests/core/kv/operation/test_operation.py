@@ -19,10 +19,10 @@ from triclinium_core.retry.couchbase.events import (
 from triclinium_core.retry.couchbase.states import RequestState
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
-from triclinium_core.testing.simulation import Midpoint
+from triclinium_core.testing.simulation import MIDPOINT
 
 READ, WRITE = Get(HOTELS, "k"), Upsert(HOTELS, "k", b"{}", 0)
-RNG = Midpoint()
+RNG = MIDPOINT
 
 
 def live(request: Operation) -> LiveOperation:

@@ -38,7 +38,7 @@ from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing import delay, drop_response, refuse_connection, status
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.options import FakeNodeOptions
-from triclinium_core.testing.simulation import Midpoint
+from triclinium_core.testing.simulation import MIDPOINT
 
 ADMINISTRATOR = PasswordAuthenticator("Administrator", "password")
 SAME = PasswordAuthenticator("Administrator", "password")
@@ -139,7 +139,7 @@ def test_what_may_not_be_changes_nothing() -> None:
     assert isinstance(simulation.machine, ClientMachine)
     simulation.machine.check_authenticator(TOKEN)
     refusals = (
-        lambda: ClientMachine(client_options(authenticator=CERTIFICATE), rng=Midpoint()),
+        lambda: ClientMachine(client_options(authenticator=CERTIFICATE), rng=MIDPOINT),
         lambda: simulation.machine.check_authenticator(CERTIFICATE),
         lambda: change(simulation, CERTIFICATE),
     )

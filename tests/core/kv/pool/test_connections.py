@@ -52,6 +52,7 @@ from triclinium_core.kv.pool.connections import RECONNECT_BACKOFF
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_response
 from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry.backoff import ConstantRandom
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
@@ -62,25 +63,14 @@ from triclinium_core.testing.fakes.faults import (
     refuse_connection,
     status,
 )
-from triclinium_core.testing.simulation import Midpoint
+from triclinium_core.testing.simulation import MIDPOINT
 
 ONE, TWO = StreamId(1), StreamId(2)
 
 
-class Fixed:
-    """Randomness that is always the same number."""
-
-    def __init__(self, number: float) -> None:
-        self.number = number
-
-    def random(self) -> float:
-        """Return the number."""
-        return self.number
-
-
 def machine(connection_string: str = ADDRESS, **options: Any) -> ClientMachine:
     """Return a client that was not started."""
-    return ClientMachine(client_options(connection_string, **options), rng=Midpoint())
+    return ClientMachine(client_options(connection_string, **options), rng=MIDPOINT)
 
 
 def of_type(kind: type, actions: list[Action]) -> list[Action]:
@@ -185,7 +175,7 @@ def delays(simulation: Recorded) -> list[float]:
 @pytest.mark.parametrize(("number", "share"), [(0.0, 1.0), (0.5, 0.9), (1.0 - 2**-53, 0.8)])
 def test_backoff_between_attempts(number: float, share: float) -> None:
     """Twice as long each time up to a second, less a share that is drawn so that not all clients come back at once."""
-    simulation = refused(rng=Fixed(number))
+    simulation = refused(rng=ConstantRandom(number))
     simulation.live(6.0)
     doubling = [0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0, 1.0, 1.0]
 

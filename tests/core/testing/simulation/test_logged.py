@@ -11,7 +11,7 @@ from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.faults import drop_response, hang_up, refuse_connection
 from triclinium_core.testing.fakes.options import FakeNodeOptions
-from triclinium_core.testing.simulation import Midpoint
+from triclinium_core.testing.simulation import MIDPOINT
 from triclinium_core.testing.simulation.logged import LoggedSimulation
 
 
@@ -20,7 +20,7 @@ def simulation() -> LoggedSimulation:
     """Return a client of a node that is connected."""
     options = FakeNodeOptions(buckets=("travel",), collections=COLLECTIONS, error_map=SMALL_MAP, vbuckets=128)
     simulation = LoggedSimulation(
-        FakeNodes(options, nodes=1), client_options(), {TRAVEL: 0, HOTELS: HOTEL_ID}, rng=Midpoint(), clients=1
+        FakeNodes(options, nodes=1), client_options(), {TRAVEL: 0, HOTELS: HOTEL_ID}, rng=MIDPOINT, clients=1
     )
     simulation.tick()
     simulation.submit(get())

@@ -17,7 +17,8 @@ from triclinium._cli.explain.telling import tell
 from triclinium_core.explain.explanation import Explanation
 from triclinium_core.explain.smithy.explain import SmithyCase, explain
 from triclinium_core.explain.smithy.script import ScriptedClock, ScriptedResponse
-from triclinium_core.explain.vectors.smithy import NUMBERS, RESPONSES, STRATEGIES, Draws
+from triclinium_core.explain.vectors.smithy import NUMBERS, RESPONSES, STRATEGIES
+from triclinium_core.retry.backoff import ConstantRandom
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
@@ -75,7 +76,7 @@ def _operation(text: str) -> Sequence[ScriptedResponse]:
 
 def _strategy(options: SmithyOptions, clock: ScriptedClock) -> StandardRetryStrategy | SimpleRetryStrategy:
     name = choose_name(options.strategy, STRATEGIES, "strategy")
-    rng, attempts, quota = Draws(options.random), options.max_attempts, options.quota
+    rng, attempts, quota = ConstantRandom(options.random), options.max_attempts, options.quota
     if name == "standard":
         return StandardRetryStrategy(rng=rng, numbers=_numbers(options), max_attempts=attempts, quota_capacity=quota)
     if name == "adaptive":
