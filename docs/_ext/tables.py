@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 
@@ -25,11 +26,16 @@ from triclinium_core.retry.couchbase.tables import (
     idempotency,
     kv_responses,
     kv_status,
+    management_errors,
     reasons,
+    service_errors as errors_of_services,
     service_responses,
 )
+from triclinium_core.retry.couchbase.tables.error_rows import ErrorRow
 from triclinium_core.retry.couchbase.tables.idempotency import ANY_OPERATION, Idempotency
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service_errors import SERVICE_ERRORS
+from triclinium_core.retry.couchbase.tables.service_responses import RetryableCode, classify
 from triclinium_core.retry.smithy import numbers
 
 RFC_NUMBER = re.compile(r" \(RFC 0058, \d+( to \d+)?\)")
@@ -147,12 +153,46 @@ def service_codes() -> str:
                 str(line.service),
                 f"error {line.code}" if (line.service, line.code) in codes else f"HTTP {line.code}",
                 f"`{line.reason}`",
-                "always retried" if line.reason.always_retry else _error(line.error),
+                "always retried" if line.reason.always_retry else _error(_error_of_line(line)),
                 line.clause,
             )
             for line in lines
         ),
     )
+
+
+def _error_of_line(line: RetryableCode) -> type[CouchbaseException] | None:
+    """Return what an answer to which the line applies stands for."""
+    if (line.service, line.code) in service_responses.RETRYABLE_ERROR_CODES:
+        body = {"errors": [{"code": line.code, "msg": line.message_contains}]}
+        return classify(line.service, 500, json.dumps(body)).error
+    return classify(line.service, line.code, json.dumps({"reason": "missing"} if line.code == 404 else {})).error
+
+
+def service_errors() -> str:
+    """Return what the answers of the HTTP services stand for, in the order in which the rows are looked at."""
+    return markdown(
+        ("service", "operation", "answer", "raises", "clause"),
+        (
+            (str(service), _names(row.operations), _answer(row), _error(row.error), row.clause)
+            for service, table in SERVICE_ERRORS.items()
+            for row in table
+        ),
+    )
+
+
+def _answer(row: ErrorRow) -> str:
+    """Return what an answer has that a row is about, in words."""
+    parts = [f"HTTP {row.http_status}"] if row.http_status is not None else []
+    if row.codes:
+        parts.append(f"error {row.codes[0]}" + (f" to {row.codes[-1]}" if len(row.codes) > 1 else ""))
+    elif row.codes is not None:
+        parts.append("no error code")
+    if row.cause is not None:
+        parts.append(f"its reason is error {row.cause}")
+    parts += [f'"{" … ".join(word.strip() for word in row.words)}"'] if row.words else []
+    parts += [f'nothing but "{row.body}"'] if row.body else []
+    return ", ".join(parts)
 
 
 def idempotent_operations() -> str:
@@ -282,6 +322,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "retry_reasons": retry_reasons,
     "retryable_statuses": retryable_statuses,
     "service_codes": service_codes,
+    "service_errors": service_errors,
     "statuses_left_to_the_map": statuses_left_to_the_map,
     "terminal_reasons": terminal_reasons,
     "timers": timers,
@@ -295,6 +336,8 @@ SOURCES = (
     idempotency,
     kv_responses,
     kv_status,
+    management_errors,
+    errors_of_services,
     numbers,
     reasons,
     requests,

@@ -21,6 +21,7 @@ from triclinium_core.retry.couchbase.tables.idempotency import IDEMPOTENT_OPERAT
 from triclinium_core.retry.couchbase.tables.kv_responses import RETRYABLE_STATUSES
 from triclinium_core.retry.couchbase.tables.kv_status import KV_STATUSES
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service_errors import SERVICE_ERRORS
 from triclinium_core.retry.couchbase.tables.service_responses import RETRYABLE_ERROR_CODES, RETRYABLE_HTTP_STATUSES
 
 pytestmark = pytest.mark.native
@@ -81,6 +82,7 @@ def test_state_tables_have_every_pair(name: str) -> None:
         ("retryable_statuses", len(RETRYABLE_STATUSES)),
         ("kv_statuses", len(KV_STATUSES)),
         ("service_codes", len(RETRYABLE_ERROR_CODES) + len(RETRYABLE_HTTP_STATUSES)),
+        ("service_errors", sum(map(len, SERVICE_ERRORS.values()))),
         ("idempotent_operations", len(IDEMPOTENT_OPERATIONS)),
         ("operation_commands", len(METHODS | REPLICA_READS)),
     ],

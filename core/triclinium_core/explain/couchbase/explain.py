@@ -50,6 +50,7 @@ from triclinium_core.retry.couchbase.tables.idempotency import idempotent_row, i
 from triclinium_core.retry.couchbase.tables.kv_status import status_name
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.tables.service_responses import ServiceVerdict
 from triclinium_core.retry.couchbase.unsent import OF_A_LOOKUP, unsent_reasons
 
 
@@ -190,6 +191,8 @@ def explain(case: CouchbaseCase) -> Explanation:
             if isinstance(action, RefreshTopology | RefreshCollection | CloseConnection)
         ],
     }
+    failed = _failed_answer(case)
+    error_clause = () if failed is None else (failed.error_clause,)
     mapping = (ERROR_MAP_CLAUSE,) if error_map_has_a_say is False else ()
     capping = (CAPPING_CLAUSE,) if dispatches is False else ()
     return Explanation(
@@ -198,11 +201,12 @@ def explain(case: CouchbaseCase) -> Explanation:
             Sentence(f"{case.service} {case.operation}: {facts['happened']}."),
             Sentence(f"Sending it twice {_harm(idempotent)} ({idempotent_clause})."),
             Sentence(_sentence_on_reason(reason, reason_clause, error_map_has_a_say)),
+            *(() if failed is None else (Sentence(_sentence_on_error(failed)),)),
             Sentence(_sentence_on_decision(facts, decided_by)),
             Sentence(_sentence_on_outcome(facts, reaction.outcome), reaction.outcome),
             *(Sentence(f"Besides, the client will {order}.") for order in cast(list[str], facts["orders"])),
         ),
-        clauses=(idempotent_clause, reason_clause, *mapping, DECISION_CLAUSES[decided_by], *capping),
+        clauses=(idempotent_clause, reason_clause, *error_clause, *mapping, DECISION_CLAUSES[decided_by], *capping),
     )
 
 
@@ -273,6 +277,17 @@ def _reason_clause(case: CouchbaseCase, reason: RetryReason | None) -> str:
             return "RFC 0049 Network Time: nobody knows whether it was applied (decision C24)"
         case _:
             return "RFC 0049 Client Dispatch: nothing of it was sent, so nothing was changed"
+
+
+def _failed_answer(case: CouchbaseCase) -> ServiceVerdict | None:
+    """Return what the tables say of a failed answer of an HTTP service; None where there was none."""
+    verdict = verdict_of(case.service, case.operation, case.happened)
+    return verdict if isinstance(verdict, ServiceVerdict) and verdict.error is not None else None
+
+
+def _sentence_on_error(verdict: ServiceVerdict) -> str:
+    error = verdict.error or CouchbaseException
+    return f"The answer stands for {error.rfc_class.__name__} ({verdict.error_clause})."
 
 
 def _describe(happened: Happening) -> str:

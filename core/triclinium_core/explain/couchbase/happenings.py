@@ -74,16 +74,16 @@ Happening = KvAnswer | HttpAnswer | ErrorCode | SocketClosed | DispatchFailed
 """What may happen to a request; the last two are the client's own events."""
 
 
-def event_of(service: Service, happened: Happening) -> ResponseReceived | SocketClosed | DispatchFailed:
-    """Return what the retry machine of a request to ``service`` hears then."""
+def event_of(service: Service, operation: str, happened: Happening) -> ResponseReceived | SocketClosed | DispatchFailed:
+    """Return what the retry machine of ``operation``, a request to ``service``, hears then."""
     match happened:
         case KvAnswer(status):
             return ResponseReceived(KvResponse(status, NODE))
         case HttpAnswer(http_status, body):
-            return ResponseReceived(ServiceResponse(service, http_status, body))
+            return ResponseReceived(ServiceResponse(service, http_status, body, operation))
         case ErrorCode(code, message, http_status):
             body = json.dumps({"errors": [{"code": code, "msg": message}]})
-            return ResponseReceived(ServiceResponse(service, http_status or BAD_REQUEST, body))
+            return ResponseReceived(ServiceResponse(service, http_status or BAD_REQUEST, body, operation))
         case DispatchFailed(error=None) as event:
             return replace(event, error=error_of_lookup(event.reason))
         case SocketClosed() | DispatchFailed() as event:
@@ -94,11 +94,11 @@ def event_of(service: Service, happened: Happening) -> ResponseReceived | Socket
 
 def verdict_of(service: Service, operation: str, happened: Happening) -> KvVerdict | ServiceVerdict | None:
     """Return what the tables say of the answer that ``operation`` got; None where no answer came."""
-    match event_of(service, happened), happened:
+    match event_of(service, operation, happened), happened:
         case ResponseReceived(KvResponse(status)), KvAnswer(error_map_entry=entry):
             return kv_responses.classify(operation, status, entry)
         case ResponseReceived(ServiceResponse(_, http_status, body)), _:
-            return service_responses.classify(service, http_status, body)
+            return service_responses.classify(service, http_status, body, operation)
         case _:
             return None
 

@@ -50,7 +50,7 @@ def put_to_machine(
         retry_attempts: retries that were already done.
         first_failure_at: instant of the first failure.
     """
-    event = event_of(annotation.service, happened)
+    event = event_of(annotation.service, annotation.operation, happened)
     machine = RetryMachine(
         annotation,
         rng=rng,

@@ -1,12 +1,13 @@
 """The exceptions that end a request: class by rule, message by one line, context filled in.
 
-Source: SDK-RFC 0058; decisions C25, C28, C31, C32.
+Source: SDK-RFC 0058; decisions C25, C28, C31, C32, D37.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from triclinium_core import errors as e
 from triclinium_core.error_context import ErrorContext, story
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
@@ -16,12 +17,14 @@ from triclinium_core.errors import (
     DurabilityImpossibleException,
     DurabilityLevelNotAvailableException,
     RequestCanceledException,
+    TimeoutException,
     UnambiguousTimeoutException,
 )
 from triclinium_core.retry.couchbase.events import KvResponse, Load
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry
 from triclinium_core.retry.couchbase.tables.kv_status import FailedPath, status_name
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.tables.service_responses import ServiceVerdict
 
 HINTS: dict[RetryReason, str] = {
@@ -35,6 +38,9 @@ HINTS: dict[RetryReason, str] = {
 }
 """The next step, where we know one."""
 
+LOOK_AT_THE_SERVICE = "it may have been applied; see what has changed before sending it again"
+"""The next step after a request to an HTTP service that nobody answered."""
+
 HINTS_OF_ANSWERS: dict[type[CouchbaseException], str] = {
     DecodingFailureException: "this operation has no such answer; a write may have been applied, so read the document "
     "before writing again",
@@ -43,12 +49,35 @@ HINTS_OF_ANSWERS: dict[type[CouchbaseException], str] = {
     "or ask for less",
     DurabilityLevelNotAvailableException: "nothing was written; ask for another durability level",
 }
-"""The next step after a final response, where it does not speak for itself."""
+"""The next step after a final response of KV, where it does not speak for itself."""
+
+HINTS_OF_SERVICES: dict[type[CouchbaseException], str] = {
+    e.ParsingFailureException: "look at the statement near the place that the server names",
+    e.PlanningFailureException: "check the names in the statement; where no index fits, create one, such as a primary one",
+    e.PreparedStatementFailureException: "the plan of the statement is stale; send the statement itself, ad hoc",
+    e.IndexNotFoundException: "check the name of the index and of what it is on, or create it",
+    e.IndexNotReadyException: "ask again when the service has placed the index on its nodes",
+    e.DmlFailureException: "some documents may have been changed, and others not",
+    e.JobQueueFullException: "send fewer statements at once",
+    e.RateLimitedException: "send less at once",
+    e.QuotaLimitedException: "drop what is not needed, or have the limit raised",
+    e.AuthenticationFailureException: "check user name and password, and the roles of the user",
+    e.BucketNotFoundException: "check the bucket's name, or create it",
+    e.ScopeNotFoundException: "check the scope's name, or create it",
+    e.CollectionNotFoundException: "check the collection's name, or create it",
+    e.BucketNotFlushableException: "permit it in the settings of the bucket",
+    e.FeatureNotAvailableException: "this version of the server does not have it",
+    DecodingFailureException: "the service did not write this; see what answers at this address",
+    AmbiguousTimeoutException: LOOK_AT_THE_SERVICE,
+}
+"""The next step after a final response of an HTTP service."""
 
 
 def subject(context: ErrorContext) -> str:
-    """Return operation and key, as every message begins."""
-    return f"{context.operation} {context.key!r}" if context.key is not None else context.operation
+    """Return the operation and what it is about, as every message begins: a key, an index, a view."""
+    view = None if context.view is None else f"{context.design_document}/{context.view}"
+    about = next((name for name in (context.key, context.index, view) if name is not None), None)
+    return context.operation if about is None else f"{context.operation} {about!r}"
 
 
 def told_by_node(response: KvResponse, entry: ErrorMapEntry | None) -> dict[str, object]:
@@ -67,7 +96,14 @@ def told_by_node(response: KvResponse, entry: ErrorMapEntry | None) -> dict[str,
 
 def told_by_service(http_status: int, verdict: ServiceVerdict) -> dict[str, object]:
     """Return the fields of a context that the response of an HTTP service fills."""
-    return {"http_status": http_status, "error_code": verdict.code, "error_message": verdict.text or None}
+    return {
+        "http_status": http_status,
+        "error_code": verdict.code,
+        "error_message": verdict.text or None,
+        "more_error_codes": verdict.more_codes,
+        "server_permits_retry": verdict.server_permits_retry,
+        "body_start": verdict.body_start or None,
+    }
 
 
 def loaded(context: ErrorContext, load: Load) -> ErrorContext:
@@ -79,15 +115,14 @@ def timeout(context: ErrorContext, *, ambiguous: bool, last_reason: RetryReason 
     """Return the exception for a deadline that has passed (decision C25)."""
     after = f"{context.timeout:g} s" if context.timeout is not None else "its deadline"
     if ambiguous:
-        return AmbiguousTimeoutException(
-            f"{subject(context)}: no answer within {after}; it may have been applied, so read the document before "
-            f"writing again{story(context)}",
-            context,
-        )
+        hint = _hint(RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, context)
+        return AmbiguousTimeoutException(f"{subject(context)}: no answer within {after}{hint}{story(context)}", context)
     why = f"; {last_reason.meaning}" if last_reason is not None else ""
+    said = f"; {_said(context)}" if context.http_status is not None else ""
     hint = _hint(last_reason, context)
     return UnambiguousTimeoutException(
-        f"{subject(context)}: not done within {after} and certainly not applied{why}{hint}{story(context)}", context
+        f"{subject(context)}: not done within {after} and certainly not applied{why}{said}{hint}{story(context)}",
+        context,
     )
 
 
@@ -108,7 +143,11 @@ def refused(
     if cause is not None:
         text = f"{subject(context)}: the retry strategy failed with {type(cause).__name__} when asked about {reason}"
     else:
-        text = f"{subject(context)}: {reason.meaning} ({reason}) and is not retried{hint}"
+        text = f"{subject(context)}: {reason.meaning} ({reason}) and is not retried"
+        if context.http_status is not None:
+            text += f"; {_said(context)}"
+            hint = hint or _hint_of_service(error, context)
+        text += hint
     # Decision C32: the strategy may have named an exception; else only a reason born of a response has one.
     exception = (error or RequestCanceledException)(text + story(context), context)
     exception.__cause__ = cause
@@ -119,16 +158,18 @@ def surfaced(
     error: type[CouchbaseException], context: ErrorContext, failed_path: FailedPath | None = None
 ) -> CouchbaseException:
     """Return the exception that a final response stands for."""
-    answer = f"HTTP status {context.http_status}"
-    if context.error_code is not None:
-        answer = f"error {context.error_code}"
-    if context.status is not None:
-        answer = f"{context.status_name or 'an unknown status'} [0x{context.status:02x}]"
-    texts = [text for text in (context.status_text, context.server_context, context.error_message) if text]
+    if context.http_status is not None:
+        if error is TimeoutException:
+            # RFC 0058, 13 and 14: what the service gave up may have changed something unless it could only read.
+            error = UnambiguousTimeoutException if context.idempotent else AmbiguousTimeoutException
+        text = f"{subject(context)}: {_said(context)}{_hint_of_service(error, context)}"
+        return error(text + story(context), context)
+    texts = [text for text in (context.status_text, context.server_context) if text]
     if failed_path is not None:
         # That the body tells which path it was, as the map says, is what the body has told.
         texts = [str(failed_path)]
     detail = f" ({'; '.join(texts)})" if texts else ""
+    answer = f"{context.status_name or 'an unknown status'} [0x{context.status or 0:02x}]"
     hint = f": {HINTS_OF_ANSWERS[error]}" if error in HINTS_OF_ANSWERS else ""
     return error(f"{subject(context)}: the server answered {answer}{detail}{hint}{story(context)}", context)
 
@@ -139,7 +180,31 @@ def at_path(context: ErrorContext, failed: FailedPath) -> CouchbaseException:
     return failed.error(f"{subject(context)}: {failed}", context)
 
 
+def _said(context: ErrorContext) -> str:
+    """Return what an HTTP service answered, as half a sentence."""
+    who = context.last_dispatched_to or "the server"
+    code, text = context.error_code, context.error_message
+    what = f"HTTP status {context.http_status}" if code is None else f"error {code}"
+    if context.body_start is not None:
+        return f"{who} answered {what} with a body that is not the service's: {context.body_start!r}"
+    more = ", ".join(map(str, context.more_error_codes))
+    texts = [*([text] if text else []), *([f"and the errors {more}"] if more else [])]
+    return f"{who} answered {what}" + (f" ({'; '.join(texts)})" if texts else "")
+
+
+def _hint_of_service(error: type[CouchbaseException] | None, context: ErrorContext) -> str:
+    steps = [HINTS_OF_SERVICES[error]] if error in HINTS_OF_SERVICES else []
+    if context.server_permits_retry:
+        steps.append("the server says that it may be sent again")
+    return f": {'; '.join(steps)}" if steps else ""
+
+
 def _hint(reason: RetryReason | None, context: ErrorContext) -> str:
+    if reason is None or reason not in HINTS:
+        return ""
+    if reason is not RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT:
+        return f": {HINTS[reason]}"
     # What may be repeated at any time changes nothing, so there is nothing to look after.
-    harmless = reason is RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT and context.idempotent
-    return f": {HINTS[reason]}" if reason in HINTS and reason is not None and not harmless else ""
+    if context.idempotent:
+        return ""
+    return f": {HINTS[reason] if context.service == Service.KV else LOOK_AT_THE_SERVICE}"

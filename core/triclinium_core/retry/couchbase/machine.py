@@ -218,7 +218,9 @@ class RetryMachine:
         self._unanswered = False
         response = event.response
         if not isinstance(response, KvResponse):
-            answer = service_responses.classify(response.service, response.http_status, response.body)
+            answer = service_responses.classify(
+                response.service, response.http_status, response.body, response.operation
+            )
             self._count_status(response.http_status)
             self._service_answer, self._kv_answer = (response.http_status, answer), None
             # Whoever has rows of it already would get them twice.

@@ -125,8 +125,10 @@ RETRY, FAIL, COMPLETE, CONSULT = Outcome.RETRY, Outcome.FAIL, Outcome.COMPLETE, 
             case_of(HttpAnswer(200, '{"errors":[{"code":4050}]}'), service=QUERY),
             (R.QUERY_PREPARED_STATEMENT_FAILURE, RETRY, 1, None),
         ),
-        (case_of(ErrorCode(5000, "disk full"), service=QUERY), (None, FAIL, None, "CouchbaseException")),
-        (case_of(HttpAnswer(503), service=MANAGEMENT), (None, FAIL, None, "CouchbaseException")),
+        (case_of(ErrorCode(5000, "disk full"), service=QUERY), (None, FAIL, None, "InternalServerFailureException")),
+        (case_of(ErrorCode(1), service=QUERY), (None, FAIL, None, "CouchbaseException")),
+        (case_of(HttpAnswer(503), service=MANAGEMENT), (None, FAIL, None, "TemporaryFailureException")),
+        (case_of(HttpAnswer(404), "get_user", service=MANAGEMENT), (None, FAIL, None, "UserNotFoundException")),
     ],
 )
 def test_what_is_no_reason_of_the_batch(case: CouchbaseCase, expected: tuple[object, ...]) -> None:

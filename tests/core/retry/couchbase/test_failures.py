@@ -12,14 +12,26 @@ from triclinium_core.errors import (
     AmbiguousTimeoutException,
     CouchbaseException,
     DecodingFailureException,
+    DmlFailureException,
     DocumentNotFoundException,
     DurabilityAmbiguousException,
     DurabilityImpossibleException,
     DurabilityLevelNotAvailableException,
+    ParsingFailureException,
     RequestCanceledException,
+    TimeoutException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.retry.couchbase.failures import HINTS, HINTS_OF_ANSWERS, refused, subject, surfaced, timeout
+from triclinium_core.retry.couchbase.failures import (
+    HINTS,
+    HINTS_OF_ANSWERS,
+    HINTS_OF_SERVICES,
+    LOOK_AT_THE_SERVICE,
+    refused,
+    subject,
+    surfaced,
+    timeout,
+)
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 
 R = RetryReason
@@ -157,18 +169,6 @@ KV_ANSWER = ErrorContext(operation="get", key="airline_10", status=0x01, status_
             ErrorContext(operation="get", status=0x86, status_text="Wait.", server_context="no memory"),
             ["unknown", "0x86", "Wait.", "no memory"],
         ),
-        (
-            ErrorContext(service="query", operation="query", http_status=400, error_message="syntax"),
-            ["query", "HTTP status 400", "syntax"],
-        ),
-        (
-            ErrorContext(service="query", operation="query", http_status=400, error_code=5, error_message="syntax"),
-            ["query", "error 5", "syntax"],
-        ),
-        (
-            ErrorContext(service="views", operation="view", http_status=500, error_message=""),
-            ["view", "HTTP status 500"],
-        ),
     ],
 )
 def test_surfaced(context: ErrorContext, facts: list[str]) -> None:
@@ -177,6 +177,78 @@ def test_surfaced(context: ErrorContext, facts: list[str]) -> None:
 
     assert (DocumentNotFoundException, context) == (type(error), error.context)
     assert [] == missing(facts, error)
+
+
+QUERY = ErrorContext(
+    service="query",
+    operation="query",
+    idempotent=False,
+    statement="SELECT secret",
+    parameters=("$1",),
+    last_dispatched_to="10.0.0.1:8093",
+    http_status=400,
+    error_code=3000,
+    error_message="syntax error near 'x'",
+    timeout=75.0,
+)
+
+
+@rows(
+    ("context", "facts"),
+    [
+        (QUERY, ["query: ", "10.0.0.1:8093", "error 3000", "syntax error near 'x'"]),
+        (replace(QUERY, more_error_codes=(4040, 5000)), ["error 3000", "4040, 5000"]),
+        (replace(QUERY, error_code=None), ["HTTP status 400", "syntax error"]),
+        (replace(QUERY, error_code=None, error_message=None, body_start="<html>x"), ["HTTP status 400", "<html>x"]),
+        (replace(QUERY, last_dispatched_to=None), ["the server answered error 3000"]),
+        (replace(QUERY, service="search", operation="search", index="landmarks"), ["search 'landmarks': "]),
+        (replace(QUERY, service="views", operation="view_query", design_document="dd", view="v"), ["'dd/v': "]),
+    ],
+)
+def test_what_a_service_said(context: ErrorContext, facts: list[str]) -> None:
+    """Operation, endpoint, code, text and the rest of what is known of the answer; the statement is the context's."""
+    reason = R.QUERY_PREPARED_STATEMENT_FAILURE
+    for error in (
+        surfaced(ParsingFailureException, context),
+        refused(ParsingFailureException, reason, context),
+        timeout(context, ambiguous=False, last_reason=reason),
+    ):
+        assert [] == missing(facts, error)
+        assert "secret" not in str(error)
+
+
+def test_what_the_server_permits() -> None:
+    """That a statement may be sent again is told to whoever may want to."""
+    error = surfaced(DmlFailureException, replace(QUERY, server_permits_retry=True))
+
+    assert [] == missing(["may be sent again", HINTS_OF_SERVICES[DmlFailureException]], error)
+    assert "may be sent again" not in str(surfaced(DmlFailureException, QUERY))
+
+
+@rows("error", HINTS_OF_SERVICES)
+def test_what_to_do_about_an_answer_of_a_service(error: type[CouchbaseException]) -> None:
+    """The next step stands in the message, of a refused retry too."""
+    for raised in (surfaced(error, QUERY), refused(error, R.ANALYTICS_TEMPORARY_FAILURE, QUERY)):
+        assert (error, []) == (type(raised), missing([HINTS_OF_SERVICES[error]], raised))
+
+
+def test_nobody_reads_a_document_after_a_query() -> None:
+    """What may have been applied is looked at in other ways than a document."""
+    lost = R.SOCKET_CLOSED_WHILE_IN_FLIGHT
+    for error in (timeout(QUERY, ambiguous=True, last_reason=None), refused(None, lost, QUERY)):
+        assert [HINTS[lost]] == missing([HINTS[lost], LOOK_AT_THE_SERVICE], error)
+
+
+@rows(
+    ("idempotent", "expected"),
+    [(True, UnambiguousTimeoutException), (False, AmbiguousTimeoutException), (None, AmbiguousTimeoutException)],
+)
+def test_a_service_that_gave_up(idempotent: bool | None, expected: type[CouchbaseException]) -> None:
+    """Nobody knows what it has changed, unless it could change nothing."""
+    error = surfaced(TimeoutException, replace(QUERY, idempotent=idempotent))
+
+    assert expected is type(error)
+    assert bool(idempotent) is (LOOK_AT_THE_SERVICE not in str(error))
 
 
 @rows("error", HINTS_OF_ANSWERS)

@@ -273,7 +273,7 @@ def test_services() -> None:
     context = error.context
     assert ("query", 400, 4040) == (context.service, context.http_status, context.error_code)
     assert ("stale plan", None, None) == (context.error_message, context.status, final.context.error_code)
-    assert (CouchbaseException, "query 'airline_10': the server answered HTTP status 401") == (type(final), str(final))
+    assert (errors.AuthenticationFailureException, 401) == (type(final), final.context.http_status)
     assert {R.QUERY_PREPARED_STATEMENT_FAILURE} == retried.retry_reasons
 
 

@@ -15,7 +15,14 @@ from click.core import ParameterSource
 
 from triclinium._cli._input import WrongInput, choose_name
 from triclinium._cli._options import takes
-from triclinium._cli.explain.couchbase import OPERATION_OF, OPERATIONS, CaseOptions, build_case, circumstances
+from triclinium._cli.explain.couchbase import (
+    NAMED_OPERATIONS,
+    OPERATION_OF,
+    OPERATIONS,
+    CaseOptions,
+    build_case,
+    circumstances,
+)
 from triclinium._cli.explain.telling import tell
 from triclinium_core.explain.couchbase.explain import explain as explain_case
 from triclinium_core.explain.vectors.couchbase import SERVICES
@@ -75,6 +82,7 @@ Examples:
   triclinium explain kv get --status 0x7ff0 --error-map-entry @entry.json
   triclinium explain query --code 4040 --message "unrecognizable plan"
   triclinium explain search --http-status 429 --body "too many requests"
+  triclinium explain management get_bucket --http-status 404 --method GET
   triclinium explain cassandra read-timeout --received 2 --block-for 2
   triclinium explain smithy --responses E,T,ok
   triclinium explain --batch decisions.jsonl
@@ -88,8 +96,9 @@ The other two traditions of the core have options of their own:
   triclinium explain cassandra --help
   triclinium explain smithy --help
 
-Operations of kv: {", ".join(OPERATIONS)}; and whatever begins with dcp. Of another service there is one, and it may be
-left out: {", ".join(f"{service} {operation}" for service, operation in OPERATION_OF.items())}.
+Operations of kv: {", ".join(OPERATIONS)}; and whatever begins with dcp. Of another service it may be left out:
+{", ".join(f"{service} {operation}" for service, operation in OPERATION_OF.items())}. Some answers mean something of
+their own to these: {"; ".join(f"{service} {', '.join(names)}" for service, names in NAMED_OPERATIONS.items())}.
 
 Reasons why nothing of a kv request is sent: {", ".join(unsent_reasons(Service.KV, DispatchFailed))}.
 
@@ -123,10 +132,10 @@ def explain(
 ) -> None:
     """Explain why a request would be retried, or not.
 
-    Name the SERVICE (kv, query, analytics, search, views, management), the OPERATION where it is one of kv, and what
-    befell it: --status, --event, --code or --http-status. The answer is what the client would do, for it comes from
-    the objects that the client runs; beside each step stands the clause of SDK-RFC 0049 or 0013, or the decision of
-    this project.
+    Name the SERVICE (kv, query, analytics, search, views, management), the OPERATION where it is one of kv or of
+    management, and what befell it: --status, --event, --code or --http-status. The answer is what the client would do, for it comes from
+    the objects that the client runs; beside each step stands the clause of an SDK-RFC, or the decision of this
+    project.
     """
     if batch is not None:
         _refuse_options_beside_batch(ctx)

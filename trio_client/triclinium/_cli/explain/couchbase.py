@@ -27,8 +27,10 @@ from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry, Malf
 from triclinium_core.retry.couchbase.tables.idempotency import IDEMPOTENT_OPERATIONS, Idempotency, idempotent_row
 from triclinium_core.retry.couchbase.tables.kv_responses import DCP_PREFIX, RETRYABLE_STATUSES
 from triclinium_core.retry.couchbase.tables.kv_status import KV_STATUSES, Status
+from triclinium_core.retry.couchbase.tables.management_errors import MANAGEMENT_OPERATIONS
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.tables.service_errors import SEARCH_INDEX_OPERATIONS
 from triclinium_core.retry.couchbase.tables.service_responses import RETRYABLE_ERROR_CODES, RETRYABLE_HTTP_STATUSES
 
 EVENTS = ("socket-closed", "dispatch-failed")
@@ -36,12 +38,18 @@ EVENTS = ("socket-closed", "dispatch-failed")
 METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 
 UNNAMED_OPERATION = "request"
-"""Of a service whose operations are all covered by one row of the idempotent list, so that their names change nothing."""
+"""Of a service other than kv, where the name of the operation is left out."""
 
 OPERATION_OF: Mapping[Service, str] = {
     service: "http" if service is Service.MANAGEMENT else "query" for service in Service if service is not Service.KV
 }
 """What a request of such a service is called in a file of questions."""
+
+NAMED_OPERATIONS: Mapping[Service, tuple[str, ...]] = {
+    Service.SEARCH: SEARCH_INDEX_OPERATIONS,
+    Service.MANAGEMENT: MANAGEMENT_OPERATIONS,
+}
+"""Operations of such a service whose answers mean something of their own."""
 
 
 def _operations() -> set[str]:
@@ -92,7 +100,7 @@ class CaseOptions:
         help=f"Milliseconds that it may take in all, or inf.  [default: {TimeoutOptions().kv * 1000:g} for kv, else inf]",
     )
     readonly: bool = option(is_flag=True, help="The query or analytics request is marked as read-only.")
-    method: str | None = option(metavar="METHOD", help="HTTP method of a management request.")
+    method: str | None = option(metavar="METHOD", help="HTTP method of a request about management.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +149,10 @@ def build_case(service_name: str, operation_name: str | None, options: CaseOptio
 
 def _operation(service: Service, name: str | None) -> str:
     if service is not Service.KV:
-        if name is not None and name.casefold() not in {UNNAMED_OPERATION, OPERATION_OF[service]}:
+        known = (OPERATION_OF[service], *NAMED_OPERATIONS.get(service, ()))
+        if name is not None and name.casefold() not in {UNNAMED_OPERATION, *known}:
             raise WrongInput(
-                f"there is no operation of {service} {name!r}; there is {OPERATION_OF[service]}, and it may be left out"
+                f"there is no operation of {service} {name!r}; there is {', '.join(known)}, and it may be left out"
             )
         return UNNAMED_OPERATION if name is None else name.casefold()
     if name is None:
@@ -162,7 +171,8 @@ def _refuse_useless_flags(service: Service, operation: str, options: CaseOptions
         ("--method", options.method, Idempotency.IF_GET),
     ):
         if said and (row is None or row.idempotency is not idempotency):
-            services = " and ".join(str(row.service) for row in IDEMPOTENT_OPERATIONS if row.idempotency is idempotency)
+            looking = dict.fromkeys(str(row.service) for row in IDEMPOTENT_OPERATIONS if row.idempotency is idempotency)
+            services = " and ".join(looking)
             raise WrongInput(f"{flag} says nothing about {subject}, only about {services}; leave it out")
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum, unique
 
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.tables.service_errors import SEARCH_INDEX_OPERATIONS
 from triclinium_core.retry.tables import table_of
 
 
@@ -57,6 +58,10 @@ IDEMPOTENT_OPERATIONS: tuple[IdempotentOperation, ...] = (
     IdempotentOperation(Service.QUERY, ANY_OPERATION, _IF_READONLY, 'Query: the "readonly" property is set to "true"'),
     IdempotentOperation(Service.ANALYTICS, ANY_OPERATION, _IF_READONLY, 'Analytics: the "readonly" property is set to "true"'),
     IdempotentOperation(Service.SEARCH, ANY_OPERATION, _ALWAYS, "Search: all search requests, even though they are a POST"),
+    *(
+        IdempotentOperation(Service.SEARCH, name, _IF_GET, 'Cluster Manager and Management APIs: every "GET" call')
+        for name in SEARCH_INDEX_OPERATIONS
+    ),
     IdempotentOperation(Service.VIEWS, ANY_OPERATION, _ALWAYS, "View: all view requests"),
     IdempotentOperation(Service.MANAGEMENT, ANY_OPERATION, _IF_GET, 'Cluster Manager and Management APIs: every "GET" call'),
 )
@@ -79,7 +84,7 @@ def is_idempotent(service: Service, operation: str, *, readonly: bool = False, m
     Args:
         operation: name as in the rows; one that no row names is not idempotent, as the RFC asks.
         readonly: the readonly property of a query or analytics request.
-        method: HTTP method of a management request.
+        method: HTTP method of a request about management, indexes of the search service included.
     """
     row = idempotent_row(service, operation)
     if row is None:

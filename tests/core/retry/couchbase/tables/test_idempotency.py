@@ -28,6 +28,9 @@ LIST_OF_THE_RFC: dict[str, set[str]] = {
 BEYOND_THE_RFC = {"exists"}
 """Decision C34."""
 
+ABOUT_INDEXES = ("upsert_search_index", "get_search_index", "get_all_search_indexes", "drop_search_index")
+"""What goes to the search service and is no search, but management."""
+
 IDEMPOTENT_KV = BEYOND_THE_RFC.union(*LIST_OF_THE_RFC.values())
 
 NOT_IDEMPOTENT_KV = [
@@ -65,6 +68,7 @@ def test_the_rows_are_those_of_the_rfc() -> None:
         (Service.QUERY, "*"): Idempotency.IF_READONLY,
         (Service.ANALYTICS, "*"): Idempotency.IF_READONLY,
         (Service.SEARCH, "*"): Idempotency.ALWAYS,
+        **{(Service.SEARCH, operation): Idempotency.IF_GET for operation in ABOUT_INDEXES},
         (Service.VIEWS, "*"): Idempotency.ALWAYS,
         (Service.MANAGEMENT, "*"): Idempotency.IF_GET,
     }
@@ -80,7 +84,7 @@ def test_every_row_has_its_clause(row: IdempotentOperation) -> None:
         Service.KV: ("KV: ", "decision C34"),
         Service.QUERY: ("Query: ",),
         Service.ANALYTICS: ("Analytics: ",),
-        Service.SEARCH: ("Search: ",),
+        Service.SEARCH: ("Search: ", "Cluster Manager and Management APIs: "),
         Service.VIEWS: ("View: ",),
         Service.MANAGEMENT: ("Cluster Manager and Management APIs: ",),
     }
@@ -101,6 +105,13 @@ def test_every_row_has_its_clause(row: IdempotentOperation) -> None:
 def test_services(service: Service, readonly: bool, method: str, expected: bool) -> None:
     """A query where it is marked readonly, search and views by any method, management by GET alone."""
     assert expected is is_idempotent(service, "query", readonly=readonly, method=method)
+
+
+@rows("operation", ABOUT_INDEXES)
+def test_indexes_of_the_search_service(operation: str) -> None:
+    """To drop an index twice is not to search twice, whatever service it goes to."""
+    assert is_idempotent(Service.SEARCH, operation, method="GET")
+    assert not is_idempotent(Service.SEARCH, operation, method="DELETE")
 
 
 @rows("operation", NOT_IDEMPOTENT_KV)

@@ -1,0 +1,89 @@
+"""A row of the tables that say what an answer of an HTTP service fails with, and which row an answer meets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from triclinium_core.retry.couchbase.tables.kv_status import ErrorClass
+from triclinium_core.retry.couchbase.tables.service_answers import ServiceAnswer
+from triclinium_core.retry.tables import table_of
+
+NO_CODE = range(0)
+"""``codes`` of a row for answers whose errors have no number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorRow:
+    """What an answer fails with that has everything the row names.
+
+    Args:
+        codes: the code of the first error is one of these; None for any, and for none.
+        cause: code of the error that the first error names as its reason.
+        words: stand in the text in this order: of the first error where it has a code, else of the body.
+        body: is the whole text, but for blanks and quotes around it and a full stop at its end.
+        operations: it answers one of these, in a form that the service answers in; empty for any, and for any form.
+    """
+
+    error: ErrorClass
+    clause: str
+    codes: range | None = None
+    cause: int | None = None
+    http_status: int | None = None
+    words: tuple[str, ...] = ()
+    body: str = ""
+    operations: tuple[str, ...] = ()
+
+    def fits(self, answer: ServiceAnswer) -> bool:
+        """Tell whether the answer has everything that the row names."""
+        if self.http_status is not None and answer.http_status != self.http_status:
+            return False
+        if self.operations and (answer.is_foreign or answer.operation not in self.operations):
+            return False
+        if self.codes is not None and (answer.code is None if self.codes else answer.code is not None):
+            return False
+        if self.codes and answer.code not in self.codes:
+            return False
+        if self.cause is not None and answer.cause != self.cause:
+            return False
+        text = answer.raw if answer.code is None else answer.message
+        if self.body and text.strip().strip('"').removesuffix(".") != self.body:
+            return False
+        return not self.words or _stand_in_order(self.words, text)
+
+
+def code(number: int) -> range:
+    """Return the range of one code."""
+    return range(number, number + 1)
+
+
+def error_table(rows: Iterable[ErrorRow]) -> Sequence[ErrorRow]:
+    """Return the rows in their order: the first that fits decides.
+
+    Raises:
+        ValueError: two rows name the same for the same operation.
+    """
+    listed = tuple(rows)
+    table_of(pair for row in listed for pair in _keys(row))
+    return listed
+
+
+def first_fitting(table: Iterable[ErrorRow], answer: ServiceAnswer) -> ErrorRow | None:
+    """Return the row that decides about an answer; None where the RFCs have nothing narrower than the base."""
+    return next((row for row in table if row.fits(answer)), None)
+
+
+def _keys(row: ErrorRow) -> Iterator[tuple[object, ErrorRow]]:
+    for operation in row.operations or ("",):
+        yield (operation, row.codes, row.cause, row.http_status, row.words, row.body), row
+
+
+def _stand_in_order(words: Sequence[str], text: str) -> bool:
+    # A regular expression would do the same in time that grows by the square of what a server sends.
+    place = 0
+    for word in words:
+        place = text.find(word, place)
+        if place < 0:
+            return False
+        place += len(word)
+    return True

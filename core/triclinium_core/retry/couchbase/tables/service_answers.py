@@ -1,0 +1,144 @@
+"""What an answer of an HTTP service says, read once: its errors, its text, and whether it is the service's at all.
+
+Nothing that a server or a proxy may send raises here.
+
+Source: SDK-RFC 0056, 0057 (the ``errors`` of a body), 0052 "Hard failures" (``error``), 0051; decision C22.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.shown import cut
+
+CODE_MAX = 2**63 - 1
+"""Larger numbers are no error codes; Python takes integers of some thousand digits."""
+
+CODES_TOLD_MAX = 20
+"""Of how many errors after the first a context tells the code."""
+
+TEXT_READ_MAX = 2_000
+"""Characters of a text that are looked at for what errors show of it."""
+
+FAILED_STATUSES = frozenset({"errors", "fatal", "timeout", "aborted", "stopped", "closed"})
+"""What the ``status`` of a query or analytics body says when the statement did not run to its end."""
+
+_NUMBERED = (Service.QUERY, Service.ANALYTICS)
+"""Services that number their errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceAnswer:
+    """What an answer says."""
+
+    service: Service
+    operation: str
+    http_status: int
+    body: object
+    """The body as decoded from JSON; None where it is not JSON, or says null."""
+    raw: str
+    """The body as text."""
+    is_foreign: bool
+    """Whether the body is not in the form that the service answers in, as the page of a proxy is not."""
+    message: str = ""
+    """Text of the first error, whole."""
+    code: int | None = None
+    """Code of the first error."""
+    cause: int | None = None
+    """Code of the error that the first one names as its reason."""
+    more_codes: tuple[int, ...] = ()
+    server_permits_retry: bool | None = None
+    """The flag ``retry`` of the first error."""
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether it is anything but a success, whatever the HTTP status says."""
+        if self.http_status >= 300 or self.is_foreign:
+            return True
+        if not isinstance(self.body, Mapping):
+            return False
+        if self.service in _NUMBERED:
+            status = self.body.get("status")
+            return bool(self.body.get("errors")) or (isinstance(status, str) and status in FAILED_STATUSES)
+        # SDK-RFC 0052 §Hard failures; a view says so in the same way.
+        return self.service is not Service.MANAGEMENT and bool(self.body.get("error"))
+
+    @property
+    def told(self) -> str:
+        """The error in the server's words, on one line; empty where the body has none, or is not the server's."""
+        if self.is_foreign:
+            return ""
+        return one_line(self.message if self.code is not None else "; ".join(_texts(self.body)) or self.raw)
+
+
+def read_answer(service: Service, http_status: int, body: bytes | str, operation: str = "") -> ServiceAnswer:
+    """Return what an answer says. A body that is not JSON is text, never a mistake of the caller."""
+    raw = body if isinstance(body, str) else body.decode("utf-8", "replace")
+    decoded = _decode(body)
+    foreign = _is_foreign(service, decoded, raw)
+    listed = decoded.get("errors") if isinstance(decoded, Mapping) and service in _NUMBERED else None
+    first = listed[0] if isinstance(listed, list) and listed else None
+    if not isinstance(listed, list) or not isinstance(first, Mapping):
+        return ServiceAnswer(service, operation, http_status, decoded, raw, foreign)
+    message, reason, permits = first.get("msg"), first.get("reason"), first.get("retry")
+    codes = [_code(error) for error in listed[1 : CODES_TOLD_MAX + 1]]
+    return ServiceAnswer(
+        service,
+        operation,
+        http_status,
+        decoded,
+        raw,
+        foreign,
+        message if isinstance(message, str) else "",
+        _code(first),
+        _code(reason),
+        tuple(code for code in codes if code is not None),
+        permits if isinstance(permits, bool) else None,
+    )
+
+
+def one_line(text: str) -> str:
+    """Return how a text of a server begins: printable characters on one line."""
+    begun = text[:TEXT_READ_MAX]
+    return cut(" ".join("".join(sign if sign.isprintable() else " " for sign in begun).split()))
+
+
+def _is_foreign(service: Service, decoded: object, raw: str) -> bool:
+    if service is Service.MANAGEMENT:
+        # It answers in JSON of any kind, in plain text, and with nothing at all.
+        return raw.lstrip().startswith("<")
+    return not isinstance(decoded, Mapping) and bool(raw.strip())
+
+
+def _code(error: object) -> int | None:
+    code = error.get("code") if isinstance(error, Mapping) else None
+    return code if type(code) is int and abs(code) <= CODE_MAX else None
+
+
+def _texts(body: object) -> Iterator[str]:
+    """Yield what a body without numbered errors says of what went wrong."""
+    if isinstance(body, str):
+        yield body
+    if not isinstance(body, Mapping):
+        return
+    for key in ("error", "reason", "message"):
+        if isinstance(body.get(key), str):
+            yield body[key]
+    # What the cluster manager says of each field of a form, and which permissions a user lacks.
+    for key in ("errors", "permissions"):
+        listed = body.get(key)
+        if isinstance(listed, Mapping):
+            yield from (f"{name}: {text}" for name, text in listed.items() if isinstance(text, str))
+        elif isinstance(listed, list):
+            yield from (text for text in listed if isinstance(text, str))
+
+
+def _decode(body: bytes | str) -> object:
+    try:
+        decoded: object = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return decoded

@@ -1,0 +1,40 @@
+"""Answers of the HTTP services that rows of the tables speak of, made from the rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from triclinium_core import errors
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.retry.couchbase.events import ServiceResponse
+from triclinium_core.retry.couchbase.tables.error_rows import ErrorRow
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.tables.service_errors import SERVICE_ERRORS
+
+ROWS: list[tuple[Service, ErrorRow]] = [(service, row) for service, table in SERVICE_ERRORS.items() for row in table]
+"""Every row, with its service."""
+
+
+def error_class(name: str) -> type[CouchbaseException]:
+    """Return the class of a name without its suffix."""
+    found: type[CouchbaseException] = getattr(errors, f"{name}Exception")
+    return found
+
+
+def body_of(code: object, message: object = "", **more: object) -> str:
+    """Return a body of query or analytics whose first error has ``code``."""
+    return json.dumps({"errors": [{"code": code, "msg": message, **more}]})
+
+
+def answers_to(service: Service, row: ErrorRow) -> Iterator[ServiceResponse]:
+    """Yield answers that have what the row names and nothing more: one for each of its operations."""
+    text = row.body or " it ".join(row.words)
+    codes = {row.codes[len(row.codes) // 2], row.codes[-1]} if row.codes else {None}
+    for code in sorted(codes, key=str):
+        if code is None:
+            body = text if service is Service.MANAGEMENT else json.dumps({"error": text} if text else {})
+        else:
+            body = body_of(code, text, **({} if row.cause is None else {"reason": {"code": row.cause}}))
+        for operation in row.operations or ("",):
+            yield ServiceResponse(service, row.http_status or 400, body, operation)

@@ -1,0 +1,104 @@
+"""What a row of the tables of errors names, and which of them decides."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rows import rows
+from triclinium_core.errors import CouchbaseException, TimeoutException
+from triclinium_core.retry.couchbase.tables.error_rows import NO_CODE, ErrorRow, code, error_table, first_fitting
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.tables.service_answers import read_answer
+
+QUERY = read_answer(Service.QUERY, 400, '{"errors": [{"code": 17, "msg": "red green blue", "reason": {"code": 3}}]}')
+MANAGEMENT = read_answer(Service.MANAGEMENT, 404, ' "Not Found." \n', "get_user")
+PAGE = read_answer(Service.MANAGEMENT, 404, "<html>", "get_user")
+
+
+def row(**named: object) -> ErrorRow:
+    """Return a row."""
+    return ErrorRow(error=CouchbaseException, clause="a clause", **named)  # type: ignore[arg-type]
+
+
+@rows(
+    ("named", "fits"),
+    [
+        ({}, True),
+        ({"http_status": 400}, True),
+        ({"http_status": 500}, False),
+        ({"codes": code(17)}, True),
+        ({"codes": range(10, 20)}, True),
+        ({"codes": range(10, 17)}, False),
+        ({"codes": NO_CODE}, False),
+        ({"cause": 3}, True),
+        ({"cause": 4}, False),
+        ({"words": ("red", "blue")}, True),
+        ({"words": ("blue", "red")}, False),
+        ({"words": ("green", "green")}, False),
+        ({"words": ("msg",)}, False),
+        ({"body": "red green blue"}, True),
+        ({"body": "red"}, False),
+        ({"operations": ("get_user",)}, False),
+        ({"http_status": 400, "codes": code(17), "words": ("purple",)}, False),
+    ],
+)
+def test_of_a_query(named: dict[str, object], fits: bool) -> None:
+    """Everything that a row names must be there: words in their order, in the text of the first error."""
+    assert fits is row(**named).fits(QUERY)
+
+
+@rows(
+    ("named", "fits"),
+    [
+        ({"operations": ("drop_user", "get_user")}, True),
+        ({"operations": ("drop_user",)}, False),
+        ({"codes": NO_CODE}, True),
+        ({"codes": code(17)}, False),
+        ({"body": "Not Found"}, True),
+        ({"body": "Not"}, False),
+        ({"words": ("Found",)}, True),
+    ],
+)
+def test_of_management(named: dict[str, object], fits: bool) -> None:
+    """The operation is looked at, and the body as it stands, but for blanks, quotes and the full stop around it."""
+    assert fits is row(**named).fits(MANAGEMENT)
+
+
+def test_a_proxy_knows_no_operation() -> None:
+    """That a page of somebody else's is not there does not mean that the user is not."""
+    assert row(operations=("get_user",)).fits(MANAGEMENT)
+    assert not row(operations=("get_user",)).fits(PAGE)
+
+
+def test_the_first_that_fits_decides() -> None:
+    """What is narrower stands first; where nothing fits there is no row."""
+    narrow, wide = row(http_status=400, words=("red",)), row(http_status=400)
+    table = error_table([row(http_status=500), narrow, wide])
+
+    assert narrow is first_fitting(table, QUERY)
+    assert wide is first_fitting(table[2:], QUERY)
+    assert first_fitting(table[:1], QUERY) is None
+
+
+@rows(
+    "pair",
+    [
+        ({"codes": code(1)}, {"codes": code(1)}),
+        ({"http_status": 400, "words": ("x",)}, {"http_status": 400, "words": ("x",)}),
+        ({"operations": ("get_user", "drop_user")}, {"operations": ("drop_user",)}),
+    ],
+)
+def test_a_row_stands_there_once(pair: tuple[dict[str, object], dict[str, object]]) -> None:
+    """Two rows for the same answer are a mistake of ours, whatever they raise."""
+    first, second = (row(**named) for named in pair)
+    other = ErrorRow(
+        error=TimeoutException,
+        clause="another",
+        codes=second.codes,
+        http_status=second.http_status,
+        words=second.words,
+        operations=second.operations,
+    )
+
+    with pytest.raises(ValueError, match="two rows"):
+        error_table([first, other])

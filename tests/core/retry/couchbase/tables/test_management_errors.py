@@ -1,0 +1,63 @@
+"""What the answers of the cluster manager fail with, by operation, against SDK-RFC 0054."""
+
+from __future__ import annotations
+
+from tests.core.retry.couchbase.tables.service_cases import error_class
+from tests.rows import rows
+from triclinium_core.retry.couchbase.tables.management_errors import MANAGEMENT_ERRORS, MANAGEMENT_OPERATIONS
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.tables.service_answers import read_answer
+from triclinium_core.retry.couchbase.tables.service_errors import error_row
+
+NO_COLLECTION = '{"errors":{"_":"Collection with name \\"c\\" in scope \\"s\\" is not found."}}'
+NO_SCOPE = '{"errors":{"_":"Scope with name \\"s\\" is not found."}}'
+NO_BUCKET = "Requested resource not found.\r\n"
+OLDER = '"Not allowed on this version of cluster"'
+
+EXPECTED: list[tuple[str, int, str, str]] = [
+    ("create_bucket", 400, '{"errors":{"name":"Bucket with given name already exists"}}', "BucketExists"),
+    ("create_bucket", 400, '{"errors":{"ramQuota":"RAM quota cannot be less than 100 MiB"}}', "InvalidArgument"),
+    ("update_bucket", 400, '{"errors":{"name":"Bucket with given name already exists"}}', "InvalidArgument"),
+    *((name, 404, NO_BUCKET, "BucketNotFound") for name in ("update_bucket", "drop_bucket", "get_bucket", "flush_bucket")),
+    ("flush_bucket", 400, '{"_":"Flush is disabled for the bucket"}', "BucketNotFlushable"),
+    ("flush_bucket", 400, "", "InvalidArgument"),
+    ("create_scope", 400, '{"errors":{"_":"Scope with name \\"s\\" already exists"}}', "ScopeExists"),
+    ("create_scope", 404, NO_BUCKET, "BucketNotFound"),
+    ("create_scope", 400, OLDER, "FeatureNotAvailable"),
+    ("create_collection", 400, '{"errors":{"_":"Collection with name \\"c\\" in scope \\"s\\" already exists"}}', "CollectionExists"),
+    ("create_collection", 404, NO_SCOPE, "ScopeNotFound"),
+    ("create_collection", 404, NO_BUCKET, "BucketNotFound"),
+    ("create_collection", 429, 'Maximum number of collections has been reached for scope "s"', "QuotaLimited"),
+    ("drop_collection", 404, NO_COLLECTION, "CollectionNotFound"),
+    ("drop_collection", 404, NO_SCOPE, "ScopeNotFound"),
+    ("update_collection", 404, NO_COLLECTION, "CollectionNotFound"),
+    ("drop_scope", 404, NO_SCOPE, "ScopeNotFound"),
+    ("get_all_scopes", 404, NO_BUCKET, "BucketNotFound"),
+    ("get_user", 404, '"Unknown user."', "UserNotFound"),
+    ("drop_user", 404, '"User was not found."', "UserNotFound"),
+    ("upsert_user", 400, '{"errors":{"roles":"Cannot assign roles"}}', "InvalidArgument"),
+    ("get_group", 404, '"Unknown group."', "GroupNotFound"),
+    ("drop_group", 404, '"Group was not found."', "GroupNotFound"),
+    ("change_password", 400, OLDER, "FeatureNotAvailable"),
+    ("change_password", 400, '{"errors":{"password":"too short"}}', "InvalidArgument"),
+    *((name, 404, body, "FeatureNotAvailable") for name in ("get_group", "get_all_scopes") for body in ('"Not Found"', "Not found.")),
+    ("get_user", 404, "<html>404</html>", "Couchbase"),
+    ("get_bucket", 429, "Limit(s) exceeded [num_concurrent_requests,egress]", "RateLimited"),
+    ("get_all_users", 404, "", "Couchbase"),
+    ("", 404, "", "Couchbase"),
+    ("", 409, "", "Couchbase"),
+]  # fmt: skip
+
+
+@rows(("operation", "http_status", "body", "name"), EXPECTED)
+def test_errors(operation: str, http_status: int, body: str, name: str) -> None:
+    """What each method throws, for the texts that the cluster manager writes."""
+    assert error_class(name) is error_row(read_answer(Service.MANAGEMENT, http_status, body, operation)).error
+
+
+def test_rows_name_operations_that_there_are() -> None:
+    """A row for an operation that nothing is called would never fit."""
+    named = {operation for row in MANAGEMENT_ERRORS for operation in row.operations}
+
+    assert set() == named - set(MANAGEMENT_OPERATIONS)
+    assert len(MANAGEMENT_OPERATIONS) == len(set(MANAGEMENT_OPERATIONS))

@@ -1,0 +1,158 @@
+"""What an answer of an HTTP service says, whatever came."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given, strategies as st
+
+from tests.rows import rows
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.tables.service_answers import CODES_TOLD_MAX, one_line, read_answer
+from triclinium_core.shown import SERVER_TEXT_MAX
+
+QUERY, ANALYTICS, SEARCH, VIEWS, MANAGEMENT = (
+    Service.QUERY,
+    Service.ANALYTICS,
+    Service.SEARCH,
+    Service.VIEWS,
+    Service.MANAGEMENT,
+)
+
+
+@rows("service", [QUERY, ANALYTICS])
+def test_errors_with_numbers(service: Service) -> None:
+    """The first error decides (decision C22); of the others the codes are told."""
+    body = {
+        "errors": [
+            {"code": 12009, "msg": "DML Error", "reason": {"code": 12033}, "retry": False},
+            {"code": 4040},
+            {"code": "5000"},
+            "no error",
+            {"code": 3000, "retry": True},
+        ]
+    }
+    answer = read_answer(service, 409, json.dumps(body), "query")
+
+    assert (12009, "DML Error", 12033, (4040, 3000)) == (answer.code, answer.message, answer.cause, answer.more_codes)
+    assert answer.server_permits_retry is False
+    assert (service, "query", 409, body) == (answer.service, answer.operation, answer.http_status, answer.body)
+
+
+@rows(
+    "body",
+    [
+        '{"errors": "4040"}',
+        '{"errors": [4040]}',
+        '{"errors": [null, {"code": 4040}]}',
+        '{"errors": [{}]}',
+        '{"errors": [{"code": "4040"}]}',
+        '{"errors": [{"code": 4040.0}]}',
+        '{"errors": [{"code": true}]}',
+        '{"errors": [{"code": null, "msg": 1, "retry": "yes", "reason": 17}]}',
+        '{"errors": [{"code": ' + "4" * 4000 + "}]}",
+        '{"errors": [[4040, "stale"]]}',
+    ],
+)
+def test_errors_without_a_number(body: str) -> None:
+    """It is no success, even under status 200; a number that is none is left out, and so is what is beside it."""
+    answer = read_answer(QUERY, 200, body)
+
+    assert answer.is_failure
+    assert (None, None, (), None) == (answer.code, answer.cause, answer.more_codes, answer.server_permits_retry)
+
+
+@rows(
+    ("service", "http_status", "body", "is_failure"),
+    [
+        *((service, 200, "{}", False) for service in (QUERY, ANALYTICS, SEARCH, VIEWS, MANAGEMENT)),
+        *((service, 200, "", False) for service in (QUERY, ANALYTICS, SEARCH, VIEWS, MANAGEMENT)),
+        *((service, 300, "{}", True) for service in (QUERY, ANALYTICS, SEARCH, VIEWS, MANAGEMENT)),
+        *((service, 200, "<html>", True) for service in (QUERY, ANALYTICS, SEARCH, VIEWS, MANAGEMENT)),
+        *((QUERY, 200, json.dumps({"status": status}), False) for status in ("success", "running", "completed")),
+        *((QUERY, 200, json.dumps({"status": status}), True) for status in ("fatal", "errors", "timeout", "stopped")),
+        (QUERY, 200, '{"errors": []}', False),
+        (QUERY, 200, '{"status": ["fatal"]}', False),
+        (SEARCH, 200, '{"error": "rest_index: no"}', True),
+        (SEARCH, 200, '{"status": {"failed": 1}, "error": ""}', False),
+        (VIEWS, 200, '{"error": "not_found", "reason": "missing"}', True),
+        (VIEWS, 200, '{"rows": [], "errors": [{"from": "local", "reason": "x"}]}', False),
+        (MANAGEMENT, 200, '{"error": "a bucket of this name"}', False),
+        *((MANAGEMENT, 200, body, False) for body in ("[]", "true", '"done"', "All bucket nodes will be flushed")),
+    ],
+)
+def test_failures(service: Service, http_status: int, body: str, is_failure: bool) -> None:
+    """A body that names an error, or that somebody else wrote, is no success, whatever the HTTP status."""
+    for given_body in (body, body.encode()):
+        assert is_failure is read_answer(service, http_status, given_body).is_failure
+
+
+@rows(
+    ("service", "body", "told"),
+    [
+        (QUERY, '{"errors": [{"code": 3000, "msg": "syntax  error\\n near \\u0007 x"}]}', "syntax error near x"),
+        (QUERY, '{"errors": [{"code": 3000}]}', ""),
+        (SEARCH, '{"error": "index not found", "request": {}, "status": "fail"}', "index not found"),
+        (VIEWS, '{"error": "not_found", "reason": "deleted"}', "not_found; deleted"),
+        (MANAGEMENT, '{"errors": {"name": "too long", "quota": 5}}', "name: too long"),
+        (MANAGEMENT, '{"errors": ["one", 2, "three"]}', "one; three"),
+        (MANAGEMENT, '{"message": "Forbidden.", "permissions": ["cluster.x!y"]}', "Forbidden.; cluster.x!y"),
+        (MANAGEMENT, '"Unknown user."', "Unknown user."),
+        (MANAGEMENT, "Requested resource not found.\r\n", "Requested resource not found."),
+        (MANAGEMENT, "<html>gone", ""),
+        (QUERY, "<html>gone", ""),
+        (SEARCH, "", ""),
+    ],
+)
+def test_told(service: Service, body: str, told: str) -> None:
+    """The error in the server's own words, wherever that service puts them; a stranger's words are none."""
+    assert told == read_answer(service, 400, body).told
+
+
+@rows("service", Service)
+def test_a_foreign_body(service: Service) -> None:
+    """The page of a proxy is nobody's answer; nothing at all is no page."""
+    assert read_answer(service, 502, b" \n<!doctype html>").is_foreign
+    assert not read_answer(service, 502, b" \n").is_foreign
+    assert (service is MANAGEMENT) is not read_answer(service, 502, b"Bad Gateway").is_foreign
+    assert (service is MANAGEMENT) is not read_answer(service, 502, b"[17]").is_foreign
+
+
+def test_one_line() -> None:
+    """Nothing that a terminal would obey, nothing that cannot be written, and no whole page."""
+    assert "a b c" == one_line("a\x1b\r\n\tb\ud800c")
+    assert SERVER_TEXT_MAX == len(one_line("x" * 100_000))
+
+
+def test_many_errors_are_told_in_part() -> None:
+    """A million errors would be a long message."""
+    body = json.dumps({"errors": [{"code": number} for number in range(10_000)]})
+
+    assert tuple(range(1, CODES_TOLD_MAX + 1)) == read_answer(QUERY, 400, body).more_codes
+
+
+keys = st.sampled_from(["errors", "error", "reason", "code", "msg", "retry", "status", "message", "permissions"])
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=4),
+    max_leaves=12,
+)
+numbered = st.builds(
+    lambda errors, more: json.dumps({"errors": errors, **more}),
+    st.lists(st.fixed_dictionaries({"code": json_values, "msg": json_values, "reason": json_values}), max_size=3),
+    st.dictionaries(keys, json_values, max_size=3).map(lambda more: {k: v for k, v in more.items() if k != "errors"}),
+)
+bodies = json_values.map(json.dumps) | numbered | st.text() | st.binary()
+
+
+@given(st.sampled_from(Service), st.integers(100, 599), bodies)
+def test_total(service: Service, http_status: int, body: bytes | str) -> None:
+    """No body raises, and what is told of any can be written on one line."""
+    answer = read_answer(service, http_status, body)
+
+    assert answer.is_failure or http_status < 300
+    for text in (answer.told, one_line(answer.raw)):
+        assert len(text) <= SERVER_TEXT_MAX
+        assert text.isprintable()
+        assert text.encode() is not None
+    assert all(code is None or type(code) is int for code in (answer.code, answer.cause, *answer.more_codes))
