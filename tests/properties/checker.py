@@ -19,6 +19,7 @@ from triclinium.errors import CouchbaseException
 from triclinium_core.kv.operation.requests import DocumentOperation
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerState
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing import FakeNode, FakeNodeOptions, FakeNodes, HangUp, LoggedCommand, NodeAction, SendReply
 from triclinium_core.testing.fakes.faults import CommandFault, DropResponse, WrongLength
 from triclinium_core.testing.oracle.excuses import Excuses
@@ -192,11 +193,16 @@ class CheckedNode(FakeNode):
         return accepts
 
     def connection_opened(
-        self, connection: int, now: float, *, unsent_size_max: float = math.inf
+        self,
+        connection: int,
+        now: float,
+        *,
+        service: Service = Service.KV,
+        unsent_size_max: float = math.inf,
     ) -> Sequence[NodeAction]:
         """Tell of a connection."""
         self._checker.opened(connection)
-        return super().connection_opened(connection, now, unsent_size_max=unsent_size_max)
+        return super().connection_opened(connection, now, service=service, unsent_size_max=unsent_size_max)
 
     def bytes_received(self, connection: int, data: bytes, now: float) -> Sequence[NodeAction]:
         """Tell of every command, and of what is answered."""

@@ -7,7 +7,7 @@ The properties need Hypothesis, the extra ``testing``, and are imported by the n
 
 from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
 from triclinium_core.testing.fakes.cluster.node import FakeNode
-from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes, NodePort
 from triclinium_core.testing.fakes.cluster.outbox import (
     HangUp,
     NodeAction,
@@ -19,12 +19,15 @@ from triclinium_core.testing.fakes.error_map import (
     ErrorMapDocument,
     ErrorMapRow,
 )
+from triclinium_core.testing.fakes.fault_table import Faults
 from triclinium_core.testing.fakes.faults import (
     CommandFault,
     Fault,
     FaultAfterApplying,
     FaultBeforeApplying,
-    Faults,
+    ServiceFault,
+    ServiceFaultAfterApplying,
+    ServiceFaultBeforeApplying,
     delay,
     drop_response,
     garble,
@@ -42,6 +45,25 @@ from triclinium_core.testing.fakes.options import (
     IMPLEMENTED_FEATURES,
     FakeNodeOptions,
 )
+from triclinium_core.testing.fakes.services.answers import FakeAnswer
+from triclinium_core.testing.fakes.services.faults import (
+    answer_twice,
+    close_announced,
+    cut_body,
+    endless_body,
+    endless_headers,
+    gzipped,
+    hang_up_mid_request,
+    http_status,
+    proxy_page,
+    raw_answer,
+    redirect,
+    wrong_chunk_size,
+    wrong_content_length,
+)
+from triclinium_core.testing.fakes.services.plans import FakePlan, FakePlans
+from triclinium_core.testing.fakes.services.request_log import LoggedRequest
+from triclinium_core.testing.fakes.services.script import FakeScript
 from triclinium_core.testing.fakes.store.cluster_map import (
     NO_NODE,
     ConfigVersion,
@@ -65,30 +87,52 @@ __all__ = [
     "Document",
     "ErrorMapDocument",
     "ErrorMapRow",
+    "FakeAnswer",
     "FakeCollections",
     "FakeDocuments",
     "FakeMap",
     "FakeNode",
     "FakeNodeOptions",
     "FakeNodes",
+    "FakePlan",
+    "FakePlans",
+    "FakeScript",
     "Fault",
     "FaultAfterApplying",
     "FaultBeforeApplying",
     "Faults",
     "HangUp",
     "LoggedCommand",
+    "LoggedRequest",
     "NodeAction",
+    "NodePort",
     "SendReply",
+    "ServiceFault",
+    "ServiceFaultAfterApplying",
+    "ServiceFaultBeforeApplying",
+    "answer_twice",
+    "close_announced",
+    "cut_body",
     "delay",
     "drop_response",
+    "endless_body",
+    "endless_headers",
     "garble",
+    "gzipped",
     "hang_up",
     "hang_up_after_applying",
     "hang_up_mid_reply",
+    "hang_up_mid_request",
+    "http_status",
     "locked",
     "not_my_vbucket",
+    "proxy_page",
+    "raw_answer",
+    "redirect",
     "refuse_connection",
     "status",
     "temporary_failure",
+    "wrong_chunk_size",
+    "wrong_content_length",
     "wrong_length",
 ]

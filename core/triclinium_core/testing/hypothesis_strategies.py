@@ -19,7 +19,8 @@ from triclinium_core.retry.couchbase.strategy import (
     RetryRequest,
 )
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.testing.fakes.faults import Fault, Faults, refuse_connection
+from triclinium_core.testing.fakes.fault_table import Faults
+from triclinium_core.testing.fakes.faults import Fault, refuse_connection
 from triclinium_core.testing.fault_catalogue import DATA_FAULTS, TARGETS, TIMES
 from triclinium_core.testing.operation_templates import (
     COUNTER_KINDS,

@@ -10,8 +10,8 @@ from triclinium_core.client.events import LossCause, StreamId
 from triclinium_core.kv.operation.requests import Keyspace, Noop
 from triclinium_core.kv.wire.config_version import CONFIG_VERSION
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
-from triclinium_core.testing.fakes.cluster.node import FakeNode
-from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes, NodePort
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 NODES = [(f"{name}.example", 11210) for name in "abcdef"]
@@ -30,10 +30,10 @@ class Moving(Recorded):
             nodes.remove_node(place)
         super().__init__(nodes, client_options(f"couchbase://a.example:11210,{SEED}:11210"))
 
-    def _node_at(self, host: str, port: int, *, tls: bool) -> FakeNode | None:
+    def _port_at(self, host: str, port: int, *, tls: bool) -> NodePort | None:
         if host != SEED:
-            return super()._node_at(host, port, tls=tls)
-        return self.nodes[self.lead] if self.lead is not None else None
+            return super()._port_at(host, port, tls=tls)
+        return NodePort(self.nodes[self.lead], Service.KV) if self.lead is not None else None
 
     def write(self) -> None:
         """Write documents of all nodes."""

@@ -21,7 +21,8 @@ from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, RetryRequ
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.commands.index import DATA_OPCODES
-from triclinium_core.testing.fakes.faults import Faults, RefuseConnection
+from triclinium_core.testing.fakes.fault_table import Faults
+from triclinium_core.testing.fakes.faults import RefuseConnection
 from triclinium_core.testing.fault_catalogue import DATA_FAULTS, OWN_OPCODES, REPLY_FAULTS
 from triclinium_core.testing.hypothesis_strategies import (
     RETRY_STRATEGIES,

@@ -93,7 +93,9 @@ async def test_configs_name_the_real_ports(safety_net: None, ssl_context: ssl.SS
     assert answer is not None
     services = json.loads(answer.value)["nodesExt"][0]["services"]
     assert f"couchbase://127.0.0.1:{services.pop('kv')}" == fake.connection_string
-    assert ({"kvSSL": fake.node.options.tls_port} if tls else {}) == services
+    others = set(fake.node.options.ports(tls=False).values()) | set(fake.node.options.ports(tls=True).values())
+    assert others == {*services.values(), fake.node.options.port}
+    assert tls == ("n1qlSSL" in services)
 
 
 async def test_the_port_may_be_chosen(safety_net: None) -> None:

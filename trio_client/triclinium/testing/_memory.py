@@ -17,7 +17,7 @@ from triclinium.testing._memory_stream import memory_stream_pair
 from triclinium.testing._node_server import NodeServer, serving
 from triclinium_core.checks import check_type
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.testing import FakeNode, FakeNodeOptions, FakeNodes
+from triclinium_core.testing import FakeNodeOptions, FakeNodes, NodePort
 
 
 @asynccontextmanager
@@ -92,14 +92,14 @@ class FakeConnector:
             ConnectionRefusedError: there is none, it refuses the connection, or is not served any more.
         """
         await trio.lowlevel.checkpoint()
-        node = self._node_at(host, port, tls=tls)
-        if node is None or not self._server.accepts(node):
+        found = self._port_at(host, port, tls=tls)
+        if found is None or not self._server.accepts(found.node):
             raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
         ours, theirs = memory_stream_pair(self._piece_sizes)
-        self._server.start_soon(self._server.serve_stream, theirs, node)
+        self._server.start_soon(self._server.serve_stream, theirs, *found)
         return ConnectedStream(ours, f"memory:{next(self._connections)}", f"{host}:{port}")
 
-    def _node_at(self, host: str, port: int, *, tls: bool) -> FakeNode | None:
+    def _port_at(self, host: str, port: int, *, tls: bool) -> NodePort | None:
         nodes = self._server.nodes
         known = nodes.find(host, port, tls=tls)
         return nodes.find(nodes[0].options.host, port, tls=tls) if known is None and len(nodes) == 1 else known

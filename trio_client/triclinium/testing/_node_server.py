@@ -17,6 +17,7 @@ from typing import TypeVarTuple
 import trio
 
 from triclinium._driver.hidden_nursery import in_background
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing import FakeNode, FakeNodes, HangUp, NodeAction, SendReply
 
 UNSENT_SIZE_MAX = 4 * 1024 * 1024
@@ -135,19 +136,22 @@ class NodeServer:
         self,
         stream: trio.abc.Stream,
         node: FakeNode | None = None,
+        service: Service = Service.KV,
         *,
         certificate_names: Collection[str] | None = None,
     ) -> None:
         """Have ``node``, the first unless given, answer one client until either side closes, and close ``stream``.
 
         Args:
+            service: the one whose port the client has reached.
             certificate_names: those in the certificate that the client has shown, if any.
         """
         node = node or self.node
         number = next(self._numbers)
         replies = self._replies[number] = ReplyQueue()
         try:
-            self._carry_out(node.connection_opened(number, self._see_time(), unsent_size_max=UNSENT_SIZE_MAX))
+            opened = node.connection_opened(number, self._see_time(), service=service, unsent_size_max=UNSENT_SIZE_MAX)
+            self._carry_out(opened)
             if certificate_names is not None:
                 node.certificate_shown(number, certificate_names)
             async with trio.open_nursery() as nursery:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from types import NoneType
@@ -19,6 +19,7 @@ from triclinium.testing._node_server import NodeServer, close_forcefully, servin
 from triclinium.testing._tls import names_of, welcome_to_tls
 from triclinium_core.checks import check_integer, check_type
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing import FakeNode, FakeNodeOptions, FakeNodes
 from triclinium_core.testing.fakes.options import NODES_MAX, PORT_STRIDE
 
@@ -74,14 +75,13 @@ async def open_tcp_cluster(
     async with AsyncExitStack() as stack:
         listeners: list[_Listener] = []
         for number, place in enumerate(cluster):
-            plain = await stack.enter_async_context(await _listen(host, port, number))
-            secure = (
-                None if ssl_context is None else await stack.enter_async_context(await _listen(host, tls_port, number))
-            )
-            place.set_ports(_port_of(plain), None if secure is None else _port_of(secure))
-            listeners.append(_Listener(place, plain, None))
-            if secure is not None:
-                listeners.append(_Listener(place, secure, ssl_context))
+            plain = await _listen_for(place, stack, host, port and port + PORT_STRIDE * number, None)
+            secure = []
+            if ssl_context is not None:
+                at = tls_port and tls_port + PORT_STRIDE * number
+                secure = await _listen_for(place, stack, host, at, ssl_context)
+            _set_ports(place, plain, secure)
+            listeners += plain + secure
         server = await stack.enter_async_context(serving(cluster))
         for listener in listeners:
             server.start_soon(trio.serve_listeners, partial(_welcome, server, listener), [listener.socket])
@@ -116,8 +116,16 @@ class _Listener(NamedTuple):
     """One port of one node."""
 
     node: FakeNode
+    service: Service
     socket: trio.SocketListener
     ssl_context: ssl.SSLContext | None
+
+    @property
+    def port(self) -> int:
+        """Its number."""
+        port = self.socket.socket.getsockname()[1]
+        assert isinstance(port, int)
+        return port
 
 
 def _cluster_of(node: FakeNode | FakeNodes | None, nodes: int, replicas: int, host: str) -> FakeNodes:
@@ -134,15 +142,25 @@ def _cluster_of(node: FakeNode | FakeNodes | None, nodes: int, replicas: int, ho
     return FakeNodes.around(node) if isinstance(node, FakeNode) else node
 
 
-async def _listen(host: str, port: int, number: int) -> trio.SocketListener:
-    (listener,) = await trio.open_tcp_listeners(port and port + PORT_STRIDE * number, host=host)
-    return listener
+async def _listen_for(
+    node: FakeNode, stack: AsyncExitStack, host: str, kv_port: int, ssl_context: ssl.SSLContext | None
+) -> list[_Listener]:
+    """Listen on a port for each service of a node, KV's first: on this one or, for 0, on any that is free, as the others."""
+    listeners = []
+    for service in (service for service in Service if service in node.options.services):
+        (listener,) = await trio.open_tcp_listeners(kv_port if service is Service.KV else 0, host=host)
+        await stack.enter_async_context(listener)
+        listeners.append(_Listener(node, service, listener, ssl_context))
+    return listeners
 
 
-def _port_of(listener: trio.SocketListener) -> int:
-    port = listener.socket.getsockname()[1]
-    assert isinstance(port, int)
-    return port
+def _set_ports(node: FakeNode, plain: Sequence[_Listener], secure: Sequence[_Listener]) -> None:
+    """Put the ports of a node into its configs."""
+    ports, tls_ports = ({listener.service: listener.port for listener in listeners} for listeners in (plain, secure))
+    # A node without KV keeps the number that it would have.
+    port = ports.pop(Service.KV, node.options.port)
+    tls_port = tls_ports.pop(Service.KV, (node.options.tls_port or node.options.port + 1) if secure else None)
+    node.set_ports(port, tls_port, services=ports, tls_services=tls_ports)
 
 
 async def _welcome(server: NodeServer, listener: _Listener, tcp: trio.SocketStream) -> None:
@@ -150,9 +168,9 @@ async def _welcome(server: NodeServer, listener: _Listener, tcp: trio.SocketStre
         tcp.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
         await close_forcefully(tcp)
     elif listener.ssl_context is None:
-        await server.serve_stream(tcp, listener.node)
+        await server.serve_stream(tcp, listener.node, listener.service)
     else:
         stream = await welcome_to_tls(tcp, listener.ssl_context)
         if stream is not None:
             names = names_of(stream.getpeercert())
-            await server.serve_stream(stream, listener.node, certificate_names=names)
+            await server.serve_stream(stream, listener.node, listener.service, certificate_names=names)

@@ -1,13 +1,13 @@
 """What can go wrong between a client and a node, as values.
 
-A fault strikes one command, before or after the node has applied it; one strikes a connection. Each constructor says
-what happens, and which defect of a client it shows.
+A fault strikes one command of KV or one request to a service over HTTP, before or after the node has applied it; one
+strikes a connection. Each constructor says what happens, and which defect of a client it shows; those that only an
+answer over HTTP can have stand in ``fakes.services.faults``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import FunctionType
 
 from triclinium_core.checks import Duration, check_duration, check_flag, check_integer
 from triclinium_core.errors import InvalidArgumentException
@@ -15,7 +15,7 @@ from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX
 from triclinium_core.options import SECONDS_MAX
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.commands.index import DATA_OPCODES
+from triclinium_core.testing.fakes.services.faults import HttpFaultAfterApplying, HttpFaultBeforeApplying
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,19 @@ FaultAfterApplying = DropResponse | Delay | HangUpAfterApplying | HangUpMidReply
 CommandFault = FaultBeforeApplying | FaultAfterApplying
 """What strikes a command."""
 
-Fault = CommandFault | RefuseConnection
-"""What strikes a command or a connection: a value that one of the functions here returns."""
+ServiceFaultBeforeApplying = HangUpBeforeApplying | HttpFaultBeforeApplying
+"""The request to a service is not carried out."""
+
+ServiceFaultAfterApplying = (
+    DropResponse | Delay | HangUpAfterApplying | HangUpMidReply | Garble | HttpFaultAfterApplying
+)
+"""The request to a service is carried out, and then the client does not learn of it, or late."""
+
+ServiceFault = ServiceFaultBeforeApplying | ServiceFaultAfterApplying
+"""What strikes a request to a service over HTTP."""
+
+Fault = CommandFault | ServiceFault | RefuseConnection
+"""What strikes a command, a request or a connection: a value that one of the functions here returns."""
 
 
 def drop_response() -> Fault:
@@ -208,86 +219,3 @@ def refuse_connection() -> Fault:
     Finds a client that reconnects without backing off, or fails operations that have time left.
     """
     return RefuseConnection()
-
-
-class Faults:
-    """The faults that wait for their command."""
-
-    def __init__(self) -> None:
-        self._next: list[tuple[int | None, CommandFault]] = []
-        self._always: dict[int | None, CommandFault] = {}
-        self._next_refusals = 0
-        self._always_refuses = False
-
-    @property
-    def pending(self) -> int:
-        """How many faults of ``next`` have not struck yet."""
-        return len(self._next) + self._next_refusals
-
-    def next(self, opcode: int | None, fault: Fault, times: int = 1) -> None:
-        """Let ``fault`` strike the next ``times`` commands with this opcode, after those asked for earlier.
-
-        Args:
-            opcode: None for any of ``DATA_OPCODES``.
-
-        Raises:
-            InvalidArgumentException: ``fault`` is not a fault, ``opcode`` is not a byte, ``times`` is not positive, or a refusal
-                has an opcode.
-        """
-        _check(opcode, fault)
-        check_integer(times, "times", 1, UINT32_MAX)
-        if isinstance(fault, RefuseConnection):
-            self._next_refusals += times
-        else:
-            self._next += [(opcode, fault)] * times
-
-    def always(self, opcode: int | None, fault: Fault) -> None:
-        """Let ``fault`` strike every command with this opcode that no fault of ``next`` strikes, until ``clear``.
-
-        One fault stands for an opcode, a later one replaces it; one for the opcode itself goes before one for None.
-
-        Raises:
-            InvalidArgumentException: ``fault`` is not a fault, ``opcode`` is not a byte, or a refusal has an opcode.
-        """
-        _check(opcode, fault)
-        if isinstance(fault, RefuseConnection):
-            self._always_refuses = True
-        else:
-            self._always[opcode] = fault
-
-    def clear(self) -> None:
-        """Forget all faults, refusals too."""
-        self._next.clear()
-        self._always.clear()
-        self._next_refusals = 0
-        self._always_refuses = False
-
-    def take(self, opcode: int) -> CommandFault | None:
-        """Return the fault that strikes a command with this opcode now, and count it as struck."""
-        targets = (opcode, None) if opcode in DATA_OPCODES else (opcode,)
-        for position, (target, fault) in enumerate(self._next):
-            if target in targets:
-                del self._next[position]
-                return fault
-        return next((self._always[target] for target in targets if target in self._always), None)
-
-    def take_refusal(self) -> bool:
-        """Return whether a connection is refused now, and count the refusal as struck."""
-        if self._next_refusals:
-            self._next_refusals -= 1
-            return True
-        return self._always_refuses
-
-
-def _check(opcode: int | None, fault: object) -> None:
-    if isinstance(fault, FunctionType):
-        name = fault.__name__
-        raise InvalidArgumentException(f"fault={name} is the function; call it: {name}()", parameter="fault")
-    if not isinstance(fault, Fault):
-        raise InvalidArgumentException(
-            f"fault={fault!r} must be a fault, such as temporary_failure()", parameter="fault"
-        )
-    if opcode is not None:
-        check_integer(opcode, "opcode", 0, 0xFF)
-    if opcode is not None and isinstance(fault, RefuseConnection):
-        raise InvalidArgumentException("a refused connection has no opcode; give None", parameter="opcode")

@@ -12,6 +12,7 @@ from triclinium_core.kv.connection.scram import ITERATIONS_MAX
 from triclinium_core.kv.operation.validation import DEFAULT_NAME, REPLICAS_MAX, UINT32_MAX, check_name
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.options import OAUTHBEARER, SASL_MECHANISMS, JwtAuthenticator, PasswordAuthenticator
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.error_map import ERROR_MAP, ErrorMapDocument
 
 IMPLEMENTED_FEATURES = frozenset(HelloFeature) - {
@@ -29,7 +30,31 @@ NODES_MAX = 128
 """With more, some would have no vbucket where a bucket has 128."""
 
 PORT_STRIDE = 2
-"""From the ports of one node to those of the next: a port for TLS fits between two others."""
+"""From the KV port of one node to that of the next: a port for TLS fits between two others."""
+
+SERVICE_PORTS: Mapping[Service, int] = {
+    Service.MANAGEMENT: 8091,
+    Service.VIEWS: 8092,
+    Service.QUERY: 8093,
+    Service.SEARCH: 8094,
+    Service.ANALYTICS: 8095,
+}
+"""Where a Couchbase node has its services, beside KV.
+
+Source: Couchbase Server documentation, "Couchbase Server Ports".
+"""
+
+TLS_SERVICE_PORTS: Mapping[Service, int] = {service: port + 10_000 for service, port in SERVICE_PORTS.items()}
+"""The same over TLS."""
+
+SERVICE_PORT_STRIDE = 10
+"""From these ports of one node to those of the next."""
+
+IMPLEMENTED_SERVICES = frozenset({Service.KV, Service.QUERY})
+"""Services that the node can have."""
+
+HTTP_SERVICES = frozenset(SERVICE_PORTS)
+"""All services but KV: those that speak HTTP."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +71,15 @@ class FakeNodeOptions:
     """Under which the node stands in configs: the one that it is really served on."""
     tls_port: int | None = None
     alternate_addresses: Mapping[str, tuple[str, int]] = field(default_factory=dict)
-    """Host and KV port in other networks, by their names, such as ``external``; with TLS and without."""
+    """Host and KV port in other networks, by their names, such as ``external``; with TLS and without.
+
+    The other services have the same ports there.
+    """
+    services: frozenset[Service] = IMPLEMENTED_SERVICES
+    """Those that the node has; a service that is not among them has no port, and does not stand in configs."""
+    service_ports: Mapping[Service, int] = field(default_factory=lambda: SERVICE_PORTS)
+    tls_service_ports: Mapping[Service, int] = field(default_factory=lambda: TLS_SERVICE_PORTS)
+    """Of meaning only with a ``tls_port``: a node speaks TLS for all of its services, or for none."""
     username: str = "Administrator"
     password: str = field(default="password", repr=False)
     tokens: tuple[str, ...] = field(default=(), repr=False)
@@ -78,6 +111,19 @@ class FakeNodeOptions:
         """What SASL_LIST_MECHS answers; a server lists OAUTHBEARER last."""
         return (*self.sasl_mechanisms, OAUTHBEARER) if self.tokens else self.sasl_mechanisms
 
+    def ports(self, *, tls: bool) -> dict[Service, int]:
+        """Return the port of each service that the node has; none over TLS where it does not speak that."""
+        if tls and self.tls_port is None:
+            return {}
+        kv_port = self.tls_port if tls else self.port
+        assert kv_port is not None
+        ports = {Service.KV: kv_port, **(self.tls_service_ports if tls else self.service_ports)}
+        return {service: port for service, port in ports.items() if service in self.services}
+
+    def service_at(self, port: int, *, tls: bool) -> Service | None:
+        """Return which service a client reaches at a port of the node; None where there is none."""
+        return next((service for service, at in self.ports(tls=tls).items() if at == port), None)
+
     def __post_init__(self) -> None:
         _check_text("host", self.host)
         PasswordAuthenticator(self.username, self.password)
@@ -89,6 +135,10 @@ class FakeNodeOptions:
         if self.tls_port is not None:
             check_integer(self.tls_port, "tls_port", 1, 0xFFFF)
         _check_addresses(self.alternate_addresses)
+        check_type(self.services, "services", frozenset)
+        _check_choice("services", self.services, IMPLEMENTED_SERVICES)
+        _check_service_ports("service_ports", self.service_ports)
+        _check_service_ports("tls_service_ports", self.tls_service_ports)
         check_integer(self.scram_iterations, "scram_iterations", 1, ITERATIONS_MAX)
         check_integer(self.config_epoch, "config_epoch", 1, UINT32_MAX)
         check_integer(self.config_revision, "config_revision", 1, UINT32_MAX)
@@ -117,6 +167,14 @@ def _check_choice(parameter: str, chosen: Iterable[object], offered: Collection[
             raise InvalidArgumentException(
                 f"{parameter} has {found}; there is {', '.join(sorted(names))}", parameter=parameter
             )
+
+
+def _check_service_ports(parameter: str, ports: object) -> None:
+    check_type(ports, parameter, Mapping)
+    assert isinstance(ports, Mapping)
+    for service, port in ports.items():
+        _check_choice(parameter, (service,), HTTP_SERVICES)
+        check_integer(port, parameter, 1, 0xFFFF)
 
 
 def _check_addresses(addresses: object) -> None:
@@ -175,9 +233,23 @@ def placed(options: FakeNodeOptions, nodes: int | Sequence[tuple[str, int]]) -> 
         if tls_port is not None and isinstance(nodes, int):
             tls_port += step
         further = {network: (other, at + step) for network, (other, at) in options.alternate_addresses.items()}
-        places.append(replace(options, host=host, port=port, tls_port=tls_port, alternate_addresses=further))
+        places.append(
+            replace(
+                options,
+                host=host,
+                port=port,
+                tls_port=tls_port,
+                alternate_addresses=further,
+                service_ports=_shifted(options.service_ports, place),
+                tls_service_ports=_shifted(options.tls_service_ports, place),
+            )
+        )
     _check_distinct(places)
     return places
+
+
+def _shifted(ports: Mapping[Service, int], place: int) -> dict[Service, int]:
+    return {service: port + SERVICE_PORT_STRIDE * place for service, port in ports.items()}
 
 
 def _is_address(address: object) -> bool:
@@ -187,7 +259,7 @@ def _is_address(address: object) -> bool:
 def _check_distinct(places: Sequence[FakeNodeOptions]) -> None:
     taken: set[tuple[str, int]] = set()
     for options in places:
-        own = [(options.host, port) for port in (options.port, options.tls_port) if port is not None]
+        own = [(options.host, port) for tls in (False, True) for port in options.ports(tls=tls).values()]
         for host, port in (*own, *options.alternate_addresses.values()):
             if (host, port) in taken:
                 raise InvalidArgumentException(

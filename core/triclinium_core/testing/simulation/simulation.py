@@ -57,9 +57,10 @@ from triclinium_core.kv.topology.topology import TopologyChange
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.backoff import ConstantRandom, Random
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.request import ServiceRequest, ServiceResult
 from triclinium_core.testing.fakes.cluster.node import FakeNode
-from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes, NodePort
 from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, SendReply
 from triclinium_core.testing.simulation.clients import Clients
 
@@ -84,8 +85,8 @@ MIDPOINT = ConstantRandom(0.5)
 class SimulatedStream:
     """One stream between client and node, as its two ends see it."""
 
-    node: FakeNode | None = field(default=None, compare=False, repr=False)
-    """The node at the address that the client asked for."""
+    port: NodePort | None = field(default=None, compare=False, repr=False)
+    """The port at the address that the client asked for."""
     is_open: bool = False
     outgoing: bytearray = field(default_factory=bytearray)
     """Ordered by the client, not handed over yet."""
@@ -94,6 +95,11 @@ class SimulatedStream:
     handed_over: int = 0
     is_hung_up: bool = False
     """The node has closed; the client hears of it once everything incoming is delivered."""
+
+    @property
+    def node(self) -> FakeNode | None:
+        """The node whose port it is; None where there is none."""
+        return None if self.port is None else self.port.node
 
 
 class Simulation:
@@ -190,11 +196,12 @@ class Simulation:
     def open(self, stream: StreamId) -> None:
         """Let a connect succeed, or fail where the node refuses or nobody is there."""
         link = self.links[stream]
-        if link.node is None or not link.node.accepts(self.now):
+        if link.port is None or not link.port.node.accepts(self.now):
             self.lose(stream, LossCause.REFUSED)
             return
         link.is_open = True
-        self._answer(link.node.connection_opened(stream, self.now))
+        node, service = link.port
+        self._answer(node.connection_opened(stream, self.now, service=service))
         self.feed(StreamOpened(stream, f"nonce-of-stream-{stream:08d}"))
 
     def hand_over(self, stream: StreamId, size: int | None = None) -> None:
@@ -298,7 +305,7 @@ class Simulation:
     def _carry_out(self, action: Action) -> None:
         match action:
             case OpenStream(stream, host, port, tls):
-                self.links[stream] = SimulatedStream(self._node_at(host, port, tls=tls))
+                self.links[stream] = SimulatedStream(self._port_at(host, port, tls=tls))
             case LookUpService(service):
                 self.lookups.append(service)
                 if self.services is not None:
@@ -339,8 +346,10 @@ class Simulation:
             case _:
                 assert_never(action)
 
-    def _node_at(self, host: str, port: int, *, tls: bool) -> FakeNode | None:
-        return self.nodes.find(host, port, tls=tls) if self._reaches_by_address else self.node
+    def _port_at(self, host: str, port: int, *, tls: bool) -> NodePort | None:
+        if self._reaches_by_address:
+            return self.nodes.find(host, port, tls=tls)
+        return NodePort(self.node, self.node.options.service_at(port, tls=tls) or Service.KV)
 
     def _tell_of_loss(self, stream: StreamId, link: SimulatedStream) -> None:
         if link.node is not None and link.is_open and not link.is_hung_up:

@@ -11,8 +11,8 @@ from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Opcode
 from triclinium_core.testing.fakes.commands.index import DATA_OPCODES
+from triclinium_core.testing.fakes.fault_table import Faults
 from triclinium_core.testing.fakes.faults import (
-    Faults,
     HangUpBeforeApplying,
     delay,
     drop_response,

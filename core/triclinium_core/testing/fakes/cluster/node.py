@@ -1,5 +1,8 @@
 """A Couchbase node without a network: bytes of its clients in, replies out, time and faults from its driver.
 
+It has a port for KV and one for each service that speaks HTTP; who opens a connection says at which of them. What
+follows is about KV, ``fakes.services`` is about the others.
+
 Theory of operation. The driver names each connection by a number and tells the node what happens to it; the node
 answers with actions, to be carried out in order. It keeps no clock: ``now`` comes with every call, in monotonic
 seconds, and never goes back. Whatever is due is sent first, then the new bytes are looked at.
@@ -25,7 +28,7 @@ Source: kv_engine docs/BinaryProtocol.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -34,6 +37,7 @@ from triclinium_core.kv.address import Address
 from triclinium_core.kv.wire.constants import HelloFeature, Magic
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.answers import Answer, CommandRefused
 from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand, log_command
 from triclinium_core.testing.fakes.cluster.network import FakeNetwork
@@ -48,16 +52,20 @@ from triclinium_core.testing.fakes.commands.replies import (
     visible_status,
 )
 from triclinium_core.testing.fakes.commands.requests import read_request
+from triclinium_core.testing.fakes.fault_table import Faults
 from triclinium_core.testing.fakes.faults import (
     AnswerNotMyVbucket,
     AnswerStatus,
     Delay,
     FaultAfterApplying,
     FaultBeforeApplying,
-    Faults,
     HangUpBeforeApplying,
 )
-from triclinium_core.testing.fakes.options import FakeNodeOptions
+from triclinium_core.testing.fakes.options import HTTP_SERVICES, FakeNodeOptions
+from triclinium_core.testing.fakes.services.plans import FakePlans
+from triclinium_core.testing.fakes.services.request_log import LoggedRequest
+from triclinium_core.testing.fakes.services.script import FakeScript
+from triclinium_core.testing.fakes.services.server import ServiceServer
 from triclinium_core.testing.fakes.store.cluster_map import ConfigVersion
 from triclinium_core.testing.fakes.store.collections import FakeCollections
 from triclinium_core.testing.fakes.store.documents import FakeDocuments
@@ -67,8 +75,10 @@ from triclinium_core.testing.fakes.store.state import ClientConnection, ClusterS
 class FakeNode:
     """One node: alone a whole cluster, or one of several in ``FakeNodes``.
 
-    ``faults`` says what goes wrong, ``command_log`` what the node was asked, ``documents`` what it stores;
-    ``collections`` are the scopes and collections of all its buckets, ``network`` what lies between it and its clients.
+    ``faults`` says what goes wrong, ``command_log`` and ``request_log`` what the node was asked, by KV and over HTTP,
+    ``documents`` what it stores; ``collections`` are the scopes and collections of all its buckets, ``network`` what
+    lies between it and its clients. ``script`` has what services answer because a test says so, ``plans`` the
+    statements that were prepared; both belong to the cluster.
 
     Every method that takes ``now`` raises ValueError when it goes back. What is told of a connection that the node
     does not know, or has hung up on, is ignored.
@@ -108,6 +118,10 @@ class FakeNode:
         self.command_log: list[LoggedCommand] = []
         self.documents: FakeDocuments = self._state.documents
         self.collections: FakeCollections = self._state.collections
+        self.script: FakeScript = state.cluster.services.script
+        self.plans: FakePlans = state.cluster.services.plans
+        self._services = ServiceServer(state, self.faults, self.network)
+        self.request_log: list[LoggedRequest] = self._services.log
 
     @property
     def options(self) -> FakeNodeOptions:
@@ -126,8 +140,8 @@ class FakeNode:
 
     @property
     def connections(self) -> int:
-        """How many clients are connected."""
-        return len(self._connections)
+        """How many connections there are, of KV and over HTTP."""
+        return len(self._connections) + len(self._services)
 
     @property
     def is_alive(self) -> bool:
@@ -143,14 +157,15 @@ class FakeNode:
     def wakeup(self) -> float:
         """When ``time_passed`` is due.
 
-        That is when the next delayed reply is, or when a durable write has taken too long; ``-inf`` when clients are to
-        hear of a change or can be reached again, infinity for never.
+        That is when the next delayed reply or the next piece of an answer is, or when a durable write has taken too
+        long; ``-inf`` when clients are to hear of a change or can be reached again, infinity for never.
         """
         if self._hung_up or self._announced is not self._state.map:
             return -math.inf
         if any(held.write.is_settled for held in self._held):
             return -math.inf
-        return min(self._outbox.due, self.network.wakeup, self._state.cluster.sync_writes.due_of(self._state.index))
+        writes_due = self._state.cluster.sync_writes.due_of(self._state.index)
+        return min(self._outbox.due, self.network.wakeup, writes_due, self._services.due)
 
     def accepts(self, now: float) -> bool:
         """Return whether a client that tries to connect gets a connection; each call is one attempt."""
@@ -159,33 +174,46 @@ class FakeNode:
         return self.network.cuts_all or (self.is_alive and not self.faults.take_refusal())
 
     def connection_opened(
-        self, connection: int, now: float, *, unsent_size_max: float = math.inf
+        self,
+        connection: int,
+        now: float,
+        *,
+        service: Service = Service.KV,
+        unsent_size_max: float = math.inf,
     ) -> Sequence[NodeAction]:
         """Take up a connection under a number that no open one has.
 
         Args:
+            service: the one whose port the client has reached.
             unsent_size_max: bytes of replies from which on the client's commands wait until ``replies_written`` tells of
                 room. A single reply may be larger. Infinite for a driver that does not tell.
 
         Raises:
             ValueError: the number is that of an open connection.
         """
-        if connection in self._connections:
+        if connection in self._connections or connection in self._services:
             raise ValueError(f"connection {connection} is open already; give each its own number")
         actions = self._see_and_send(now)
-        if not self.is_alive:
+        if not self.is_alive or service not in self.options.services:
             return [*actions, *self.network.let_through([HangUp(connection)])]
+        if service is not Service.KV:
+            self._services.open(connection, service, unsent_size_max)
+            return actions
         self._connections[connection] = ClientConnection(connection, unsent_size_max)
         return actions
 
     def certificate_shown(self, connection: int, names: Collection[str]) -> None:
         """Record that the client of a new connection has a certificate, which TLS has verified.
 
-        If it has the name of a user, there is no SASL.
+        If it has the name of a user, there is no SASL, and no request needs credentials.
         """
         known, users = self._connections.get(connection), self.options.certificate_users
-        if known is not None and (users is None or not set(users).isdisjoint(names)):
+        if users is not None and set(users).isdisjoint(names):
+            return
+        if known is not None:
             known.has_certificate = known.is_authenticated = True
+        elif connection in self._services:
+            self._services.certificate_shown(connection)
 
     def bytes_received(self, connection: int, data: bytes, now: float) -> Sequence[NodeAction]:
         """Take up what a client sent, in any cut."""
@@ -195,6 +223,8 @@ class FakeNode:
         return actions
 
     def _take_bytes(self, connection: int, data: bytes) -> list[NodeAction]:
+        if connection in self._services:
+            return self._services.receive(connection, data, self._now)
         known = self._connections.get(connection)
         if known is None:
             return []
@@ -207,6 +237,8 @@ class FakeNode:
 
     def has_room(self, connection: int) -> bool:
         """Tell whether more of what a client sends can be taken up; where not, it stays unread until replies are written."""
+        if connection in self._services:
+            return self._services.may_be_read(connection)
         known = self._connections.get(connection)
         return known is None or known.has_room
 
@@ -217,6 +249,8 @@ class FakeNode:
         if known is not None:
             known.unsent_size -= size
             actions += self.network.let_through(self._work_off(known))
+        elif connection in self._services:
+            actions += self.network.let_through(self._services.written(connection, size, self._now))
         return actions
 
     def connection_lost(self, connection: int, now: float) -> None:
@@ -226,6 +260,8 @@ class FakeNode:
         known = self._connections.get(connection)
         if known is not None:
             self._forget(known)
+        elif connection in self._services:
+            self._services.lost(connection)
         elif connection in self._hung_up:
             self._hung_up.remove(connection)
 
@@ -244,13 +280,47 @@ class FakeNode:
         self._state.cluster.set_version(revision, epoch)
         return self._see_and_send(now)
 
-    def set_ports(self, port: int, tls_port: int | None = None) -> None:
+    def set_ports(
+        self,
+        port: int,
+        tls_port: int | None = None,
+        *,
+        services: Mapping[Service, int] | None = None,
+        tls_services: Mapping[Service, int] | None = None,
+    ) -> None:
         """Have the node stand in configs under the ports that it is really served on, before clients connect.
+
+        Args:
+            port: of KV.
+            tls_port: of KV over TLS; None where the node speaks no TLS.
+            services: ports of the others; those that they have stay unless given.
+            tls_services: the same over TLS.
 
         Raises:
             InvalidArgumentException: a port that there is not.
         """
-        self.cluster.nodes[self._state.index] = replace(self.options, port=port, tls_port=tls_port)
+        options = self.options
+        self.cluster.nodes[self._state.index] = replace(
+            options,
+            port=port,
+            tls_port=tls_port,
+            service_ports=options.service_ports if services is None else services,
+            tls_service_ports=options.tls_service_ports if tls_services is None else tls_services,
+        )
+
+    def set_services(self, services: Collection[Service]) -> None:
+        """Offer these services and no others; clients of those that the node had lose their connections.
+
+        Configs tell when the map changes next, see ``FakeNodes.set_services``.
+
+        Raises:
+            InvalidArgumentException: a service that there is not.
+        """
+        lost = self.options.services.difference(services)
+        self.cluster.nodes[self._state.index] = replace(self.options, services=frozenset(services))
+        self._hung_up += self._services.hang_up(lost)
+        if Service.KV in lost:
+            self._hang_up_on_everybody()
 
     def kill(self) -> None:
         """Hang up on all clients, without the replies that they were due, and let nobody connect until ``revive``.
@@ -258,10 +328,9 @@ class FakeNode:
         What the node stores outlives this, and so does its place in the map.
         """
         self._state.cluster.dead.add(self._state.index)
-        self._hung_up += self._connections
+        self._hung_up += self._services.hang_up(HTTP_SERVICES)
         self._state.scans.clear()
-        for connection in list(self._connections.values()):
-            self._forget(connection)
+        self._hang_up_on_everybody()
         self._state.cluster.ring()
 
     def revive(self) -> None:
@@ -286,7 +355,7 @@ class FakeNode:
 
     def _see_and_send(self, now: float) -> list[NodeAction]:
         self._see(now)
-        actions = self.network.released() + self._outbox.take_due(now)
+        actions = self.network.released() + self._outbox.take_due(now) + self._services.time_passed(now)
         actions += self._answer_settled()
         actions += map(HangUp, self._hung_up)
         self._hung_up.clear()
@@ -304,6 +373,11 @@ class FakeNode:
             if notification is not None:
                 connection.unsent_size += len(notification)
                 yield SendReply(connection.number, notification)
+
+    def _hang_up_on_everybody(self) -> None:
+        self._hung_up += self._connections
+        for connection in list(self._connections.values()):
+            self._forget(connection)
 
     def _hang_up(self, connection: ClientConnection) -> NodeAction:
         self._forget(connection)

@@ -29,15 +29,18 @@ Example::
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from triclinium_core.checks import Duration, check_integer, check_type
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.address import Address
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.options import FakeNodeOptions, placed
+from triclinium_core.testing.fakes.services.plans import FakePlans
+from triclinium_core.testing.fakes.services.script import FakeScript
 from triclinium_core.testing.fakes.store.cluster_map import (
     NO_NODE,
     FakeMap,
@@ -53,10 +56,18 @@ from triclinium_core.testing.fakes.store.documents import FakeDocuments, vbucket
 from triclinium_core.testing.fakes.store.state import ClusterStore
 
 
+class NodePort(NamedTuple):
+    """One port of a cluster."""
+
+    node: FakeNode
+    service: Service
+
+
 class FakeNodes:
     """All nodes of a cluster; ``nodes[0]`` is the first, ``len(nodes)`` how many there are.
 
-    ``documents`` is what they store, in ``collections``. Every method raises InvalidArgumentException for a node, a vbucket
+    ``documents`` is what they store, in ``collections``; ``script`` has what services answer because a test says so, and
+    ``plans`` the statements that were prepared. Every method raises InvalidArgumentException for a node, a vbucket
     or a value that it cannot take.
 
     Args:
@@ -95,6 +106,8 @@ class FakeNodes:
         self._nodes = tuple(nodes)
         self.documents: FakeDocuments = cluster.documents
         self.collections: FakeCollections = cluster.collections
+        self.script: FakeScript = cluster.services.script
+        self.plans: FakePlans = cluster.services.plans
 
     def __repr__(self) -> str:
         return f"<FakeNodes {', '.join(map(repr, self._nodes))}>"
@@ -134,14 +147,20 @@ class FakeNodes:
         """Return the nodes that have a replica of the vbucket of a key, the first replica's first."""
         return self.map.replica_holders(self._vbucket_of(key))
 
-    def find(self, host: str, port: int, *, tls: bool = False) -> FakeNode | None:
-        """Return the node that a client reaches at an address; None where there is none."""
+    def find(self, host: str, port: int, *, tls: bool = False) -> NodePort | None:
+        """Return which node, and which service of it, a client reaches at an address; None where there is none."""
         for node in self._nodes:
             options = node.options
-            if port == (options.tls_port if tls else options.port) and options.host in (host, HOST_PLACEHOLDER):
-                return node
+            service = options.service_at(port, tls=tls)
+            if service is not None and options.host in (host, HOST_PLACEHOLDER):
+                return NodePort(node, service)
             if (host, port) in options.alternate_addresses.values():
-                return node
+                return NodePort(node, Service.KV)
+            if host in [other for other, _ in options.alternate_addresses.values()] and service not in (
+                None,
+                Service.KV,
+            ):
+                return NodePort(node, service)
         return None
 
     def connection_string(self, *, host: str | None = None, tls: bool = False) -> str | None:
@@ -242,6 +261,16 @@ class FakeNodes:
         if tokens is not None:
             changes["tokens"] = tuple(tokens) if not isinstance(tokens, str) else tokens
         self._cluster.nodes[:] = [replace(options, **changes) for options in self._cluster.nodes]
+
+    # Services.
+
+    def set_services(self, index: int, services: Collection[Service]) -> None:
+        """Have a node offer these services, on the ports that it has for them, and no others.
+
+        Clients of those that it had lose their connections, and no new ones are made.
+        """
+        self._nodes[self._check(index)].set_services(services)
+        self._publish(self.map.members, self.map.owners, self.map.replicas)
 
     # What happens to one node.
 

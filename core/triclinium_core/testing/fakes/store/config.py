@@ -6,17 +6,31 @@ Source: kv_engine docs/BinaryProtocol.md, 0xb5 and server request 0x01.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.wire.constants import HelloFeature
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fakes.store.cluster_map import NO_NODE, FakeMap
 
 HOST_PLACEHOLDER = "$HOST"
 """Stands in a config where the client has to put in the host that it connected to."""
+
+SERVICE_NAMES: Mapping[Service, str] = {
+    Service.KV: "kv",
+    Service.MANAGEMENT: "mgmt",
+    Service.VIEWS: "capi",
+    Service.QUERY: "n1ql",
+    Service.SEARCH: "fts",
+    Service.ANALYTICS: "cbas",
+}
+"""What a config calls the services; over TLS, ``SSL`` follows."""
+
+_QUERY_CAPABILITIES = ("enhancedPreparedStatements",)
+"""What clients may ask of the query service of every node; it can do no more than that."""
 
 _BUCKET_CAPABILITIES: Mapping[str, HelloFeature | None] = {
     "cbhello": None,
@@ -38,15 +52,28 @@ def encode_config(known: FakeMap, nodes: Sequence[FakeNodeOptions], this_node: i
         "revEpoch": known.version.epoch,
         "nodesExt": [_node_part(nodes[member], is_this=member == this_node) for member in known.members],
         "clusterCapabilitiesVer": [1, 0],
-        "clusterCapabilities": {},
+        "clusterCapabilities": _cluster_capabilities(nodes[member] for member in known.members),
     }
     if bucket is not None:
         config |= _bucket_part(known, nodes, nodes[this_node].features, bucket)
     return msgspec.json.encode(config)
 
 
+_KV_NAMES = (SERVICE_NAMES[Service.KV], SERVICE_NAMES[Service.KV] + "SSL")
+
+
+def _cluster_capabilities(members: Iterable[FakeNodeOptions]) -> dict[str, object]:
+    if any(Service.QUERY in options.services for options in members):
+        return {SERVICE_NAMES[Service.QUERY]: _QUERY_CAPABILITIES}
+    return {}
+
+
 def _node_part(options: FakeNodeOptions, *, is_this: bool) -> dict[str, object]:
-    services = {"kv": options.port} | ({"kvSSL": options.tls_port} if options.tls_port is not None else {})
+    services = {
+        SERVICE_NAMES[service] + "SSL" * tls: port
+        for tls in (False, True)
+        for service, port in options.ports(tls=tls).items()
+    }
     node: dict[str, object] = {"services": services}
     if is_this:
         node["thisNode"] = True
@@ -54,7 +81,10 @@ def _node_part(options: FakeNodeOptions, *, is_this: bool) -> dict[str, object]:
         node["hostname"] = options.host
     if options.alternate_addresses:
         node["alternateAddresses"] = {
-            network: {"hostname": host, "ports": dict.fromkeys(services, port)}
+            network: {
+                "hostname": host,
+                "ports": {name: port if name in _KV_NAMES else at for name, at in services.items()},
+            }
             for network, (host, port) in options.alternate_addresses.items()
         }
     return node

@@ -18,6 +18,7 @@ from triclinium_core.kv.wire.leb128 import encode_unsigned
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import CommandRefused
 from triclinium_core.testing.fakes.options import FakeNodeOptions
+from triclinium_core.testing.fakes.services.state import ServicesStore
 from triclinium_core.testing.fakes.store.cluster_map import ConfigVersion, FakeMap, dealt_replicas
 from triclinium_core.testing.fakes.store.collections import FakeCollections
 from triclinium_core.testing.fakes.store.config import encode_config
@@ -122,6 +123,7 @@ class ClusterStore:
         )
         self.collections: FakeCollections = FakeCollections(first.collections, on_drop=self.documents.forget_collection)
         self.sync_writes: SyncWrites = SyncWrites(self.documents)
+        self.services: ServicesStore = ServicesStore()
         self.dead: set[int] = set()
         """The nodes that were killed."""
         self.held_replicas: dict[int, Snapshot] = {}

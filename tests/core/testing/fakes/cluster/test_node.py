@@ -15,6 +15,7 @@ from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import encode_request
 from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.cluster.command_log import COMMAND_LOG_MAX
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, SendReply
@@ -379,9 +380,9 @@ def test_takes_bytes_in_any_cut(piece: int) -> None:
 def test_configs_name_the_ports_that_it_is_served_on() -> None:
     """They may become known after the node was made; its version stays."""
     client = ready_client()
-    client.node.set_ports(12000, 12001)
+    client.node.set_ports(12000, 12001, services={Service.QUERY: 12002}, tls_services={Service.QUERY: 12003})
     config = as_json(client.ask(Opcode.GET_CLUSTER_CONFIG).value)
-    services = {"kv": 12000, "kvSSL": 12001}
+    services = {"kv": 12000, "kvSSL": 12001, "n1ql": 12002, "n1qlSSL": 12003}
 
     assert [{"services": services, "thisNode": True, "hostname": "127.0.0.1"}] == config["nodesExt"]
     assert (12000, 12001) == (client.node.options.port, client.node.options.tls_port)

@@ -13,8 +13,9 @@ from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode, ServerOpcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.cluster.node import FakeNode
-from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes, NodePort
 from triclinium_core.testing.fakes.cluster.outbox import HangUp
 from triclinium_core.testing.fakes.faults import delay
 from triclinium_core.testing.fakes.options import NODES_MAX, FakeNodeOptions
@@ -85,8 +86,10 @@ def test_addresses_by_name() -> None:
     assert "couchbase://a.test:11210,[::1]:11210,127.0.0.1:11211" == nodes.connection_string()
     assert nodes.connection_string(tls=True) is None
     assert 3 == len(nodes)
-    assert [nodes[0], nodes[1], None] == [nodes.find(host, 11210) for host in ("a.test", "::1", "b.test")]
-    assert nodes[2] is nodes.find("anything", 11211)
+    first, second, third = (NodePort(node, Service.KV) for node in nodes)
+
+    assert [first, second, None] == [nodes.find(host, 11210) for host in ("a.test", "::1", "b.test")]
+    assert third == nodes.find("anything", 11211)
     assert nodes.find("a.test", 11210, tls=True) is None
 
 
@@ -397,7 +400,10 @@ def test_alternate_addresses(named: Any) -> None:
     """Each node has its own, and is found by it; a change is a config of the next revision."""
     nodes = FakeNodes(FakeNodeOptions(alternate_addresses={"external": ("ext.example", 31210)}), nodes=named)
 
-    assert [nodes[0], nodes[1], None] == [nodes.find("ext.example", port) for port in (31210, 31212, 31214)]
+    first, second = (NodePort(node, Service.KV) for node in nodes)
+
+    assert [first, second, None] == [nodes.find("ext.example", port) for port in (31210, 31212, 31214)]
+    assert NodePort(nodes[1], Service.QUERY) == nodes.find("ext.example", nodes[1].options.service_ports[Service.QUERY])
 
     nodes.set_alternate_addresses(1, {})
 

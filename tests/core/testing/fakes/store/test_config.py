@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from triclinium_core.kv.wire.constants import HelloFeature
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES, FakeNodeOptions
 from triclinium_core.testing.fakes.store.cluster_map import NO_NODE, ConfigVersion, FakeMap
 from triclinium_core.testing.fakes.store.config import encode_config
@@ -31,7 +32,8 @@ def decoded(
 
 def test_the_global_config_names_the_node() -> None:
     """Without a bucket a client learns of the node and its ports, not of vbuckets."""
-    options = FakeNodeOptions(host="10.0.0.5", port=12000, config_epoch=3, config_revision=7)
+    services = frozenset({Service.KV})
+    options = FakeNodeOptions(host="10.0.0.5", port=12000, config_epoch=3, config_revision=7, services=services)
 
     assert {
         "rev": 7,
@@ -67,6 +69,19 @@ def test_leaves_the_host_to_the_client() -> None:
 
     assert "hostname" not in config["nodesExt"][0]
     assert ["$HOST:11210"] == config["vBucketServerMap"]["serverList"]
+
+
+def test_services() -> None:
+    """Each under the name and the port that clients look for, over TLS too where the node speaks it, as far as it has them."""
+    plain, secure = (config_of(FakeNodeOptions(tls_port=port))["nodesExt"][0]["services"] for port in (None, 11207))
+    ports = {"kv": 11210, "n1ql": 8093}
+    tls_ports = {f"{name}SSL": port + 10_000 for name, port in ports.items() if name != "kv"} | {"kvSSL": 11207}
+    lacking = config_of(FakeNodeOptions(services=frozenset({Service.KV})))
+
+    assert [ports, ports | tls_ports] == [plain, secure]
+    assert {"kv": 11210} == lacking["nodesExt"][0]["services"]
+    assert {} == lacking["clusterCapabilities"]
+    assert ["n1ql"] == list(config_of(FakeNodeOptions())["clusterCapabilities"])
 
 
 @pytest.mark.parametrize("feature", [HelloFeature.COLLECTIONS, HelloFeature.PRESERVE_TTL])
@@ -115,13 +130,16 @@ def test_who_is_out_is_not_named() -> None:
 
 
 def test_alternate_addresses() -> None:
-    """Under the name of their network, with the services that the node has."""
-    options = FakeNodeOptions(tls_port=11207, alternate_addresses={"external": ("ext.example", 31210)})
+    """Under the name of their network, with the services that the node has; all but KV have the same ports there."""
+    options = FakeNodeOptions(
+        tls_port=11207,
+        alternate_addresses={"external": ("ext.example", 31210)},
+        services=frozenset({Service.KV, Service.QUERY}),
+    )
     (node,) = config_of(options)["nodesExt"]
 
-    assert {"external": {"hostname": "ext.example", "ports": {"kv": 31210, "kvSSL": 31210}}} == node[
-        "alternateAddresses"
-    ]
+    ports = {"kv": 31210, "kvSSL": 31210, "n1ql": 8093, "n1qlSSL": 18093}
+    assert {"external": {"hostname": "ext.example", "ports": ports}} == node["alternateAddresses"]
     assert "alternateAddresses" not in config_of(FakeNodeOptions())["nodesExt"][0]
 
 

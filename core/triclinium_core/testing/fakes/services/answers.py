@@ -1,0 +1,169 @@
+"""What a service answers: as a test writes it, and as it goes on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from triclinium_core.checks import check_integer, check_number, check_type
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.validation import UINT32_MAX
+from triclinium_core.options import SECONDS_MAX
+from triclinium_core.testing.fakes.faults import ServiceFault
+from triclinium_core.testing.fakes.services.faults import HangUpMidRequest
+
+ROWS_SIZE = 65_536
+"""Bytes of rows that travel together, where none of them waits."""
+
+
+class FakeAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a service answers to a statement, or to a request: a value.
+
+    With rows and errors the rows come first, then the errors, as from a service that fails half way.
+
+    Raises:
+        InvalidArgumentException: a value that no answer can have; ``parameter`` names it.
+    """
+
+    rows: Sequence[object] = ()
+    """What JSON can say; hits for search."""
+    repeat: int = 1
+    """How often all rows come, so that a large result need not be written down."""
+    errors: Sequence[Mapping[str, object]] = ()
+    """As the service names them: ``{"code": 5000, "msg": "…", "retry": True}``."""
+    metadata: Mapping[str, object] = msgspec.field(default_factory=dict)
+    """Fields beside the rows, instead of those that the service has there or beyond them; they come after the rows."""
+    http_status: int | None = None
+    """200, or with errors and no rows 400, unless given."""
+    seconds: float = 0.0
+    """Until the first byte of the answer."""
+    seconds_between_rows: float = 0.0
+    body: str | None = None
+    """The whole body, instead of one made from all this."""
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
+    fault: ServiceFault | None = None
+    """How it travels; a fault that waits for the service goes before it."""
+
+    def __post_init__(self) -> None:
+        for parameter in ("rows", "errors"):
+            value = getattr(self, parameter)
+            # A lone string is a sequence of letters to Python.
+            if isinstance(value, str | bytes) or not isinstance(value, Sequence):
+                raise InvalidArgumentException(f"{parameter}={value!r} must be a sequence", parameter=parameter)
+        for error in self.errors:
+            check_type(error, "errors", Mapping)
+        check_integer(self.repeat, "repeat", 0, UINT32_MAX)
+        check_type(self.metadata, "metadata", Mapping)
+        check_type(self.headers, "headers", Mapping)
+        if self.http_status is not None:
+            check_integer(self.http_status, "http_status", 200, 599)
+        check_number(self.seconds, "seconds", 0, SECONDS_MAX)
+        check_number(self.seconds_between_rows, "seconds_between_rows", 0, SECONDS_MAX)
+        if self.fault is not None and (
+            not isinstance(self.fault, ServiceFault) or isinstance(self.fault, HangUpMidRequest)
+        ):
+            raise InvalidArgumentException(f"fault={self.fault!r} cannot strike an answer", parameter="fault")
+
+    @property
+    def status(self) -> int:
+        """The status of HTTP that it has."""
+        if self.http_status is not None:
+            return self.http_status
+        return 400 if self.errors and not self.rows else 200
+
+    def row_texts(self) -> Iterator[bytes]:
+        """Return the rows as JSON, one after the other."""
+        texts = [msgspec.json.encode(row) for row in self.rows]
+        for _ in range(self.repeat):
+            yield from texts
+
+
+class Piece(NamedTuple):
+    """Some bytes of an answer, and how many seconds after those before them they leave."""
+
+    data: bytes
+    delay: float = 0.0
+
+
+class ServiceReply(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer of a service before it is HTTP."""
+
+    status: int = 200
+    body: bytes = b""
+    pieces: Callable[[], Iterator[Piece]] | None = None
+    """What makes the body piece by piece, which then travels in chunks; None for one that ``body`` has."""
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
+    seconds: float = 0.0
+    """Until its first byte."""
+    fault: ServiceFault | None = None
+    follows_bucket: str | None = None
+    """The bucket whose configs follow, for as long as the client listens."""
+    applied: bool = True
+    """Whether the request was carried out."""
+
+    def whole_body(self) -> bytes:
+        """Return the body at once."""
+        return self.body if self.pieces is None else b"".join(piece.data for piece in self.pieces())
+
+
+def as_json(document: object, status: int = 200) -> ServiceReply:
+    """Return a reply whose body is JSON."""
+    return ServiceReply(status=status, body=msgspec.json.encode(document))
+
+
+def with_rows(
+    answer: FakeAnswer,
+    *,
+    before: Mapping[str, object],
+    rows_key: str,
+    after: Callable[[int, int], Mapping[str, object]],
+) -> ServiceReply:
+    """Return the reply with a document in which the rows of ``answer`` stand in an array.
+
+    Args:
+        before: fields in front of the rows.
+        rows_key: of the array.
+        after: returns the fields behind the rows, of how many rows and bytes there were; the answer's own go before.
+    """
+    if answer.body is not None:
+        return ServiceReply(
+            status=answer.status,
+            body=answer.body.encode(),
+            content_type=answer.content_type,
+            headers=answer.headers,
+            seconds=answer.seconds,
+            fault=answer.fault,
+        )
+
+    def pieces() -> Iterator[Piece]:
+        head = {name: value for name, value in before.items() if name not in answer.metadata}
+        opening = _fields(head) + (b"," if head else b"") + b'"%b":[' % rows_key.encode()
+        waiting, count, size, delay = bytearray(b"{" + opening), 0, 0, 0.0
+        for row in answer.row_texts():
+            if answer.seconds_between_rows and count:
+                yield Piece(bytes(waiting), delay)
+                waiting, delay = bytearray(), answer.seconds_between_rows
+            waiting += b",\n" + row if count else b"\n" + row
+            count, size = count + 1, size + len(row)
+            if len(waiting) >= ROWS_SIZE:
+                yield Piece(bytes(waiting), delay)
+                waiting, delay = bytearray(), 0.0
+        behind = _fields({**after(count, size), **answer.metadata})
+        yield Piece(bytes(waiting) + b"\n]" + (b"," + behind if behind else b"") + b"}", delay)
+
+    return ServiceReply(
+        status=answer.status,
+        pieces=pieces,
+        content_type=answer.content_type,
+        headers=answer.headers,
+        seconds=answer.seconds,
+        fault=answer.fault,
+    )
+
+
+def _fields(document: Mapping[str, object]) -> bytes:
+    return msgspec.json.encode(document)[1:-1]

@@ -1,0 +1,80 @@
+"""The prepared statements of a fake cluster, and how their plans go stale.
+
+Source: SDK-RFC 0056, "Enhanced Prepared Statements"; query errors 4040, 4050 and 4070.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Mapping
+
+import msgspec
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.testing.fakes.services.script import normalized
+
+STALE_MESSAGES: Mapping[int, str] = {
+    4040: "No such prepared statement: {name}",
+    4050: "Unrecognizable prepared statement: {name}",
+    4070: "Unable to decode prepared statement: {name}",
+}
+"""What the query service says of a plan that it cannot use, by the code of the error."""
+
+
+class FakePlan(msgspec.Struct, frozen=True):
+    """One statement that was prepared."""
+
+    name: str
+    statement: str
+    """As it was given, without PREPARE and name."""
+
+    @property
+    def encoded(self) -> str:
+        """What clients take for the plan; nobody looks into it."""
+        return base64.b64encode(self.statement.encode()).decode()
+
+
+class FakePlans:
+    """The plans that all nodes know. ``prepared`` counts how often statements were prepared."""
+
+    def __init__(self) -> None:
+        self.prepared: int = 0
+        self._plans: dict[str, FakePlan] = {}
+        self._stale: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._plans)
+
+    def prepare(self, statement: str, name: str | None = None) -> FakePlan:
+        """Return the plan of a statement, made anew; a statement has one name unless it is given another."""
+        text = normalized(statement)
+        plan = FakePlan(name or f"plan-{zlib.crc32(text.encode()):08x}", text)
+        self.prepared += 1
+        self._plans[plan.name] = plan
+        self._stale.pop(plan.name, None)
+        return plan
+
+    def find(self, name: str) -> FakePlan | None:
+        """Return a plan, stale or not; None where there is none of that name."""
+        return self._plans.get(name)
+
+    def stale_code(self, name: str) -> int | None:
+        """Return the error with which a plan fails; None where it can be used."""
+        return self._stale.get(name) if name in self._plans else 4040
+
+    def forget(self) -> None:
+        """Forget all plans, as a node does that starts: who executes one gets error 4040."""
+        self._plans.clear()
+        self._stale.clear()
+
+    def go_stale(self, code: int = 4050) -> None:
+        """Have every plan that there is now fail with an error, until its statement is prepared again.
+
+        Raises:
+            InvalidArgumentException: no error of ``STALE_MESSAGES``.
+        """
+        if code not in STALE_MESSAGES:
+            codes = ", ".join(map(str, STALE_MESSAGES))
+            raise InvalidArgumentException(f"code={code!r} must be one of {codes}", parameter="code")
+        self._stale = dict.fromkeys(self._plans, code)

@@ -1,0 +1,44 @@
+"""The log of what the services of a fake node were asked, and of what became of the answers."""
+
+from __future__ import annotations
+
+import msgspec
+
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.testing.fakes.faults import ServiceFault
+
+REQUEST_LOG_MAX = 100_000
+"""Requests that a node remembers; then it forgets the older half, so that a node that serves for days stays small."""
+
+
+class LoggedRequest(msgspec.Struct, kw_only=True):
+    """One request, in the order in which the node took them up; what becomes of its answer is written as it goes on.
+
+    ``statement`` is the text that a script goes by, see ``FakeScript``; ``now`` is when the request had come.
+    ``status`` is the one of HTTP in a readable head, sent or still on its way, and None where there is none.
+    """
+
+    connection: int
+    service: Service
+    method: str
+    target: str
+    statement: str | None
+    body: bytes
+    now: float
+    fault: ServiceFault | None
+    status: int | None
+    applied: bool
+    """Whether the request was carried out; not where it was refused, or where a fault came before."""
+    bytes_sent: int = 0
+    """Of the answer, head and all."""
+    is_answered: bool = False
+    """Whether all of the answer was sent that was to be sent."""
+    client_hung_up: bool = False
+    """Whether the client hung up, or was lost, while the answer was on its way."""
+
+
+def log_request(log: list[LoggedRequest], request: LoggedRequest) -> None:
+    """Add a request to the log, and keep the log within ``REQUEST_LOG_MAX``."""
+    if len(log) >= REQUEST_LOG_MAX:
+        del log[: REQUEST_LOG_MAX // 2]
+    log.append(request)

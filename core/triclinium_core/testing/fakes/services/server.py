@@ -1,0 +1,147 @@
+"""All connections of one fake node that speak HTTP, and which service answers what comes there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.testing.fakes.cluster.network import FakeNetwork
+from triclinium_core.testing.fakes.cluster.outbox import NodeAction
+from triclinium_core.testing.fakes.fault_table import Faults
+from triclinium_core.testing.fakes.faults import ServiceFaultBeforeApplying
+from triclinium_core.testing.fakes.services import query
+from triclinium_core.testing.fakes.services.answers import ServiceReply
+from triclinium_core.testing.fakes.services.connection import ServedConnection
+from triclinium_core.testing.fakes.services.request_log import LoggedRequest, log_request
+from triclinium_core.testing.fakes.services.requests import FakeRequest, is_let_in
+from triclinium_core.testing.fakes.store.state import NodeState
+
+Answering = Callable[[NodeState, FakeRequest], ServiceReply]
+
+
+class Role(NamedTuple):
+    """What a node does in one of its services."""
+
+    answer: Answering
+    unauthorized: Answering
+    """Answers who is not let in."""
+    said_in: Callable[[NodeState, FakeRequest], str | None]
+    """Returns the text that a script goes by."""
+
+
+ROLES: Mapping[Service, Role] = {
+    Service.QUERY: Role(query.answer, query.unauthorized, query.said_in),
+}
+
+
+class ServiceServer:
+    """The services of one node; ``log`` has what they were asked."""
+
+    def __init__(self, node: NodeState, faults: Faults, network: FakeNetwork) -> None:
+        self.log: list[LoggedRequest] = []
+        self._node = node
+        self._faults = faults
+        self._network = network
+        self._connections: dict[int, ServedConnection] = {}
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._connections
+
+    def __len__(self) -> int:
+        return len(self._connections)
+
+    @property
+    def due(self) -> float:
+        """When something is to be sent; ``-inf`` for at once, infinity for never."""
+        return min((connection.due for connection in self._connections.values()), default=math.inf)
+
+    def open(self, number: int, service: Service, unsent_size_max: float) -> None:
+        """Take up a connection."""
+        self._connections[number] = ServedConnection(number, service, unsent_size_max)
+
+    def certificate_shown(self, number: int) -> None:
+        """Record that the client of a connection has the certificate of a user."""
+        self._connections[number].has_certificate = True
+
+    def may_be_read(self, number: int) -> bool:
+        """Tell whether more of what a client sends can be taken up."""
+        return self._connections[number].may_be_read
+
+    def receive(self, number: int, data: bytes, now: float) -> list[NodeAction]:
+        """Take up what a client sent, in any cut."""
+        connection = self._connections[number]
+        return self._go_on(connection, connection.receive(data, self._faults), now)
+
+    def written(self, number: int, size: int, now: float) -> list[NodeAction]:
+        """Record that so many bytes were written, and send what waited for that."""
+        connection = self._connections[number]
+        connection.written(size)
+        return self._go_on(connection, None, now)
+
+    def time_passed(self, now: float) -> list[NodeAction]:
+        """Return what sends all that is due."""
+        actions: list[NodeAction] = []
+        for connection in list(self._connections.values()):
+            if connection.due <= now:
+                actions += self._go_on(connection, None, now)
+        return actions
+
+    def lost(self, number: int) -> None:
+        """Forget a connection that its client closed or lost."""
+        logged = self._connections.pop(number).logged
+        if logged is not None:
+            logged.client_hung_up = True
+
+    def hang_up(self, services: Collection[Service]) -> Sequence[int]:
+        """Forget all connections to these services, and return their numbers."""
+        numbers = [number for number, connection in self._connections.items() if connection.service in services]
+        for number in numbers:
+            del self._connections[number]
+        return numbers
+
+    def _go_on(self, connection: ServedConnection, request: FakeRequest | None, now: float) -> list[NodeAction]:
+        """Answer a request, and those behind it as far as they go now."""
+        actions: list[NodeAction] = []
+        while True:
+            if request is not None:
+                self._take_up(connection, request, now)
+            was_answering = connection.is_answering
+            actions += connection.leave(now)
+            if connection.is_over:
+                del self._connections[connection.number]
+                return actions
+            if connection.is_answering or not was_answering:
+                return actions
+            request = connection.next_request(self._faults)
+
+    def _take_up(self, connection: ServedConnection, request: FakeRequest, now: float) -> None:
+        fault, connection.fault = connection.fault, None
+        role = ROLES[connection.service]
+        reply = ServiceReply(applied=False)
+        if not isinstance(fault, ServiceFaultBeforeApplying):
+            reply = self._reply(connection, role, request)
+            fault = reply.fault if fault is None else fault
+        connection.logged = LoggedRequest(
+            connection=connection.number,
+            service=connection.service,
+            method=request.method,
+            target=request.target,
+            statement=role.said_in(self._node, request),
+            body=request.body,
+            now=now,
+            fault=fault,
+            status=None,
+            applied=reply.applied,
+        )
+        log_request(self.log, connection.logged)
+        journey = connection.travel(reply, fault, self._network.slowness, now)
+        connection.logged.status = journey.status
+
+    def _reply(self, connection: ServedConnection, role: Role, request: FakeRequest) -> ServiceReply:
+        if connection.has_certificate or is_let_in(request, self._node.options):
+            return role.answer(self._node, request)
+        return replace(role.unauthorized(self._node, request), applied=False)

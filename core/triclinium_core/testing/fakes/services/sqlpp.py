@@ -1,0 +1,318 @@
+"""The little of SQL++ that a fake query service answers for real: constants, parameters, and rows of a system keyspace.
+
+``SELECT 1 AS one``, ``SELECT RAW $name``, ``SELECT idx.* FROM system:indexes AS idx WHERE … ORDER BY …``: literals,
+parameters, fields, ``=``, ``!=``, ``IS MISSING``, ``IS NULL``, ``NOT``, ``AND`` and ``OR``.
+
+Source: Couchbase Server documentation, "SQL++ Language Reference": Literals, SELECT, Parameters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+      (?P<string> "(?:[^"\\]|\\.|"")*" | '(?:[^'\\]|\\.|'')*' )
+    | (?P<number> \d+(?:\.\d+)?(?:[eE][+-]?\d+)? )
+    | (?P<escaped> `[^`]+` )
+    | (?P<parameter> [$@][A-Za-z0-9_]+ | \? )
+    | (?P<word> [A-Za-z_][A-Za-z0-9_]* )
+    | (?P<sign> == | != | <> | [-=(){}\[\],:.*] )
+    | (?P<other> \S )
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+
+_NESTING_MAX = 50
+
+T = TypeVar("T")
+
+
+class NotUnderstood(Exception):
+    """A statement that is none of those answered here."""
+
+
+class NoSuchParameter(Exception):
+    """A parameter that has no value; the text is its name."""
+
+
+class Missing:
+    """The value of a field that is not there."""
+
+
+MISSING = Missing()
+
+Names = Mapping[str, object]
+"""What names stand for."""
+
+
+class Expression(Protocol):
+    """What has a value in a scope."""
+
+    def __call__(self, scope: Names, /) -> object:
+        """Return it; ``MISSING`` for none."""
+
+
+class Parameters(NamedTuple):
+    """The values of a request."""
+
+    named: Mapping[str, object]
+    """Without the dollar."""
+    positional: Sequence[object]
+
+
+class SqlToken(NamedTuple):
+    """A piece of a statement, and where it begins there."""
+
+    kind: str
+    text: str
+    start: int = 0
+
+    @property
+    def keyword(self) -> str:
+        """The text of a word in upper case, or a sign."""
+        return self.text.upper() if self.kind in ("word", "sign") else ""
+
+
+def tokens_of(statement: str) -> list[SqlToken]:
+    """Return the pieces of a statement, without a semicolon at its end; what is none of them is a piece of its own."""
+    tokens = [
+        SqlToken(found.lastgroup or "", found[found.lastgroup or 0], found.start(found.lastgroup or 0))
+        for found in _TOKEN.finditer(statement)
+    ]
+    return tokens[:-1] if tokens and tokens[-1].text == ";" else tokens
+
+
+class SqlReader:
+    """Reads tokens one after the other; every ``read_…`` raises NotUnderstood where they are others."""
+
+    def __init__(self, tokens: Sequence[SqlToken], parameters: Parameters) -> None:
+        self._tokens = tokens
+        self._place = 0
+        self._parameters = parameters
+        self._marks = 0
+        """Question marks read so far: each is the next positional parameter."""
+        self._depth = 0
+        self.last_field: str | None = None
+        """The name of the field that the last expression is; None where it is anything else."""
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether nothing is left."""
+        return self._place == len(self._tokens)
+
+    def peek(self) -> SqlToken:
+        """Return the next token; an empty one at the end."""
+        return SqlToken("", "") if self.is_at_end else self._tokens[self._place]
+
+    def take(self, *keywords: str) -> bool:
+        """Read these words or signs if they all come next, and tell whether they did."""
+        coming = self._tokens[self._place : self._place + len(keywords)]
+        if [token.keyword for token in coming] != list(keywords):
+            return False
+        self._place += len(keywords)
+        return True
+
+    def expect(self, *keywords: str) -> None:
+        """Read these words or signs."""
+        if not self.take(*keywords):
+            raise NotUnderstood(self.peek().text)
+
+    def end(self) -> None:
+        """Make sure that nothing is left."""
+        if not self.is_at_end:
+            raise NotUnderstood(self.peek().text)
+
+    def read_name(self) -> str:
+        """Return the name of a thing, plain or in backticks."""
+        token = self.peek()
+        if token.kind not in ("word", "escaped"):
+            raise NotUnderstood(token.text)
+        self._place += 1
+        return token.text.strip("`") if token.kind == "escaped" else token.text
+
+    def read_text(self) -> str:
+        """Return a name, or a string."""
+        if self.peek().kind != "string":
+            return self.read_name()
+        self._place += 1
+        return _string(self._tokens[self._place - 1].text)
+
+    def read_path(self) -> tuple[str, ...]:
+        """Return names with dots between them; a namespace in front is left out."""
+        names = [self.read_name()]
+        if self.take(":"):
+            names = [self.read_name()]
+        while self.take("."):
+            names.append(self.read_name())
+        return tuple(names)
+
+    def take_name_before(self, *keywords: str) -> str | None:
+        """Read a name and one of these words if they come next, and return the name."""
+        name, behind = [*self._tokens[self._place : self._place + 2], SqlToken("", ""), SqlToken("", "")][:2]
+        if name.kind not in ("word", "escaped", "string") or behind.keyword not in keywords:
+            return None
+        self._place += 2
+        return name.text.strip("`\"'")
+
+    def take_every(self) -> str | None:
+        """Read a name and ``.*`` if that comes next, and return the name."""
+        name, *signs = (token.text for token in [*self._tokens[self._place : self._place + 3], SqlToken("", "")])
+        if signs[:2] != [".", "*"]:
+            return None
+        self._place += 3
+        return name.strip("`")
+
+    def read_value(self) -> object:
+        """Return the value of an expression without names."""
+        return self.read_expression()({})
+
+    def read_list(self, read: Callable[[], T], end: str) -> list[T]:
+        """Return what ``read`` reads between commas, up to and with the sign ``end``."""
+        items: list[T] = []
+        while not self.take(end):
+            if items:
+                self.expect(",")
+            items.append(read())
+        return items
+
+    def read_expression(self) -> Expression:
+        """Return an expression, to be evaluated in a scope."""
+        self._depth += 1
+        if self._depth > _NESTING_MAX:
+            raise NotUnderstood("it is nested too deeply")
+        left = self._read_conjunction()
+        while self.take("OR"):
+            left = _either(left, self._read_conjunction())
+        self._depth -= 1
+        self.last_field = left.path[-1] if isinstance(left, _Field) else None
+        return left
+
+    def _read_conjunction(self) -> Expression:
+        left = self._read_negation()
+        while self.take("AND"):
+            left = _both(left, self._read_negation())
+        return left
+
+    def _read_negation(self) -> Expression:
+        if self.take("NOT"):
+            operand = self._read_comparison()
+            return lambda scope: operand(scope) is not True
+        return self._read_comparison()
+
+    def _read_comparison(self) -> Expression:
+        left = self._read_primary()
+        for sign, expected in (("=", True), ("==", True), ("!=", False), ("<>", False)):
+            if self.take(sign):
+                return _compared(left, self._read_primary(), expected)
+        if self.take("IS"):
+            negated = self.take("NOT")
+            wanted: object = MISSING if self.take("MISSING") else None
+            if wanted is None:
+                self.expect("NULL")
+            return lambda scope: (left(scope) is wanted) is not negated
+        return left
+
+    def _read_primary(self) -> Expression:
+        token = self.peek()
+        constants = {"TRUE": True, "FALSE": False, "NULL": None, "MISSING": MISSING}
+        if token.keyword in constants:
+            self._place += 1
+            return _constant(constants[token.keyword])
+        if token.kind in ("word", "escaped"):
+            return _Field(self.read_path())
+        self._place += 1
+        match token.kind, token.text:
+            case "string", text:
+                return _constant(_string(text))
+            case "number", text:
+                return _constant(msgspec.json.decode(text))
+            case "parameter", text:
+                return _constant(self._value_of(text))
+            case "sign", "-":
+                number = self.peek()
+                if number.kind != "number":
+                    raise NotUnderstood("-")
+                self._place += 1
+                return _constant(msgspec.json.decode("-" + number.text))
+            case "sign", "(":
+                inner = self.read_expression()
+                self.expect(")")
+                return inner
+            case "sign", "[":
+                items = self.read_list(self.read_value, "]")
+                return _constant(items)
+            case "sign", "{":
+                return _constant(dict(self.read_list(self._read_pair, "}")))
+            case _, text:
+                raise NotUnderstood(text)
+
+    def _read_pair(self) -> tuple[str, object]:
+        token = self.peek()
+        if token.kind != "string":
+            raise NotUnderstood(token.text)
+        self._place += 1
+        self.expect(":")
+        return _string(token.text), self.read_value()
+
+    def _value_of(self, parameter: str) -> object:
+        if parameter == "?":
+            self._marks += 1
+            parameter = f"${self._marks}"
+        name = parameter[1:]
+        if name.isdecimal():
+            number = int(name)
+            if 1 <= number <= len(self._parameters.positional):
+                return self._parameters.positional[number - 1]
+        elif name in self._parameters.named:
+            return self._parameters.named[name]
+        raise NoSuchParameter(parameter)
+
+
+def _constant(value: object) -> Expression:
+    return lambda scope: value
+
+
+class _Field(NamedTuple):
+    """The value of a field."""
+
+    path: tuple[str, ...]
+
+    def __call__(self, scope: Names, /) -> object:
+        found: object = scope
+        for name in self.path:
+            found = found.get(name, MISSING) if isinstance(found, Mapping) else MISSING
+        return found
+
+
+def _both(left: Expression, right: Expression) -> Expression:
+    return lambda scope: left(scope) is True and right(scope) is True
+
+
+def _either(left: Expression, right: Expression) -> Expression:
+    return lambda scope: left(scope) is True or right(scope) is True
+
+
+def _compared(left: Expression, right: Expression, expected: bool) -> Expression:
+    def value(scope: Names) -> object:
+        sides = left(scope), right(scope)
+        if MISSING in sides:
+            return MISSING
+        return None if None in sides else (sides[0] == sides[1]) is expected
+
+    return value
+
+
+def _string(text: str) -> str:
+    quote = text[0]
+    inner = text[1:-1].replace(quote * 2, quote)
+    try:
+        # What stands between single quotes has the escapes of JSON as well.
+        decoded: str = msgspec.json.decode('"' + re.sub(r'(?<!\\)"', r'\\"', inner) + '"', type=str)
+    except msgspec.DecodeError as error:
+        raise NotUnderstood(text) from error
+    return decoded

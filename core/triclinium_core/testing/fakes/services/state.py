@@ -1,0 +1,20 @@
+"""What the services of a fake cluster share, beside documents, buckets and the map."""
+
+from __future__ import annotations
+
+from triclinium_core.testing.fakes.services.plans import FakePlans
+from triclinium_core.testing.fakes.services.script import FakeScript
+
+
+class ServicesStore:
+    """The script of answers, and what the services were told to keep."""
+
+    def __init__(self) -> None:
+        self.script: FakeScript = FakeScript()
+        self.plans: FakePlans = FakePlans()
+        self._requests = 0
+
+    def new_request_id(self) -> str:
+        """Return the id of another request; they count up, so that runs repeat."""
+        self._requests += 1
+        return f"00000000-0000-4000-8000-{self._requests:012x}"

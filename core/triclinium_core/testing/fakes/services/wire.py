@@ -1,0 +1,187 @@
+"""How an answer travels: as HTTP by h11, or spoilt as a fault says.
+
+Source: RFC 9112; RFC 9110 §8.4 (Content-Encoding).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum, auto, unique
+from itertools import chain, repeat
+from typing import NamedTuple, assert_never
+
+import h11
+from msgspec.structs import replace
+
+from triclinium_core.testing.fakes.faults import (
+    Delay,
+    DropResponse,
+    Garble,
+    HangUpAfterApplying,
+    HangUpBeforeApplying,
+    HangUpMidReply,
+    ServiceFault,
+)
+from triclinium_core.testing.fakes.services.answers import Piece, ServiceReply
+from triclinium_core.testing.fakes.services.faults import (
+    AnswerHttpStatus,
+    AnswerTwice,
+    CloseAnnounced,
+    CutBody,
+    EndlessBody,
+    EndlessHeaders,
+    Gzipped,
+    HangUpMidRequest,
+    RawAnswer,
+    WrongChunkSize,
+    WrongContentLength,
+)
+
+PIECE_SIZE = 16_384
+"""Bytes of what never ends that leave together."""
+PIECE_SECONDS = 0.001
+"""Between two of those pieces: where nobody says how much was written, it must not fill the memory at one instant."""
+
+_GZIP_WINDOW = 31
+"""As zlib names the format of gzip with the largest window."""
+
+REASONS: Mapping[int, str] = {
+    200: "OK", 201: "Created", 202: "Accepted", 204: "No Content",
+    300: "Multiple Choices", 301: "Moved Permanently", 302: "Found", 303: "See Other", 304: "Not Modified",
+    307: "Temporary Redirect", 308: "Permanent Redirect",
+    400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
+    408: "Request Timeout", 409: "Conflict", 412: "Precondition Failed", 429: "Too Many Requests",
+    500: "Internal Server Error", 501: "Not Implemented", 502: "Bad Gateway", 503: "Service Unavailable",
+    504: "Gateway Timeout",
+}  # fmt: skip
+"""Words behind a status, for people; a client goes by the number."""
+
+
+@unique
+class AfterAnswer(Enum):
+    """What becomes of a connection behind an answer."""
+
+    AS_SAID = auto()
+    """What request and answer said: it is kept for the next request, or closed."""
+    HANG_UP = auto()
+    DEAF = auto()
+    """It stays, and says nothing; if the client sends more there, the node hangs up."""
+
+
+class Journey(NamedTuple):
+    """The bytes of an answer, and what comes behind them."""
+
+    pieces: Iterator[Piece]
+    ending: AfterAnswer = AfterAnswer.AS_SAID
+    status: int | None = None
+    """The status that a client can read."""
+
+
+def journey_of(http: h11.Connection, reply: ServiceReply, fault: ServiceFault | None) -> Journey:
+    """Return how an answer travels on a connection whose request h11 has read to its end."""
+    match fault:
+        case None:
+            return Journey(_proper(http, reply), status=reply.status)
+        case Delay(seconds):
+            late = replace(reply, seconds=reply.seconds + seconds)
+            return Journey(_proper(http, late), status=reply.status)
+        case DropResponse():
+            return Journey(iter(()), AfterAnswer.DEAF)
+        case HangUpBeforeApplying() | HangUpAfterApplying() | HangUpMidRequest():
+            return Journey(iter(()), AfterAnswer.HANG_UP)
+        case HangUpMidReply(bytes_sent):
+            return Journey(_cut(_proper(http, reply), bytes_sent), AfterAnswer.HANG_UP)
+        case CutBody(bytes_sent):
+            pieces = _proper(http, reply)
+            head = next(pieces)
+            return Journey(chain([head], _cut(pieces, bytes_sent)), AfterAnswer.HANG_UP, reply.status)
+        case Garble():
+            garbled = (Piece(bytes(byte ^ 0xFF for byte in data), delay) for data, delay in _proper(http, reply))
+            return Journey(garbled, AfterAnswer.DEAF)
+        case WrongContentLength(announced):
+            head = _head(reply, {"Content-Length": str(announced)})
+            return Journey(iter([head, Piece(reply.whole_body())]), AfterAnswer.DEAF, reply.status)
+        case WrongChunkSize(announced):
+            head = _head(reply, {"Transfer-Encoding": "chunked"})
+            chunk = b"%x\r\n%b\r\n0\r\n\r\n" % (announced, reply.whole_body())
+            return Journey(iter([head, Piece(chunk)]), AfterAnswer.DEAF, reply.status)
+        case Gzipped(zeros):
+            return Journey(_proper(http, _gzipped(reply, zeros)), status=reply.status)
+        case CloseAnnounced():
+            closing = replace(reply, headers={**reply.headers, "Connection": "close"})
+            return Journey(_proper(http, closing), status=reply.status)
+        case AnswerTwice(closes):
+            first = replace(reply, headers={**reply.headers, "Connection": "close"}) if closes else reply
+            both = 2 * list(_proper(http, first))
+            return Journey(iter(both), status=reply.status)
+        case AnswerHttpStatus(code, body, content_type, headers):
+            said = ServiceReply(status=code, body=body, content_type=content_type, headers=headers)
+            return Journey(_proper(http, said), status=code)
+        case RawAnswer(data):
+            return Journey(iter([Piece(data)]), AfterAnswer.HANG_UP)
+        case EndlessHeaders():
+            line = b"X-More: %b\r\n" % (b"m" * (PIECE_SIZE - 10))
+            return Journey(chain([Piece(b"HTTP/1.1 200 OK\r\n")], repeat(Piece(line, PIECE_SECONDS))))
+        case EndlessBody():
+            head = _head(replace(reply, status=200), {"Transfer-Encoding": "chunked"})
+            more = Piece(_chunk(b"m" * PIECE_SIZE), PIECE_SECONDS)
+            return Journey(chain([head, Piece(_chunk(b'{"more": "'))], repeat(more)), status=200)
+        case _:
+            assert_never(fault)
+
+
+def _proper(http: h11.Connection, reply: ServiceReply) -> Iterator[Piece]:
+    """Make what HTTP asks for, the head first, each piece when it is asked for."""
+    headers = {"Content-Type": reply.content_type, **reply.headers}
+    has_body = reply.status not in (204, 304)
+    if reply.pieces is None and has_body:
+        headers["Content-Length"] = str(len(reply.body))
+    head = h11.Response(
+        status_code=reply.status, reason=REASONS.get(reply.status, "").encode(), headers=list(headers.items())
+    )
+    yield Piece(_sent(http, head), reply.seconds)
+    body: Iterable[Piece] = [Piece(reply.body)] if reply.pieces is None else reply.pieces()
+    for data, delay in body if has_body else ():
+        yield Piece(_sent(http, h11.Data(data=data)), delay)
+    yield Piece(_sent(http, h11.EndOfMessage()))
+
+
+def _sent(http: h11.Connection, event: h11.Event) -> bytes:
+    return http.send(event) or b""
+
+
+def _head(reply: ServiceReply, framing: Mapping[str, str]) -> Piece:
+    """Return a head that says of its body what h11 would not say."""
+    headers = {"Content-Type": reply.content_type, **reply.headers, **framing}
+    lines = [f"HTTP/1.1 {reply.status} {REASONS.get(reply.status, '')}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return Piece("\r\n".join([*lines, "", ""]).encode(), reply.seconds)
+
+
+def _chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def _cut(pieces: Iterator[Piece], size: int) -> Iterator[Piece]:
+    """Return the first ``size`` bytes of all pieces, and never their last byte."""
+    left, held = size, b""
+    for data, delay in pieces:
+        # The last byte that came so far is held back, for nobody knows whether another one comes.
+        held += data
+        now = held[: min(left, len(held) - 1)] if held else b""
+        held, left = held[len(now) :], left - len(now)
+        yield Piece(now, delay)
+        if not left:
+            return
+
+
+def _gzipped(reply: ServiceReply, zeros: int) -> ServiceReply:
+    packer = zlib.compressobj(wbits=_GZIP_WINDOW)
+    if zeros:
+        whole, rest = divmod(zeros, PIECE_SIZE)
+        pieces = chain(repeat(bytes(PIECE_SIZE), whole), [bytes(rest)])
+    else:
+        pieces = chain([reply.whole_body()])
+    body = b"".join([*map(packer.compress, pieces), packer.flush()])
+    return replace(reply, body=body, pieces=None, headers={**reply.headers, "Content-Encoding": "gzip"})

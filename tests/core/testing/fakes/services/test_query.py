@@ -1,0 +1,136 @@
+"""The query service of a fake node: constants, parameters, scripted answers, prepared statements."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.testing.http_client import HttpClient
+from tests.rows import rows
+from triclinium_core.testing import FakeAnswer, FakeNode
+
+
+@pytest.fixture
+def client() -> HttpClient:
+    """Return a connection to the query service of a lone node."""
+    return HttpClient(FakeNode())
+
+
+@rows(
+    ("statement", "parameters", "expected"),
+    [
+        ("SELECT 1 AS one", {}, [{"one": 1}]),
+        ('SELECT RAW "x"', {}, ["x"]),
+        ("select raw 'it''s';", {}, ["it's"]),
+        ("SELECT RAW [1, -2.5, true, null, {'a': \"b\\n\"}]", {}, [[1, -2.5, True, None, {"a": "b\n"}]]),
+        ("SELECT $name AS a, $1, ? b", {"$name": {"x": 1}, "args": [7, 8]}, [{"a": {"x": 1}, "$2": 7, "b": 7}]),
+        ("SELECT ?, ? two", {"args": [1, 2]}, [{"$1": 1, "two": 2}]),
+        ("SELECT RAW 1 = 1 AND NOT (1 != 1 OR NULL IS NOT NULL)", {}, [True]),
+        ("SELECT MISSING AS gone, 1 kept", {}, [{"kept": 1}]),
+        ("SELECT RAW MISSING", {}, []),
+        ("SELECT 1 WHERE", {}, None),
+        ("SELECT * FROM travel", {}, None),
+        ("SELECT 1 + 1", {}, None),
+        ("SELECT 'open", {}, None),
+        ("SELECT RAW " + "(" * 1000 + "1" + ")" * 1000, {}, None),
+        ("", {}, None),
+        ("UPSERT INTO travel VALUES ('a', 1)", {}, None),
+    ],
+)
+def test_constants(client: HttpClient, statement: str, parameters: dict[str, object], expected: object) -> None:
+    """What needs no documents is answered for real; of anything else it is said that it can be scripted."""
+    answered = client.query(statement, **parameters)
+
+    if expected is None:
+        assert (400, [3000]) == (answered.status, answered.codes)
+        assert "nodes.script.answer" in answered.body.decode()
+    else:
+        assert (200, expected) == (answered.status, answered.rows)
+        assert "success" == answered.document["status"]
+
+
+@rows("statement", ["SELECT $nobody", "SELECT $1", "SELECT ?"])
+def test_a_parameter_without_a_value(client: HttpClient, statement: str) -> None:
+    """The error is the service's own, not that of a statement that nobody understands."""
+    assert [5010] == client.query(statement).codes
+
+
+def test_what_a_script_says(client: HttpClient) -> None:
+    """Rows with what stands beside them, in the order of a real service; the context id of the client comes back."""
+    scripted = FakeAnswer(rows=[{"a": 1}, {"a": 2}], metadata={"warnings": [{"code": 1, "msg": "w"}], "status": "odd"})
+    client.node.script.answer("SELECT t.* FROM t", scripted)
+    answered = client.query("  SELECT   t.*\nFROM t ; ", client_context_id="mine", metrics=True)
+    document = answered.document
+
+    assert [{"a": 1}, {"a": 2}] == answered.rows
+    assert ["requestID", "clientContextID", "signature", "results", "status", "metrics", "warnings"] == list(document)
+    assert ("mine", "odd") == (document["clientContextID"], document["status"])
+    assert document["metrics"]["resultCount"] == 2  # type: ignore[index]
+    assert "metrics" not in client.query("SELECT t.* FROM t", metrics=False).document
+
+
+def test_errors_behind_rows(client: HttpClient) -> None:
+    """A service that fails half way has said 200 already; one that fails at once says what is wrong as a status too."""
+    error = {"code": 5000, "msg": "gone", "retry": True}
+    client.node.script.answer("half", FakeAnswer(rows=[1], errors=[error]))
+    client.node.script.answer("none", FakeAnswer(errors=[error], http_status=500))
+    half, none = client.query("half"), client.query("none")
+
+    assert (200, [1], [error], "errors") == (half.status, half.rows, half.document["errors"], half.document["status"])
+    assert (500, [], [error], "fatal") == (none.status, none.rows, none.document["errors"], none.document["status"])
+
+
+def test_statements_are_prepared(client: HttpClient) -> None:
+    """Under a name, which executes it with parameters of its own; executed at once where that is asked for."""
+    prepared = client.query("PREPARE mine FROM SELECT $1 AS one")
+    wrong = client.query("PREPARE SELECT 1 AS it FROM", auto_execute=True)
+    once = client.query("PREPARE SELECT ? AS it", auto_execute=True, args=[2])
+    executed = client.query(prepared="mine", args=["x"])
+
+    assert [("mine", "SELECT $1 AS one")] == [(row["name"], row["text"]) for row in prepared.rows]
+    assert [3000] == wrong.codes
+    assert [{"it": 2}] == once.rows
+    assert [{"it": 3}] == client.query(prepared=once.document["prepared"], args=[3]).rows
+    assert [{"one": "x"}] == executed.rows == client.query("EXECUTE mine", args=["x"]).rows
+    assert "SELECT $1 AS one" == client.node.request_log[3].statement
+
+
+def test_a_scripted_statement_can_be_prepared(client: HttpClient) -> None:
+    """Whatever it says: the answer is that to the statement."""
+    client.node.script.answer("SELECT a || b FROM t", FakeAnswer(rows=[1]))
+    name = client.query("PREPARE SELECT a || b FROM t").rows[0]["name"]
+
+    assert [1] == client.query(prepared=name).rows
+
+
+@rows("code", [4040, 4050, 4070])
+def test_plans_go_stale(client: HttpClient, code: int) -> None:
+    """Until the statement is prepared again, which may be after the next time that they go stale."""
+    before = client.node.plans.prepared
+    client.query("PREPARE mine FROM SELECT 1 AS one")
+    client.node.plans.go_stale(code)
+    stale = [client.query(prepared="mine").codes for _ in range(2)]
+    client.query("PREPARE mine FROM SELECT 1 AS one")
+
+    assert [[code], [code]] == stale
+    assert [{"one": 1}] == client.query(prepared="mine").rows
+    assert before + 2 == client.node.plans.prepared
+
+
+def test_plans_are_forgotten(client: HttpClient) -> None:
+    """As by a node that starts anew; a plan that never was is missed in the same way."""
+    client.query("PREPARE mine FROM SELECT 1 AS one")
+    client.node.plans.forget()
+    forgotten, unknown = client.query(prepared="mine"), client.query(prepared="theirs")
+
+    assert [(404, [4040])] * 2 == [(answered.status, answered.codes) for answered in (forgotten, unknown)]
+
+
+def test_a_form_is_taken_as_well(client: HttpClient) -> None:
+    """As curl sends it, parameters in JSON; what is no query at all is refused."""
+    form = client.ask("POST", "/query/service", b"statement=SELECT+%241+AS+one&args=%5B%22x%22%5D")
+    nothing = client.ask("POST", "/query/service", b"[]")
+
+    assert [{"one": "x"}] == form.rows == client.ask("GET", "/query/service?statement=SELECT+'x'+one").rows
+    assert [1050] == nothing.codes
+    assert 404 == client.ask("GET", "/elsewhere").status
+    assert 200 == client.ask("GET", "/admin/ping").status

@@ -1,0 +1,207 @@
+"""Who is let in, what is logged, and what becomes of connections to services when something happens to their node."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+
+import pytest
+
+from tests.core.testing.http_client import HttpClient
+from tests.core.testing.node_client import with_options
+from tests.rows import rows
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.testing import (
+    FakeAnswer,
+    FakeNode,
+    FakeNodes,
+    NodeAction,
+    NodePort,
+    SendReply,
+    delay,
+    drop_response,
+    hang_up,
+)
+
+SLOW = FakeAnswer(rows=[1, 2, 3], seconds_between_rows=1.0)
+
+
+def size_of(actions: Sequence[NodeAction]) -> int:
+    """Return how many bytes are sent."""
+    return sum(len(action.data) for action in actions if isinstance(action, SendReply))
+
+
+def basic(credentials: bytes) -> str:
+    """Return the header that has user and password."""
+    return "Basic " + base64.b64encode(credentials).decode()
+
+
+@rows(
+    ("authorization", "status"),
+    [
+        (None, 401),
+        (basic(b"Administrator:password"), 200),
+        (basic(b"Administrator:wrong"), 401),
+        (basic(b"Administrator"), 401),
+        ("Basic !", 401),
+        ("Bearer a.b.c", 200),
+        ("Bearer d.e.f", 401),
+        ("Digest x", 401),
+    ],
+)
+def test_credentials(authorization: str | None, status: int) -> None:
+    """User and password, or a token; whoever has others is told in the words of the service."""
+    client = HttpClient(with_options(tokens=("a.b.c",)), authorization=authorization)
+    answered = client.query("SELECT 1")
+
+    assert (status, [] if status == 200 else [10000]) == (answered.status, answered.codes)
+    assert [status == 200] == [request.applied for request in client.node.request_log]
+
+
+@rows(("names", "status"), [(["ada"], 200), (["bob"], 401)])
+def test_certificates(names: list[str], status: int) -> None:
+    """A client whose certificate has the name of a user needs no credentials."""
+    client = HttpClient(with_options(certificate_users=("ada",)), authorization=None)
+    client.node.certificate_shown(1, names)
+
+    assert status == client.query("SELECT 1").status
+
+
+def test_requests_are_logged() -> None:
+    """With what was asked and what was answered; one that a fault struck before it was carried out says so."""
+    client = HttpClient(FakeNode())
+    client.node.faults.next(Service.QUERY, hang_up())
+    client.send(client.encode_query("SELECT 1"))
+    client = HttpClient(client.node, connection=2)
+    client.query("SELECT 2")
+    first, second = client.node.request_log
+
+    assert ("POST", "/query/service", "SELECT 1", b'{"statement": "SELECT 1"}') == (
+        first.method,
+        first.target,
+        first.statement,
+        first.body,
+    )
+    assert (False, None, hang_up()) == (first.applied, first.status, first.fault)
+    assert (True, 200, None) == (second.applied, second.status, second.fault)
+    assert second.is_answered
+    assert len(client.received) == second.bytes_sent
+
+
+@pytest.mark.parametrize("fault", [None, delay(9.0), drop_response()], ids=["slow", "late", "never"])
+def test_a_client_that_hangs_up_is_seen(fault: object) -> None:
+    """While its answer is on its way; one that has its answer may go."""
+    node = FakeNode()
+    node.script.answer("slow", SLOW)
+    if fault is not None:
+        node.faults.next(Service.QUERY, fault)  # type: ignore[arg-type]
+    patient, hasty = HttpClient(node), HttpClient(node, connection=2)
+    patient.query("SELECT 1") if fault is None else None
+    hasty.send(hasty.encode_query("slow"))
+    hasty.wait(0.5)
+    node.connection_lost(2, 0.5)
+    node.connection_lost(1, 0.5)
+
+    logged = node.request_log[-1]
+    assert [True, False] == [logged.client_hung_up, logged.is_answered]
+    assert [False] * (len(node.request_log) - 1) == [request.client_hung_up for request in node.request_log[:-1]]
+    assert 0 == node.connections
+    assert float("inf") == node.wakeup
+
+
+def test_rows_take_their_time() -> None:
+    """Each leaves when it is due, and the first of all when the answer begins."""
+    client = HttpClient(FakeNode())
+    client.node.script.answer("slow", SLOW)
+    client.send(client.encode_query("slow"))
+    client.wait(1.5)
+    early = client.body
+    client.wait(2.0)
+
+    assert early.endswith(b"\n2")
+    assert (0.0, 1.0, 2.0) == tuple(sorted(set(client.answered().times)))
+
+
+def test_killing_a_node_hangs_up() -> None:
+    """Nothing of the answer that was on its way arrives, and nobody connects before the node is revived."""
+    nodes = FakeNodes(nodes=2)
+    client = HttpClient(nodes[1])
+    nodes.script.answer("slow", SLOW)
+    client.send(client.encode_query("slow"))
+    nodes.kill(1)
+    client.wait(9.0)
+
+    assert client.is_hung_up
+    assert not nodes[1].accepts(9.0)
+    assert HttpClient(nodes[0], connection=3, now=9.0).query("SELECT 1").status == 200
+
+
+def test_a_partition_loses_nothing() -> None:
+    """What either side sent arrives once it heals, and not before."""
+    nodes = FakeNodes(nodes=2)
+    client = HttpClient(nodes[0])
+    nodes.partition(0)
+    client.send(client.encode_query("SELECT 1 AS one"))
+    client.wait(5.0)
+    before = client.received
+    nodes.heal(0)
+    client.wait(5.0)
+
+    assert (b"", [{"one": 1}]) == (before, client.answered().rows)
+
+
+def test_a_slow_node_answers_late() -> None:
+    """By as many seconds as it is slow, and not more for each row."""
+    nodes = FakeNodes(nodes=1)
+    client = HttpClient(nodes[0])
+    nodes.script.answer("slow", SLOW)
+    nodes.slow_down(0, 10)
+    client.send(client.encode_query("slow"))
+    client.wait(12.0)
+
+    times = client.answered().times
+    assert (10.0, 12.0) == (times[0], times[-1])
+
+
+def test_services_come_and_go() -> None:
+    """A service that a node does not have has no port there; configs say so, and its clients lose their connections."""
+    nodes = FakeNodes(nodes=2)
+    client = HttpClient(nodes[1])
+    port = nodes[1].options.service_ports[Service.QUERY]
+    nodes.set_services(1, {Service.KV})
+    client.wait(0.0)
+
+    assert client.is_hung_up
+    assert HttpClient(nodes[1], connection=2).is_hung_up
+    assert nodes.find("127.0.0.1", port) is None
+    assert 2 == nodes.map.version.revision
+
+    nodes.set_services(1, [Service.KV, Service.QUERY])
+
+    assert NodePort(nodes[1], Service.QUERY) == nodes.find("127.0.0.1", port)
+
+
+def test_a_client_that_never_reads_fills_no_memory() -> None:
+    """A large answer is made as the client takes it."""
+    node = FakeNode()
+    node.script.answer("large", FakeAnswer(rows=["x" * 1000], repeat=1_000_000))
+    node.connection_opened(1, 0.0, service=Service.QUERY, unsent_size_max=1)
+    asking = HttpClient(FakeNode()).encode_query("large")
+    sizes = [size_of(node.bytes_received(1, asking, 0.0))]
+    for _ in range(10):
+        sizes.append(size_of(node.replies_written(1, sizes[-1], 0.0)))
+
+    assert 0 < min(sizes)
+    assert max(sizes) < 100_000
+    assert not node.request_log[0].is_answered
+
+
+def test_kv_goes_on_beside_it() -> None:
+    """A fault that waits for a service strikes no command, and the other way round."""
+    node = FakeNode()
+    node.faults.next(Opcode.GET, hang_up())
+    node.faults.next(Service.SEARCH, hang_up())
+
+    assert 200 == HttpClient(node).query("SELECT 1").status
+    assert 2 == node.faults.pending

@@ -1,0 +1,153 @@
+"""A client of the services of fake nodes that speaks bytes: h11 encodes what it sends, and decodes what comes back."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import h11
+
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.testing.fakes.cluster.node import FakeNode
+from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, SendReply
+
+BASIC = "Basic " + base64.b64encode(b"Administrator:password").decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer that came whole."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    times: Sequence[float] = field(default=())
+    """When pieces of the body came."""
+
+    @property
+    def document(self) -> dict[str, object]:
+        """The JSON object that the body is."""
+        document = json.loads(self.body)
+        assert isinstance(document, dict)
+        return document
+
+    @property
+    def rows(self) -> list[Any]:
+        """The rows of a query."""
+        rows = self.document["results"]
+        assert isinstance(rows, list)
+        return rows
+
+    @property
+    def codes(self) -> list[int]:
+        """The codes of the errors of a query."""
+        errors = self.document.get("errors", [])
+        assert isinstance(errors, list)
+        return [error["code"] for error in errors]
+
+
+class HttpClient:
+    """One connection; ``now`` is the time at which it does whatever it does next."""
+
+    def __init__(
+        self,
+        node: FakeNode,
+        service: Service = Service.QUERY,
+        connection: int = 1,
+        *,
+        now: float = 0.0,
+        authorization: str | None = BASIC,
+    ) -> None:
+        self.node = node
+        self.connection = connection
+        self.now = now
+        self.authorization = authorization
+        self.received = b""
+        self.is_hung_up = False
+        self.http = h11.Connection(h11.CLIENT)
+        self.head: h11.Response | None = None
+        self.body = b""
+        self.times: list[float] = []
+        self.take(node.connection_opened(connection, now, service=service))
+
+    def encode(self, method: str, target: str, body: bytes = b"", **headers: str) -> bytes:
+        """Return a request; an underscore in the name of a header is a dash."""
+        sent = {"host": "fake", "content-length": str(len(body)), "content-type": "application/json"}
+        if self.authorization is not None:
+            sent["authorization"] = self.authorization
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        request = h11.Request(method=method, target=target, headers=list(sent.items()))
+        pieces = [self.http.send(event) for event in (request, h11.Data(data=body), h11.EndOfMessage())]
+        return b"".join(piece for piece in pieces if piece)
+
+    def send(self, data: bytes, *, piece: int | None = None) -> None:
+        """Send bytes, in pieces of a size."""
+        for start in range(0, len(data), piece or len(data)):
+            self.take(self.node.bytes_received(self.connection, data[start : start + (piece or len(data))], self.now))
+
+    def take(self, actions: Sequence[NodeAction]) -> None:
+        """Receive what the actions send to this connection."""
+        for action in actions:
+            match action:
+                case SendReply(self.connection, data):
+                    assert not self.is_hung_up, "bytes after the end"
+                    self.received += data
+                    self.http.receive_data(data)
+                case HangUp(self.connection):
+                    self.is_hung_up = True
+                case _:
+                    pass
+
+    def wait(self, now: float) -> None:
+        """Receive what is due by then, each piece when it is."""
+        self.read()
+        while self.node.wakeup <= now:
+            self.now = max(self.now, self.node.wakeup)
+            self.take(self.node.time_passed(self.now))
+            self.read()
+        self.now = now
+
+    def read(self) -> bool:
+        """Read what came, and tell whether the answer is whole; h11 raises what a client of HTTP finds wrong."""
+        while True:
+            match self.http.next_event():
+                case h11.Response() as head:
+                    self.head = head
+                case h11.Data(data=data):
+                    self.body += data
+                    self.times.append(self.now)
+                case h11.EndOfMessage():
+                    return True
+                case _:
+                    return False
+
+    def answered(self) -> Answered:
+        """Return the answer, which has come whole, and get ready for another request."""
+        assert self.head is not None or self.read(), self.received
+        if self.http.their_state is h11.SEND_BODY:
+            assert self.read(), self.received
+        head, body, times = self.head, self.body, tuple(self.times)
+        assert head is not None
+        self.head, self.body = None, b""
+        self.times.clear()
+        if self.http.our_state is h11.DONE and self.http.their_state is h11.DONE:
+            self.http.start_next_cycle()
+        return Answered(head.status_code, {name.decode(): value.decode() for name, value in head.headers}, body, times)
+
+    def ask(self, method: str, target: str, body: bytes = b"", **headers: str) -> Answered:
+        """Return the answer to a request, which comes at once."""
+        self.send(self.encode(method, target, body, **headers))
+        return self.answered()
+
+    def encode_query(self, statement: str | None = None, **parameters: object) -> bytes:
+        """Return a query; ``args`` and named parameters may be among the parameters."""
+        document = {} if statement is None else {"statement": statement}
+        return self.encode("POST", "/query/service", json.dumps(document | parameters).encode())
+
+    def query(self, statement: str | None = None, **parameters: object) -> Answered:
+        """Return the answer to a query, which comes at once."""
+        self.send(self.encode_query(statement, **parameters))
+        return self.answered()

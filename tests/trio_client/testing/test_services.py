@@ -1,0 +1,134 @@
+"""The services of a fake cluster through real streams: in memory, over TCP and over TLS."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import h11
+import pytest
+import trio
+import trio.testing
+import trustme
+
+from tests.core.testing.http_client import BASIC
+from triclinium.testing import (
+    FakeAnswer,
+    FakeCluster,
+    FakeNodeOptions,
+    FakeNodes,
+    Service,
+    drop_response,
+    open_fake_cluster,
+    open_tcp_cluster,
+)
+
+KINDS = ("memory", "tcp", "tls")
+
+
+@pytest.fixture
+async def safety_net() -> AsyncIterator[None]:
+    """End a test that hangs."""
+    with trio.fail_after(60):
+        yield
+
+
+@asynccontextmanager
+async def serving(kind: str) -> AsyncIterator[FakeCluster]:
+    """Give the block a cluster of two nodes."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
+    async with AsyncExitStack() as stack:
+        if kind == "memory":
+            yield await stack.enter_async_context(open_fake_cluster(nodes=2))
+        else:
+            opened = open_tcp_cluster(nodes=2, ssl_context=context if kind == "tls" else None)
+            yield await stack.enter_async_context(opened)
+
+
+async def connected(fake: FakeCluster, kind: str, service: Service = Service.QUERY) -> trio.abc.Stream:
+    """Return a stream to a service of the second node."""
+    options = fake.nodes[1].options
+    port = options.ports(tls=kind == "tls")[service]
+    stream = (await fake.connector.connect(options.host, port, tls=False)).stream
+    if kind != "tls":
+        return stream
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    return trio.SSLStream(stream, trusting, https_compatible=True)
+
+
+def encode(http: h11.Connection, statement: str) -> bytes:
+    """Return a query."""
+    body = json.dumps({"statement": statement}).encode()
+    headers = {"host": "fake", "authorization": BASIC, "content-length": str(len(body))}
+    request = h11.Request(method="POST", target="/query/service", headers=list(headers.items()))
+    return b"".join(http.send(event) or b"" for event in (request, h11.Data(data=body), h11.EndOfMessage()))
+
+
+async def ask(stream: trio.abc.Stream, statement: str) -> Any:
+    """Return what a query is answered."""
+    http, body = h11.Connection(h11.CLIENT), b""
+    await stream.send_all(encode(http, statement))
+    while True:
+        match http.next_event():
+            case h11.NEED_DATA:
+                http.receive_data(bytes(await stream.receive_some()))
+            case h11.Data(data=data):
+                body += data
+            case h11.EndOfMessage():
+                return json.loads(body)
+            case _:
+                pass
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_query_finds_its_answer(safety_net: None, kind: str) -> None:
+    """At the port that configs name; one connection takes one query after the other."""
+    async with serving(kind) as fake:
+        fake.nodes.script.answer("SELECT t.* FROM t", FakeAnswer(rows=[{"a": 1}]))
+        async with await connected(fake, kind) as stream:
+            answers = [await ask(stream, statement) for statement in ("SELECT 1 AS one", "SELECT t.* FROM t")]
+
+        assert [[{"one": 1}], [{"a": 1}]] == [answer["results"] for answer in answers]
+        assert ["SELECT 1 AS one", "SELECT t.* FROM t"] == [each.statement for each in fake.nodes[1].request_log]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_large_answer_arrives_whole(safety_net: None, kind: str) -> None:
+    """Also where it is larger than what the node keeps ready for a client."""
+    async with serving(kind) as fake:
+        fake.nodes.script.answer("large", FakeAnswer(rows=["x" * 1000], repeat=10_000))
+        async with await connected(fake, kind) as stream:
+            answer = await ask(stream, "large")
+
+        assert 10_000 == len(answer["results"]) == answer["metrics"]["resultCount"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_client_that_leaves_is_seen(safety_net: None, kind: str) -> None:
+    """Its answer was on its way."""
+    async with serving(kind) as fake:
+        node = fake.nodes[1]
+        node.faults.next(Service.QUERY, drop_response())
+        async with await connected(fake, kind) as stream:
+            await stream.send_all(encode(h11.Connection(h11.CLIENT), "SELECT 1"))
+            while not node.request_log:
+                await trio.testing.wait_all_tasks_blocked(0.001)
+        while node.connections:
+            await trio.testing.wait_all_tasks_blocked(0.001)
+
+        assert node.request_log[0].client_hung_up
+
+
+async def test_a_service_that_a_node_lacks(safety_net: None) -> None:
+    """Nobody listens for it, in memory or over TCP."""
+    only_kv = FakeNodeOptions(services=frozenset({Service.KV}))
+    async with open_tcp_cluster(FakeNodes(only_kv, nodes=2)) as fake:
+        assert {Service.KV} == set(fake.nodes[1].options.ports(tls=False))
+    async with open_fake_cluster(options=only_kv) as fake:
+        with pytest.raises(ConnectionRefusedError):
+            await fake.connector.connect("127.0.0.1", fake.node.options.service_ports[Service.QUERY], tls=False)
