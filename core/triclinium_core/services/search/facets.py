@@ -1,0 +1,123 @@
+"""Facets: what the documents that were found are counted by.
+
+Source: SDK-RFC 0052 "facets".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from datetime import datetime
+from typing import ClassVar
+
+from triclinium_core.services.search.parts import Reader, SearchPart, read_part, read_several, refused, require_one
+
+
+@dataclass(frozen=True, slots=True)
+class Facet(SearchPart):
+    """Base of all facets. They have in common:
+
+    Args:
+        field: whose values are counted.
+        limit: how many terms or ranges are told, those with the most documents; the service's default unless given.
+
+    Raises:
+        InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
+    """
+
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {"limit": "size"}
+
+    field: str
+    _: KW_ONLY
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TermFacet(Facet):
+    """How many documents have each term."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumericRange(SearchPart):
+    """A range of numbers with a name. One end may be left open.
+
+    Args:
+        name: which the result has as well.
+        min: included.
+        max: not included.
+
+    Raises:
+        InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
+    """
+
+    name: str
+    min: float | None = None
+    max: float | None = None
+
+    def __post_init__(self) -> None:
+        SearchPart.__post_init__(self)
+        require_one(self, "min", "max")
+
+
+@dataclass(frozen=True, slots=True)
+class DateRange(SearchPart):
+    """A range of dates with a name. One end may be left open.
+
+    Args:
+        name: which the result has as well.
+        start: a datetime with a time zone, or text for the parser of the index; included.
+        end: likewise; not included.
+
+    Raises:
+        InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
+    """
+
+    name: str
+    start: datetime | str | None = None
+    end: datetime | str | None = None
+
+    def __post_init__(self) -> None:
+        SearchPart.__post_init__(self)
+        require_one(self, "start", "end")
+
+
+@dataclass(frozen=True, slots=True)
+class NumericFacet(Facet):
+    """How many documents have a number in each range.
+
+    Args:
+        ranges: one or more, with different names.
+    """
+
+    OWN_READERS: ClassVar[Mapping[str, Reader]] = {"ranges": read_several(read_part(NumericRange), "NumericRange")}
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {**Facet.JSON_NAMES, "ranges": "numeric_ranges"}
+
+    ranges: Sequence[NumericRange]
+
+    def __post_init__(self) -> None:
+        Facet.__post_init__(self)
+        _require_different_names(self.ranges)
+
+
+@dataclass(frozen=True, slots=True)
+class DateFacet(Facet):
+    """How many documents have a date in each range.
+
+    Args:
+        ranges: one or more, with different names.
+    """
+
+    OWN_READERS: ClassVar[Mapping[str, Reader]] = {"ranges": read_several(read_part(DateRange), "DateRange")}
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {**Facet.JSON_NAMES, "ranges": "date_ranges"}
+
+    ranges: Sequence[DateRange]
+
+    def __post_init__(self) -> None:
+        Facet.__post_init__(self)
+        _require_different_names(self.ranges)
+
+
+def _require_different_names(ranges: Sequence[NumericRange] | Sequence[DateRange]) -> None:
+    names = [each.name for each in ranges]
+    if len(set(names)) < len(names):
+        raise refused(names, "ranges", "ranges with different names")

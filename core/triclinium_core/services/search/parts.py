@@ -1,0 +1,274 @@
+"""What all values have in common that a search is made of: checked when they are made, and ready to become JSON.
+
+A field has the name that it has in JSON; what a field of that name may hold stands in ``READERS``.
+
+Source: SDK-RFC 0052.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from enum import Enum
+from typing import ClassVar
+
+import msgspec
+
+from triclinium_core.checks import check_choice, check_flag, check_integer, check_text, is_number
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.services.json_values import encode_json
+from triclinium_core.shown import shown
+
+UINT32_MAX = 0xFFFF_FFFF
+FLOAT32_MAX = 3.4028234663852886e38
+"""The largest number that the service can keep: its vectors are of 32 bits."""
+
+DISTANCE = re.compile(
+    r"[0-9]+(\.[0-9]+)?"
+    r"(in|inch|yd|yards|ft|feet|m|meters|cm|centimeters|mm|millimeters|km|kilometers|mi|miles|nm|nauticalmiles)?"
+)
+"""What the service understands (bleve ``geo/geo_dist.go``); meters where there is no unit."""
+
+GeoPoint = tuple[float, float]
+"""Longitude and latitude, in degrees, in this order."""
+
+Reader = Callable[[object, str], object]
+"""Takes a value and the name of its parameter; returns what is kept, or raises InvalidArgumentException."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPart:
+    """Base of them. A field that is None is not sent, so that the service has its default; equal parts compare equal."""
+
+    OWN_READERS: ClassVar[Mapping[str, Reader]] = {}
+    """Fields that hold something else here than in other parts, or that no other part has."""
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {}
+    """Fields that have another name in JSON."""
+    JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {}
+    """What stands in JSON whatever the fields hold."""
+
+    def __post_init__(self) -> None:
+        for spec in fields(self):
+            value: object = getattr(self, spec.name)
+            if value is None and spec.default is None:
+                continue
+            read = self.OWN_READERS.get(spec.name) or READERS[spec.name]
+            object.__setattr__(self, spec.name, read(value, spec.name))
+
+    def members(self) -> dict[str, object]:
+        """Return the members of the JSON object that it is in a request, made of what JSON has."""
+        values = {self.JSON_NAMES.get(spec.name, spec.name): getattr(self, spec.name) for spec in fields(self)}
+        return {**self.JSON_CONSTANTS, **{name: _form(value) for name, value in values.items() if value is not None}}
+
+
+def fill(part: SearchPart, **values: object) -> None:
+    """Give the fields their values, for a class whose arguments are no list of its fields, and check them."""
+    for name, value in values.items():
+        object.__setattr__(part, name, value)
+    part.__post_init__()
+
+
+def _form(value: object) -> object:
+    match value:
+        case SearchPart():
+            return value.members()
+        case Enum():
+            return value.value
+        case tuple():
+            return [_form(item) for item in value]
+        case _:
+            return value
+
+
+def refused(value: object, parameter: str, wanted: str) -> InvalidArgumentException:
+    """Return the error for an argument that must be something else."""
+    return InvalidArgumentException(f"{parameter}={shown(value)} must be {wanted}", parameter=parameter)
+
+
+def require_one(part: SearchPart, *parameters: str) -> None:
+    """Raise where none of these fields has a value."""
+    if all(getattr(part, parameter) is None for parameter in parameters):
+        names = f"{', '.join(parameters[:-1])} or {parameters[-1]}"
+        raise InvalidArgumentException(f"{names} must be given", parameter=parameters[0])
+
+
+def read_text(value: object, parameter: str) -> str:
+    """Read a string, which may be empty: it is what people type."""
+    return check_text(value, parameter, empty=True)
+
+
+def read_uint32(value: object, parameter: str) -> int:
+    """Read a count."""
+    return check_integer(value, parameter, 0, UINT32_MAX)
+
+
+def read_positive(value: object, parameter: str) -> int:
+    """Read a count of at least one."""
+    return check_integer(value, parameter, 1, UINT32_MAX)
+
+
+def read_number(value: object, parameter: str) -> float:
+    """Read a finite number."""
+    return _number(value, parameter, -math.inf, "a finite number")
+
+
+def read_boost(value: object, parameter: str) -> float:
+    """Read the weight of a clause: more than 1 gives it more, less than 1 less."""
+    return _number(value, parameter, 0, "a finite number of at least 0")
+
+
+def _number(value: object, parameter: str, least: float, wanted: str) -> float:
+    if not isinstance(value, int | float) or not is_number(value) or not math.isfinite(value) or value < least:
+        raise refused(value, parameter, wanted)
+    return value
+
+
+def read_date(value: object, parameter: str) -> str:
+    """Read a date: text for the parser of the index, or a datetime with a time zone, in the form of RFC 3339."""
+    if not isinstance(value, datetime):
+        return check_text(value, parameter)
+    if value.utcoffset() is None:
+        raise refused(value, parameter, "a datetime with a time zone, such as datetime.timezone.utc")
+    return value.isoformat()
+
+
+def read_point(value: object, parameter: str) -> GeoPoint:
+    """Read longitude and latitude."""
+    point = value if isinstance(value, Sequence) and not isinstance(value, str | bytes) else ()
+    wanted = "a pair of longitude, -180 to 180 degrees, and latitude, -90 to 90 degrees"
+    if len(point) != 2:
+        raise refused(value, parameter, wanted)
+    longitude, latitude = (_number(degrees, parameter, -180, wanted) for degrees in point)
+    if longitude > 180 or not -90 <= latitude <= 90:
+        raise refused(value, parameter, wanted)
+    return longitude, latitude
+
+
+def read_distance(value: object, parameter: str) -> str:
+    """Read a distance with its unit."""
+    if not isinstance(value, str) or not DISTANCE.fullmatch(value):
+        raise refused(value, parameter, "a string of a number and a unit, such as '11km', '3nm', '17mi' or '19m'")
+    return value
+
+
+def read_vector(value: object, parameter: str) -> tuple[float, ...] | str:
+    """Read a vector: numbers, or the Base64 of their little-endian floats of 32 bits."""
+    if isinstance(value, str):
+        try:
+            size = len(b64decode(value, validate=True))
+        except ValueError:  # also where it is not ASCII
+            size = 0
+        if size == 0 or size % 4:
+            raise refused(value, parameter, "Base64 of one or more floats of 32 bits")
+        return value
+    if not isinstance(value, Iterable) or isinstance(value, bytes | bytearray | memoryview | Mapping):
+        raise refused(value, parameter, "a sequence of numbers, or a string with their Base64")
+    numbers = tuple(_float32(item, parameter) for item in value)
+    if not numbers:
+        raise refused(value, parameter, "a sequence of one or more numbers")
+    return numbers
+
+
+def _float32(value: object, parameter: str) -> float:
+    # Numbers of numpy and the like are floats for all that ask them.
+    convert = None if isinstance(value, bool) else getattr(value, "__float__", None)
+    try:
+        number = math.nan if convert is None else float(convert())
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not -FLOAT32_MAX <= number <= FLOAT32_MAX:
+        raise refused(value, parameter, "made of numbers that a float of 32 bits can hold")
+    return number
+
+
+def read_json_object(value: object, parameter: str) -> dict[str, object]:
+    """Read a mapping that can be encoded as JSON; what is kept is of JSON's own kinds.
+
+    Raises:
+        EncodingFailureException: it cannot be.
+    """
+    if not isinstance(value, Mapping):
+        raise refused(value, parameter, "a mapping")
+    kept: dict[str, object] = msgspec.json.decode(encode_json(value, parameter))
+    return kept
+
+
+def read_choice(kind: type[Enum]) -> Reader:
+    """Return what reads a member of the enum."""
+
+    def read(value: object, parameter: str) -> object:
+        check_choice(value, parameter, kind)
+        return value
+
+    return read
+
+
+def read_word(*words: str) -> Reader:
+    """Return what reads one of these words."""
+
+    def read(value: object, parameter: str) -> object:
+        if value not in words or not isinstance(value, str):
+            raise refused(value, parameter, f"one of {', '.join(map(repr, words))}")
+        return value
+
+    return read
+
+
+def read_part(*kinds: type[SearchPart]) -> Reader:
+    """Return what reads a value of one of these classes."""
+
+    def read(value: object, parameter: str) -> object:
+        if not isinstance(value, kinds):
+            raise refused(value, parameter, f"of type {' or '.join(kind.__name__ for kind in kinds)}")
+        return value
+
+    return read
+
+
+def read_several(read_each: Reader, what: str, *, least: int = 1) -> Reader:
+    """Return what reads a list of at least so many values, each by ``read_each``; ``what`` is their word, in plural.
+
+    A lone string is refused: it is a list of letters to Python.
+    """
+
+    def read(value: object, parameter: str) -> object:
+        wanted = f"a sequence of {f'{least} or more ' if least else ''}{what}"
+        if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping):
+            raise refused(value, parameter, wanted)
+        read_all = tuple(read_each(item, parameter) for item in value)
+        if len(read_all) < least:
+            raise refused(value, parameter, wanted)
+        return read_all
+
+    return read
+
+
+READERS: Mapping[str, Reader] = {
+    "analyzer": check_text,
+    "bool": check_flag,
+    "boost": read_boost,
+    "bottom_right": read_point,
+    "datetime_parser": check_text,
+    "desc": check_flag,
+    "distance": read_distance,
+    "end": read_date,
+    "field": check_text,
+    "fuzziness": read_uint32,
+    "inclusive_end": check_flag,
+    "inclusive_max": check_flag,
+    "inclusive_min": check_flag,
+    "inclusive_start": check_flag,
+    "limit": read_uint32,
+    "location": read_point,
+    "max": read_number,
+    "min": read_number,
+    "name": check_text,
+    "prefix_length": read_uint32,
+    "start": read_date,
+    "top_left": read_point,
+}
+"""What a field may hold, by its name."""

@@ -1,0 +1,280 @@
+"""What a search finds: hits, counts by facets, and how it went.
+
+Source: SDK-RFC 0052 "Return Types"; bleve ``search.go`` and ``search/search.go`` for the JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, TypeVar
+
+import msgspec
+
+from triclinium_core.errors import DecodingFailureException
+from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceResult
+from triclinium_core.shown import cut
+
+T = TypeVar("T")
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+_NANOSECONDS = 1e9
+
+
+class SearchRowLocation(msgspec.Struct, frozen=True):
+    """Where a term was found in a document."""
+
+    field: str
+    term: str
+    position: int
+    """The how manieth term of the field it is, counted from 1."""
+    start: int
+    """Bytes from the beginning of the field."""
+    end: int
+    """Bytes to behind the term."""
+    array_positions: tuple[int, ...] | None = None
+    """Of a field within arrays: the place in each of them, the outermost first."""
+
+
+class SearchRowLocations(msgspec.Struct, frozen=True):
+    """Where the terms were found in a document."""
+
+    locations: tuple[SearchRowLocation, ...]
+
+    def get_all(self) -> tuple[SearchRowLocation, ...]:
+        """Return all of them."""
+        return self.locations
+
+    def get(self, field: str, term: str | None = None) -> tuple[SearchRowLocation, ...]:
+        """Return those of a field, of one term in it, or of any."""
+        return tuple(each for each in self.locations if each.field == field and term in (None, each.term))
+
+    def fields(self) -> tuple[str, ...]:
+        """Return the fields in which something was found, each once."""
+        return tuple(dict.fromkeys(each.field for each in self.locations))
+
+    def terms(self) -> frozenset[str]:
+        """Return the terms that were found, in any field."""
+        return frozenset(each.term for each in self.locations)
+
+    def terms_for(self, field: str) -> tuple[str, ...]:
+        """Return the terms that were found in a field, each once."""
+        return tuple(dict.fromkeys(each.term for each in self.get(field)))
+
+
+class SearchRow(msgspec.Struct, frozen=True):
+    """A hit."""
+
+    index: str
+    """The part of the index that has it: a name that begins with that of the index."""
+    id: str
+    """Of the document."""
+    score: float = 0.0
+    """How well it fits; 0 where scoring is disabled."""
+    sort: tuple[str, ...] = ()
+    """What it was sorted by."""
+    explanation: Mapping[str, object] | None = None
+    """How the score was reached, where that was asked for."""
+    locations: SearchRowLocations | None = None
+    """Where the terms were found, where that was asked for."""
+    fragments: Mapping[str, tuple[str, ...]] | None = None
+    """By field, pieces of text with the terms marked, where that was asked for."""
+    encoded_fields: bytes | None = None
+    """The fields that were asked for, as a JSON object; None where the document has none of them."""
+
+    @property
+    def fields(self) -> Mapping[str, object] | None:
+        """The fields that were asked for, by name; None where the document has none of them."""
+        return None if self.encoded_fields is None else self.fields_as(dict[str, object])
+
+    def fields_as(self, as_type: type[T]) -> T:
+        """Return the fields that were asked for, converted to ``as_type`` in one pass.
+
+        Raises:
+            DecodingFailureException: they do not fit, or there are none.
+        """
+        try:
+            return msgspec.json.decode(self.encoded_fields or b"{}", type=as_type)
+        except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
+            # TypeError: msgspec knows no JSON for such a type.
+            name = getattr(as_type, "__name__", repr(as_type))
+            raise DecodingFailureException(f"the fields of {self.id!r} are not {name} in JSON: {error}") from error
+
+
+class SearchMetrics(msgspec.Struct, frozen=True):
+    """How much work a search was."""
+
+    took: float
+    """Seconds, by the clock of the server."""
+    total_rows: int
+    """How many documents fit, told or not."""
+    max_score: float
+    success_partition_count: int
+    """How many parts of the index have answered."""
+    error_partition_count: int
+    """How many have not: hits may be missing."""
+
+    @property
+    def total_partition_count(self) -> int:
+        """How many parts the index has."""
+        return self.success_partition_count + self.error_partition_count
+
+
+class SearchTermFacet(msgspec.Struct, frozen=True):
+    """How many hits have a term."""
+
+    term: str
+    count: Count
+
+
+class SearchNumericRangeFacet(msgspec.Struct, frozen=True):
+    """How many hits have a number in a range."""
+
+    name: str
+    count: Count
+    min: float | None = None
+    max: float | None = None
+
+
+class SearchDateRangeFacet(msgspec.Struct, frozen=True):
+    """How many hits have a date in a range."""
+
+    name: str
+    count: Count
+    start: str | None = None
+    end: str | None = None
+
+
+class SearchFacetResult(msgspec.Struct, frozen=True):
+    """What came of a facet."""
+
+    name: str
+    field: str
+    total: int
+    """How many values were counted."""
+    missing: int
+    """How many hits have none."""
+    other: int
+    """How many values belong to terms or ranges that are not told."""
+    terms: tuple[SearchTermFacet, ...] = ()
+    numeric_ranges: tuple[SearchNumericRangeFacet, ...] = ()
+    date_ranges: tuple[SearchDateRangeFacet, ...] = ()
+
+
+class SearchMetaData(ServiceResult, frozen=True):
+    """What the service tells beside the hits, when it has told all of them."""
+
+    metrics: SearchMetrics
+    errors: Mapping[str, str]
+    """By part of the index, why it has not answered: hits may be missing."""
+    facets: Mapping[str, SearchFacetResult]
+    """By the name that each was asked for with."""
+
+
+class _Location(msgspec.Struct):
+    pos: int
+    start: int
+    end: int
+    array_positions: tuple[int, ...] | None = None
+
+
+class _Hit(msgspec.Struct):
+    """A hit in the JSON of the service."""
+
+    index: str
+    id: str
+    score: float = 0.0
+    sort: tuple[str, ...] | None = None
+    explanation: dict[str, object] | None = None
+    locations: dict[str, dict[str, tuple[_Location, ...]]] | None = None
+    fragments: dict[str, tuple[str, ...]] | None = None
+    fields: msgspec.Raw = msgspec.Raw()
+
+
+class _Status(msgspec.Struct):
+    failed: Count = 0
+    successful: Count = 0
+    errors: dict[str, str] | None = None
+
+
+class _Facet(msgspec.Struct):
+    field: str
+    total: Count = 0
+    missing: Count = 0
+    other: Count = 0
+    terms: tuple[SearchTermFacet, ...] | None = None
+    numeric_ranges: tuple[SearchNumericRangeFacet, ...] | None = None
+    date_ranges: tuple[SearchDateRangeFacet, ...] | None = None
+
+
+class _Answer(msgspec.Struct):
+    """The answer of the service, without its hits."""
+
+    status: _Status
+    total_hits: Count = 0
+    max_score: float = 0.0
+    took: Count = 0
+    facets: dict[str, _Facet] | None = None
+
+
+_HITS = msgspec.json.Decoder(_Hit)
+_ANSWERS = msgspec.json.Decoder(_Answer)
+
+
+def decode_row(data: bytes) -> SearchRow:
+    """Return a hit.
+
+    Raises:
+        DecodingFailureException: it is none.
+    """
+    try:
+        hit = _HITS.decode(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise DecodingFailureException(f"a hit of another form: {cut(str(error))}") from error
+    locations = (
+        SearchRowLocation(field, term, each.pos, each.start, each.end, each.array_positions)
+        for field, terms in (hit.locations or {}).items()
+        for term, found in terms.items()
+        for each in found
+    )
+    return SearchRow(
+        hit.index,
+        hit.id,
+        hit.score,
+        hit.sort or (),
+        hit.explanation,
+        SearchRowLocations(tuple(locations)) if hit.locations is not None else None,
+        hit.fragments,
+        bytes(hit.fields) if bytes(hit.fields) not in (b"", b"null") else None,
+    )
+
+
+def decode_meta_data(answer: HttpAnswer) -> SearchMetaData:
+    """Return what an answer tells beside the hits.
+
+    Raises:
+        MalformedAnswer: it is none of a search.
+    """
+    try:
+        answered = _ANSWERS.decode(answer.body)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise MalformedAnswer(f"status {answer.status} with a body of another form: {cut(str(error))}") from error
+    status = answered.status
+    metrics = SearchMetrics(
+        answered.took / _NANOSECONDS, answered.total_hits, answered.max_score, status.successful, status.failed
+    )
+    facets = {name: _facet_result(name, facet) for name, facet in (answered.facets or {}).items()}
+    return SearchMetaData(metrics, status.errors or {}, facets)
+
+
+def _facet_result(name: str, facet: _Facet) -> SearchFacetResult:
+    return SearchFacetResult(
+        name,
+        facet.field,
+        facet.total,
+        facet.missing,
+        facet.other,
+        facet.terms or (),
+        facet.numeric_ranges or (),
+        facet.date_ranges or (),
+    )

@@ -1,0 +1,105 @@
+"""In which order hits are told.
+
+Source: SDK-RFC 0052 "sort".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from enum import Enum, unique
+from typing import ClassVar, Literal, get_args
+
+from triclinium_core.services.search.parts import GeoPoint, Reader, SearchPart, read_choice, read_word
+
+SortType = Literal["auto", "string", "number", "date"]
+SortMode = Literal["default", "min", "max"]
+SortMissing = Literal["first", "last"]
+
+
+@unique
+class SearchGeoDistanceUnits(Enum):
+    """What distances are told in."""
+
+    METERS = "meters"
+    MILES = "miles"
+    CENTIMETERS = "centimeters"
+    MILLIMETERS = "millimeters"
+    NAUTICAL_MILES = "nauticalmiles"
+    KILOMETERS = "kilometers"
+    FEET = "feet"
+    YARDS = "yards"
+    INCH = "inch"
+
+
+@dataclass(frozen=True, slots=True)
+class Sort(SearchPart):
+    """Base of all orders. They have in common:
+
+    Args:
+        desc: whether what is largest comes first.
+
+    Raises:
+        InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
+    """
+
+    _: KW_ONLY
+    desc: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SortScore(Sort):
+    """By score; the best comes last unless ``desc`` is True."""
+
+    JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"by": "score"}
+
+
+@dataclass(frozen=True, slots=True)
+class SortID(Sort):
+    """By document id."""
+
+    JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"by": "id"}
+
+
+@dataclass(frozen=True, slots=True)
+class SortField(Sort):
+    """By a field of the index.
+
+    Args:
+        field: which one.
+        type: what its values are taken for.
+        mode: which of several values of one document counts.
+        missing: where documents come that have none.
+    """
+
+    JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"by": "field"}
+    OWN_READERS: ClassVar[Mapping[str, Reader]] = {
+        "type": read_word(*get_args(SortType)),
+        "mode": read_word(*get_args(SortMode)),
+        "missing": read_word(*get_args(SortMissing)),
+    }
+
+    field: str
+    _: KW_ONLY
+    type: SortType | None = None
+    mode: SortMode | None = None
+    missing: SortMissing | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SortGeoDistance(Sort):
+    """By the distance between a place of the document and another.
+
+    Args:
+        location: the other: longitude and latitude, in this order.
+        field: which holds the place.
+        unit: of the distance.
+    """
+
+    JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"by": "geo_distance"}
+    OWN_READERS: ClassVar[Mapping[str, Reader]] = {"unit": read_choice(SearchGeoDistanceUnits)}
+
+    location: GeoPoint
+    field: str
+    _: KW_ONLY
+    unit: SearchGeoDistanceUnits | None = None

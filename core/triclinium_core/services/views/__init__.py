@@ -1,0 +1,1 @@
+"""Views: the request for the rows of one, and what it answers."""

@@ -1,0 +1,279 @@
+"""Each kind of query as the JSON of the service, and each wrong argument by its name."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError
+from datetime import UTC, date, datetime, timedelta, timezone
+from functools import partial
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+
+from tests.core.services.refusals import refused
+from tests.core.services.search.grammar import QUERIES, is_query
+from tests.rows import rows
+from triclinium_core.errors import EncodingFailureException
+from triclinium_core.services.search.parts import UINT32_MAX
+from triclinium_core.services.search.queries import (
+    BooleanFieldQuery,
+    BooleanQuery,
+    ConjunctionQuery,
+    DateRangeQuery,
+    DisjunctionQuery,
+    DocIdQuery,
+    GeoBoundingBoxQuery,
+    GeoDistanceQuery,
+    GeoPolygonQuery,
+    MatchAllQuery,
+    MatchNoneQuery,
+    MatchOperator,
+    MatchPhraseQuery,
+    MatchQuery,
+    NumericRangeQuery,
+    PhraseQuery,
+    PrefixQuery,
+    QueryStringQuery,
+    RawQuery,
+    RegexpQuery,
+    SearchQuery,
+    TermQuery,
+    TermRangeQuery,
+    WildcardQuery,
+)
+
+A, B, C = TermQuery("a"), TermQuery("b"), TermQuery("c")
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+IN_PARIS = datetime(2026, 1, 2, 12, 0, 0, 500, tzinfo=timezone(timedelta(hours=1)))
+
+
+@rows(("query", "expected"), [
+        (MatchQuery("a room"), {"match": "a room"}),
+        (MatchQuery(""), {"match": ""}),
+        (
+            MatchQuery("x", field="f", analyzer="en", fuzziness=1, prefix_length=2, operator=MatchOperator.AND, boost=1.5),
+            {"match": "x", "field": "f", "analyzer": "en", "fuzziness": 1, "prefix_length": 2, "operator": "and", "boost": 1.5},
+        ),
+        (MatchQuery("x", operator=MatchOperator.OR), {"match": "x", "operator": "or"}),
+        (MatchPhraseQuery("a room", field="f", analyzer="en", boost=0), {"match_phrase": "a room", "field": "f", "analyzer": "en", "boost": 0}),
+        (TermQuery("x", field="f", fuzziness=1, prefix_length=0), {"term": "x", "field": "f", "fuzziness": 1, "prefix_length": 0}),
+        (PhraseQuery("program", "book", field="f", boost=2), {"terms": ["program", "book"], "field": "f", "boost": 2}),
+        (PrefixQuery("pro", field="f"), {"prefix": "pro", "field": "f"}),
+        (WildcardQuery("p*g?", field="f"), {"wildcard": "p*g?", "field": "f"}),
+        (RegexpQuery("p.+", field="f"), {"regexp": "p.+", "field": "f"}),
+        (QueryStringQuery("+room -bath", boost=2), {"query": "+room -bath", "boost": 2}),
+        (DocIdQuery(["a", "b"]), {"ids": ["a", "b"]}),
+        (BooleanFieldQuery(False, field="f"), {"bool": False, "field": "f"}),
+        (NumericRangeQuery(1), {"min": 1}),
+        (NumericRangeQuery(max=0), {"max": 0}),
+        (
+            NumericRangeQuery(1, 2.5, inclusive_min=False, inclusive_max=True, field="f"),
+            {"min": 1, "max": 2.5, "inclusive_min": False, "inclusive_max": True, "field": "f"},
+        ),
+        (TermRangeQuery("a", "b", inclusive_max=True, field="f"), {"min": "a", "max": "b", "inclusive_max": True, "field": "f"}),
+        (DateRangeQuery("2026-01-02", field="f"), {"start": "2026-01-02", "field": "f"}),
+        (
+            DateRangeQuery(NOON, IN_PARIS, inclusive_start=True, inclusive_end=False, datetime_parser="p"),
+            {
+                "start": "2026-01-02T12:00:00+00:00", "end": "2026-01-02T12:00:00.000500+01:00",
+                "inclusive_start": True, "inclusive_end": False, "datetime_parser": "p",
+            },
+        ),
+        (GeoDistanceQuery("11km", (2.35, 48.85), field="f"), {"distance": "11km", "location": [2.35, 48.85], "field": "f"}),
+        (GeoBoundingBoxQuery((-180, 90), (180, -90)), {"top_left": [-180, 90], "bottom_right": [180, -90]}),
+        (GeoPolygonQuery([(0, 0), (1, 0), (1, 1)]), {"polygon_points": [[0, 0], [1, 0], [1, 1]]}),
+        (ConjunctionQuery(A, B, boost=2), {"conjuncts": [{"term": "a"}, {"term": "b"}], "boost": 2}),
+        (DisjunctionQuery(A, B), {"disjuncts": [{"term": "a"}, {"term": "b"}], "min": 1}),
+        (DisjunctionQuery(A, B, min=2), {"disjuncts": [{"term": "a"}, {"term": "b"}], "min": 2}),
+        (BooleanQuery(A), {"must": {"conjuncts": [{"term": "a"}]}}),
+        (BooleanQuery(ConjunctionQuery(A, boost=2)), {"must": {"conjuncts": [{"term": "a"}], "boost": 2}}),
+        (
+            BooleanQuery([A], DisjunctionQuery(B, C, min=2), (C,), boost=3),
+            {
+                "must": {"conjuncts": [{"term": "a"}]},
+                "should": {"disjuncts": [{"term": "b"}, {"term": "c"}], "min": 2},
+                "must_not": {"disjuncts": [{"term": "c"}], "min": 1},
+                "boost": 3,
+            },
+        ),
+        (BooleanQuery(DisjunctionQuery(A, B)), {"must": {"conjuncts": [{"disjuncts": [{"term": "a"}, {"term": "b"}], "min": 1}]}}),
+        (MatchAllQuery(), {"match_all": None}),
+        (MatchNoneQuery(boost=1), {"match_none": None, "boost": 1}),
+        (RawQuery({"cidr": "10.0.0.0/8", "field": "f"}, boost=2), {"cidr": "10.0.0.0/8", "field": "f", "boost": 2}),
+        (RawQuery({}), {}),
+    ])  # fmt: skip
+def test_json(query: SearchQuery, expected: object) -> None:
+    """As SDK-RFC 0052 has it; what was not given is not sent."""
+    assert expected == json.loads(msgspec.json.encode(query.members()))
+
+
+Make = Callable[..., Any]
+WITH_FIELD: tuple[Make, ...] = (
+    partial(MatchQuery, "x"),
+    partial(MatchPhraseQuery, "x"),
+    partial(TermQuery, "x"),
+    partial(PhraseQuery, "x"),
+    partial(PrefixQuery, "x"),
+    partial(WildcardQuery, "x"),
+    partial(RegexpQuery, "x"),
+    partial(BooleanFieldQuery, True),
+    partial(NumericRangeQuery, 1),
+    partial(TermRangeQuery, "x"),
+    partial(DateRangeQuery, "x"),
+    partial(GeoDistanceQuery, "1m", (0, 0)),
+    partial(GeoBoundingBoxQuery, (0, 0), (0, 0)),
+    partial(GeoPolygonQuery, [(0, 0)] * 3),
+)
+OTHERS: tuple[Make, ...] = (
+    partial(QueryStringQuery, "x"),
+    partial(DocIdQuery, ["x"]),
+    partial(ConjunctionQuery, A),
+    partial(DisjunctionQuery, A),
+    partial(BooleanQuery, A),
+    MatchAllQuery,
+    MatchNoneQuery,
+    partial(RawQuery, {}),
+)
+
+
+@rows("make", WITH_FIELD + OTHERS)
+def test_boosts(make: Make) -> None:
+    """Every query has a weight, and none below 0."""
+    assert 0.5 == make(boost=0.5).members()["boost"]
+    for boost in (-1, math.nan, math.inf, True, "2", 10**400):
+        refused("boost", make, boost=boost)
+
+
+@rows("make", WITH_FIELD)
+def test_fields(make: Make) -> None:
+    """Those about one field take its name."""
+    assert "a.b" == make(field="a.b").members()["field"]
+    for field in ("", 5, b"f", "\ud800"):
+        refused("field", make, field=field)
+
+
+@rows("make", WITH_FIELD + OTHERS)
+def test_values(make: Make) -> None:
+    """A query is a value: equal to another one like it, as good after pickling, and for ever what it is."""
+    query = make()
+
+    assert query == make() == pickle.loads(pickle.dumps(query))  # noqa: S301  # our own bytes
+    assert query != make(boost=9)
+    with pytest.raises(FrozenInstanceError):
+        query.boost = 1
+
+
+def test_lists_are_kept_apart() -> None:
+    """What becomes of a caller's list afterwards changes nothing."""
+    ids, raw = ["a"], {"ids": ["a"]}
+    queries = (DocIdQuery(ids), RawQuery(raw))
+    ids.append("b")
+    raw["ids"].append("b")
+
+    assert [{"ids": ["a"]}] * 2 == json.loads(msgspec.json.encode([query.members() for query in queries]))
+
+
+TEXT = (None, 5, b"x", "\ud800")
+COUNT = (-1, UINT32_MAX + 1, 1.5, True, "1")
+POINT = (
+    None,
+    (1,),
+    (1, 2, 3),
+    "ab",
+    (181, 0),
+    (-181, 0),
+    (0, 91),
+    (0, -91),
+    ("1", 2),
+    (True, 0),
+    (math.nan, 0),
+    {1: 2},
+    5,
+)
+
+
+@rows(("parameter", "make", "values"), [
+        ("match", MatchQuery, TEXT),
+        ("match_phrase", MatchPhraseQuery, TEXT),
+        ("term", TermQuery, TEXT),
+        ("prefix", PrefixQuery, TEXT),
+        ("wildcard", WildcardQuery, TEXT),
+        ("regexp", RegexpQuery, TEXT),
+        ("query", QueryStringQuery, TEXT),
+        ("terms", PhraseQuery, (*TEXT, "")),
+        ("ids", DocIdQuery, (None, [], "ab", [1], [""], {"a": 1}, 5)),
+        ("bool", BooleanFieldQuery, (None, 1, "true")),
+        ("analyzer", lambda value: MatchQuery("x", analyzer=value), ("", 5)),
+        ("analyzer", lambda value: MatchPhraseQuery("x", analyzer=value), ("", 5)),
+        ("fuzziness", lambda value: MatchQuery("x", fuzziness=value), COUNT),
+        ("prefix_length", lambda value: MatchQuery("x", prefix_length=value), COUNT),
+        ("operator", lambda value: MatchQuery("x", operator=value), ("and", 1)),
+        ("fuzziness", lambda value: TermQuery("x", fuzziness=value), COUNT),
+        ("prefix_length", lambda value: TermQuery("x", prefix_length=value), COUNT),
+        ("min", NumericRangeQuery, (None, "1", True, math.nan, math.inf, -math.inf)),
+        ("max", lambda value: NumericRangeQuery(1, value), ("1", math.nan)),
+        ("min", TermRangeQuery, (None, "", 1)),
+        ("max", lambda value: TermRangeQuery("a", value), ("", 1)),
+        ("inclusive_min", lambda value: NumericRangeQuery(1, inclusive_min=value), (1, "true")),
+        ("inclusive_max", lambda value: TermRangeQuery("a", inclusive_max=value), (1, "true")),
+        ("start", DateRangeQuery, (None, "", 5, datetime(2026, 1, 2), date(2026, 1, 2))),  # noqa: DTZ001
+        ("end", lambda value: DateRangeQuery("2026", value), ("", 5, datetime(2026, 1, 2))),  # noqa: DTZ001
+        ("inclusive_start", lambda value: DateRangeQuery("2026", inclusive_start=value), (1,)),
+        ("inclusive_end", lambda value: DateRangeQuery("2026", inclusive_end=value), (1,)),
+        ("datetime_parser", lambda value: DateRangeQuery("2026", datetime_parser=value), ("", 1)),
+        ("distance", lambda value: GeoDistanceQuery(value, (0, 0)), (None, "", 5, "km", "11 km", "-1m", "11parsecs", "1e3m", "11km\n")),
+        ("location", lambda value: GeoDistanceQuery("1m", value), POINT),
+        ("top_left", lambda value: GeoBoundingBoxQuery(value, (0, 0)), POINT),
+        ("bottom_right", lambda value: GeoBoundingBoxQuery((0, 0), value), POINT),
+        ("polygon_points", GeoPolygonQuery, (None, [], [(0, 0)] * 2, [(0, 0), (1, 1), (2, 200)], "abc")),
+        ("conjuncts", ConjunctionQuery, (None, "a", {"term": "a"}, TermQuery)),
+        ("disjuncts", DisjunctionQuery, (None, "a", {"term": "a"}, TermQuery)),
+        ("min", lambda value: DisjunctionQuery(A, B, min=value), (*COUNT, 3)),
+        ("must", BooleanQuery, (None, [], "a", [A, "b"], 5)),
+        ("should", lambda value: BooleanQuery(should=value), ([], "a")),
+        ("must_not", lambda value: BooleanQuery(must_not=value), ([], "a", ConjunctionQuery)),
+        ("query", RawQuery, (None, [], "a", 5)),
+    ])  # fmt: skip
+def test_wrong_arguments(parameter: str, make: Make, values: tuple[object, ...]) -> None:
+    """Nothing is made of them."""
+    for value in values:
+        refused(parameter, make, value)
+
+
+@rows(("parameter", "make"), [
+        ("terms", PhraseQuery), ("conjuncts", ConjunctionQuery), ("disjuncts", DisjunctionQuery), ("must", BooleanQuery),
+        ("min", NumericRangeQuery), ("min", TermRangeQuery), ("start", DateRangeQuery),
+    ])  # fmt: skip
+def test_nothing_given(parameter: str, make: Make) -> None:
+    """What searches for nothing fails fast (SDK-RFC 0052)."""
+    refused(parameter, make)
+
+
+UNITS = (
+    *("in", "inch", "yd", "yards", "ft", "feet", "m", "meters", "cm", "centimeters", "mm", "millimeters", "km"),
+    *("kilometers", "mi", "miles", "nm", "nauticalmiles"),
+)
+
+
+@rows("unit", UNITS)
+def test_units_of_distances(unit: str) -> None:
+    """All that the service knows; without one it takes meters."""
+    for distance in (f"11{unit}", f"0.5{unit}", "19"):
+        assert distance == GeoDistanceQuery(distance, (0, 0)).distance
+
+
+def test_json_that_cannot_be() -> None:
+    """A query in JSON has to be JSON."""
+    with pytest.raises(EncodingFailureException):
+        RawQuery({"boost": math.nan})
+
+
+@given(query=QUERIES)
+def test_the_service_takes_all_queries(query: SearchQuery) -> None:
+    """Whatever can be made is JSON of the service's grammar."""
+    assert is_query(json.loads(msgspec.json.encode(query.members())))

@@ -1,0 +1,202 @@
+"""What a search finds, read from the JSON of the service."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.rows import rows
+from triclinium_core.errors import DecodingFailureException
+from triclinium_core.services.request import HttpAnswer, MalformedAnswer
+from triclinium_core.services.search.result import (
+    SearchDateRangeFacet,
+    SearchFacetResult,
+    SearchMetaData,
+    SearchMetrics,
+    SearchNumericRangeFacet,
+    SearchRow,
+    SearchRowLocation,
+    SearchTermFacet,
+    decode_meta_data,
+    decode_row,
+)
+
+HIT: dict[str, object] = {
+    "index": "hotels_4c1c5584",
+    "id": "hotel_1",
+    "score": 1.25,
+    "sort": ["_score", "hotel_1"],
+    "explanation": {"value": 1.25, "message": "sum of:", "children": []},
+    "locations": {
+        "name": {"inn": [{"pos": 2, "start": 4, "end": 7, "array_positions": None}]},
+        "reviews.text": {
+            "inn": [{"pos": 1, "start": 0, "end": 3, "array_positions": [0, 3]}],
+            "bar": [{"pos": 9, "start": 50, "end": 53, "array_positions": [1, 0]}],
+        },
+    },
+    "fragments": {"name": ["The <mark>Inn</mark>"]},
+    "fields": {"name": "The Inn", "stars": 4},
+}
+ANSWER: dict[str, object] = {
+    "status": {"total": 6, "failed": 1, "successful": 5, "errors": {"hotels_aaaa": "no planPIndexes"}},
+    "request": None,
+    "hits": [],
+    "total_hits": 17,
+    "cost": 123,
+    "max_score": 1.25,
+    "took": 250_000,
+    "facets": {
+        "types": {
+            "field": "type", "total": 17, "missing": 1, "other": 2,
+            "terms": [{"term": "hotel", "count": 10}, {"term": "inn", "count": 5}],
+        },
+        "prices": {
+            "field": "price", "total": 3, "missing": 0, "other": 0,
+            "numeric_ranges": [{"name": "cheap", "max": 50, "count": 2}, {"name": "dear", "min": 50.5, "count": 1}],
+        },
+        "years": {
+            "field": "built", "total": 1, "missing": 16, "other": 0,
+            "date_ranges": [{"name": "new", "start": "2020-01-01T00:00:00Z", "end": "2030-01-01T00:00:00Z", "count": 1}],
+        },
+        "nothing": {"field": "x", "total": 0, "missing": 17, "other": 0, "terms": None},
+    },
+}  # fmt: skip
+
+
+def hit(**members: object) -> SearchRow:
+    """Return the hit with other members; one that is ... is left out."""
+    changed = {name: value for name, value in {**HIT, **members}.items() if value is not ...}
+    return decode_row(json.dumps(changed).encode())
+
+
+def meta_data(**members: object) -> SearchMetaData:
+    """Return what an answer with other members tells; one that is ... is left out."""
+    changed = {name: value for name, value in {**ANSWER, **members}.items() if value is not ...}
+    return decode_meta_data(HttpAnswer(200, json.dumps(changed).encode()))
+
+
+class Hotel(msgspec.Struct):
+    """Fields of a hit as a type of the user's."""
+
+    name: str
+    stars: int
+
+
+def test_a_hit() -> None:
+    """All that the service tells of one."""
+    row = hit()
+
+    assert ("hotels_4c1c5584", "hotel_1", 1.25) == (row.index, row.id, row.score)
+    assert ("_score", "hotel_1") == row.sort
+    assert HIT["explanation"] == row.explanation
+    assert {"name": ("The <mark>Inn</mark>",)} == row.fragments
+    assert {"name": "The Inn", "stars": 4} == row.fields
+    assert Hotel("The Inn", 4) == row.fields_as(Hotel)
+
+
+def test_the_least_of_a_hit() -> None:
+    """What was not asked for is not there."""
+    expected = SearchRow("i", "a")
+
+    assert expected == decode_row(b'{"index":"i","id":"a"}')
+    assert expected == decode_row(b'{"index":"i","id":"a","score":0,"fields":null,"locations":null,"sort":null}')
+    assert expected.fields is None
+    assert expected.locations is None
+
+
+@rows("as_type", [list[int], Hotel, int, type("Own", (), {})])
+def test_fields_that_do_not_fit(as_type: type[Any]) -> None:
+    """The error names the document."""
+    with pytest.raises(DecodingFailureException, match="hotel_1"):
+        hit(fields={"name": 5}).fields_as(as_type)
+
+
+def test_no_fields_as_a_type() -> None:
+    """A type without members that must be there can be made of nothing."""
+    assert {} == hit(fields=...).fields_as(dict[str, int])
+    with pytest.raises(DecodingFailureException):
+        hit(fields=...).fields_as(Hotel)
+
+
+def test_locations() -> None:
+    """They can be had by field and by term (SDK-RFC 0052 "SearchRowLocations")."""
+    locations = hit().locations
+    assert locations is not None
+    in_name = SearchRowLocation("name", "inn", 2, 4, 7)
+    in_review = SearchRowLocation("reviews.text", "inn", 1, 0, 3, (0, 3))
+    bar = SearchRowLocation("reviews.text", "bar", 9, 50, 53, (1, 0))
+
+    assert (in_name, in_review, bar) == locations.get_all()
+    assert (in_review, bar) == locations.get("reviews.text")
+    assert (bar,) == locations.get("reviews.text", "bar")
+    assert () == locations.get("name", "bar") == locations.get("x")
+    assert ("name", "reviews.text") == locations.fields()
+    assert {"inn", "bar"} == locations.terms()
+    assert ("inn", "bar") == locations.terms_for("reviews.text")
+    assert () == locations.terms_for("x")
+
+
+@rows("data", [
+        b"", b"{", b"null", b"[]", b"5", b"{}", b'{"id":"a"}', b'{"index":"i"}', b'{"index":"i","id":5}', b"\xff",
+        b'{"index":"i","id":"a","score":"1"}', b'{"index":"i","id":"a","locations":{"f":{"t":[{"pos":1}]}}}',
+        b'{"index":"i","id":"a","fragments":{"f":"x"}}', b"[" * 100_000,
+    ])  # fmt: skip
+def test_what_is_no_hit(data: bytes) -> None:
+    """It is told as such."""
+    with pytest.raises(DecodingFailureException):
+        decode_row(data)
+
+
+def test_meta_data() -> None:
+    """Times are seconds, and counts by facets have the names that they were asked for with."""
+    told = meta_data()
+
+    assert SearchMetrics(0.00025, 17, 1.25, 5, 1) == told.metrics
+    assert 6 == told.metrics.total_partition_count
+    assert {"hotels_aaaa": "no planPIndexes"} == told.errors
+    terms = (SearchTermFacet("hotel", 10), SearchTermFacet("inn", 5))
+    prices = (SearchNumericRangeFacet("cheap", 2, max=50), SearchNumericRangeFacet("dear", 1, min=50.5))
+    years = (SearchDateRangeFacet("new", 1, "2020-01-01T00:00:00Z", "2030-01-01T00:00:00Z"),)
+    assert told.facets == {
+        "types": SearchFacetResult("types", "type", 17, 1, 2, terms=terms),
+        "prices": SearchFacetResult("prices", "price", 3, 0, 0, numeric_ranges=prices),
+        "years": SearchFacetResult("years", "built", 1, 16, 0, date_ranges=years),
+        "nothing": SearchFacetResult("nothing", "x", 0, 17, 0),
+    }
+
+
+@rows("members", [{"facets": ...}, {"facets": None}, {"facets": {}, "cost": ...}])
+def test_no_facets(members: dict[str, object]) -> None:
+    """None were asked for."""
+    assert {} == meta_data(**members).facets
+
+
+@rows("members", [
+        {"status": ...}, {"status": "fail"}, {"status": None}, {"total_hits": -1}, {"total_hits": "1"}, {"took": 2**64},
+        {"took": 10**400}, {"max_score": None}, {"facets": []}, {"facets": {"a": {}}}, {"facets": {"a": {"field": 5}}},
+    ])  # fmt: skip
+def test_what_is_no_answer(members: dict[str, object]) -> None:
+    """It is told as such."""
+    with pytest.raises(MalformedAnswer):
+        meta_data(**members)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(data=st.binary(max_size=64), member=JSON, name=st.sampled_from([*HIT, *ANSWER]))
+def test_whatever_the_service_says(data: bytes, member: object, name: str) -> None:
+    """It is read, or told to be something else; nothing else ever comes of it."""
+    for read in (lambda: decode_row(data), lambda: hit(**{name: member}), lambda: meta_data(**{name: member})):
+        try:
+            assert isinstance(read(), SearchRow | SearchMetaData)
+        except (DecodingFailureException, MalformedAnswer):
+            continue

@@ -1,0 +1,63 @@
+"""Orders as the JSON of the service, and each wrong argument by its name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import msgspec
+
+from tests.core.services.refusals import refused
+from tests.rows import rows
+from triclinium_core.services.search.sorting import (
+    SearchGeoDistanceUnits,
+    Sort,
+    SortField,
+    SortGeoDistance,
+    SortID,
+    SortScore,
+)
+
+
+@rows(("order", "expected"), [
+        (SortScore(), {"by": "score"}),
+        (SortScore(desc=True), {"by": "score", "desc": True}),
+        (SortID(desc=False), {"by": "id", "desc": False}),
+        (SortField("name"), {"by": "field", "field": "name"}),
+        (
+            SortField("name", type="number", mode="max", missing="first", desc=True),
+            {"by": "field", "field": "name", "type": "number", "mode": "max", "missing": "first", "desc": True},
+        ),
+        (SortGeoDistance((2.35, 48.85), "geo"), {"by": "geo_distance", "location": [2.35, 48.85], "field": "geo"}),
+        (
+            SortGeoDistance((0, 0), "geo", unit=SearchGeoDistanceUnits.NAUTICAL_MILES, desc=True),
+            {"by": "geo_distance", "location": [0, 0], "field": "geo", "unit": "nauticalmiles", "desc": True},
+        ),
+    ])  # fmt: skip
+def test_json(order: Sort, expected: object) -> None:
+    """As SDK-RFC 0052 has it."""
+    assert expected == json.loads(msgspec.json.encode(order.members()))
+
+
+def test_units() -> None:
+    """Those of the RFC."""
+    units = ["meters", "miles", "centimeters", "millimeters", "nauticalmiles", "kilometers", "feet", "yards", "inch"]
+
+    assert units == [unit.value for unit in SearchGeoDistanceUnits]
+
+
+@rows(("parameter", "make", "values"), [
+        ("desc", lambda value: SortScore(desc=value), (1, "true")),
+        ("desc", lambda value: SortID(desc=value), (1, "true")),
+        ("field", SortField, (None, "", 5)),
+        ("type", lambda value: SortField("f", type=value), ("", "int", 5)),
+        ("mode", lambda value: SortField("f", mode=value), ("avg", 5)),
+        ("missing", lambda value: SortField("f", missing=value), ("middle", 5)),
+        ("location", lambda value: SortGeoDistance(value, "f"), (None, (0,), "ab", (0, 91))),
+        ("field", lambda value: SortGeoDistance((0, 0), value), (None, "", 5)),
+        ("unit", lambda value: SortGeoDistance((0, 0), "f", unit=value), ("miles", 5)),
+    ])  # fmt: skip
+def test_wrong_arguments(parameter: str, make: Callable[..., object], values: tuple[object, ...]) -> None:
+    """Nothing is made of them."""
+    for value in values:
+        refused(parameter, make, value)

@@ -1,0 +1,120 @@
+"""Options of a question to a view: what travels for each, and what they do not take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import pytest
+
+from tests.core.services.refusals import refused
+from tests.rows import rows
+from triclinium_core.errors import EncodingFailureException
+from triclinium_core.services.views.options import (
+    DesignDocumentNamespace,
+    ViewErrorMode,
+    ViewOptions,
+    ViewOrdering,
+    ViewScanConsistency,
+)
+
+
+@rows(("options", "expected"), [
+        ({}, {}),
+        ({"limit": 5, "skip": 0, "group_level": 2}, {"limit": "5", "skip": "0", "group_level": "2"}),
+        ({"reduce": False, "group": True}, {"reduce": "false", "group": "true"}),
+        ({"inclusive_end": False}, {"inclusive_end": "false"}),
+        ({"scan_consistency": ViewScanConsistency.REQUEST_PLUS}, {"stale": "false"}),
+        ({"scan_consistency": ViewScanConsistency.UPDATE_AFTER}, {"stale": "update_after"}),
+        ({"scan_consistency": ViewScanConsistency.NOT_BOUNDED}, {"stale": "ok"}),
+        ({"order": ViewOrdering.ASCENDING}, {"descending": "false"}),
+        ({"order": ViewOrdering.DESCENDING}, {"descending": "true"}),
+        ({"on_error": ViewErrorMode.CONTINUE}, {"on_error": "continue"}),
+        ({"on_error": ViewErrorMode.STOP}, {"on_error": "stop"}),
+        ({"debug": True}, {"debug": "true"}),
+        ({"debug": False}, {}),
+        ({"key": "a"}, {"key": '"a"'}),
+        ({"key": 0}, {"key": "0"}),
+        ({"key": False}, {"key": "false"}),
+        ({"startkey": ["a", None], "endkey": ["a", {}]}, {"startkey": '["a",null]', "endkey": '["a",{}]'}),
+        ({"startkey_docid": "hello", "endkey_docid": "é"}, {"startkey_docid": "hello", "endkey_docid": "é"}),
+        ({"raw": {"full_set": "true", "key": "null"}}, {"full_set": "true", "key": "null"}),
+        ({"raw": {"x": ""}}, {"x": ""}),
+    ])  # fmt: skip
+def test_parameters(options: Mapping[str, object], expected: Mapping[str, str]) -> None:
+    """As SDK-RFC 0051 has them; what was not given is not sent."""
+    made = ViewOptions(**options)  # type: ignore[arg-type]
+
+    assert expected == dict(made.parameters)
+    assert made.keys is None
+
+
+@rows(("keys", "expected"), [([], b"[]"), (["a", 5, None], b'["a",5,null]'), ((["a"], {}), b'[["a"],{}]')])
+def test_keys(keys: list[object], expected: bytes) -> None:
+    """Several keys do not go into the query string."""
+    options = ViewOptions(keys=keys)
+
+    assert expected == options.keys
+    assert () == options.parameters
+
+
+def test_what_becomes_of_a_list_afterwards() -> None:
+    """It changes nothing."""
+    keys, key = ["a"], ["b"]
+    options = ViewOptions(keys=keys, key=key)
+    keys.append("c")
+    key.append("c")
+
+    assert ViewOptions(keys=["a"], key=["b"]) == options
+
+
+COUNT = (-1, 1.5, True, "1", 2**32)
+FLAG = (1, "true")
+
+
+@rows(("parameter", "values"), [
+        ("limit", COUNT),
+        ("skip", COUNT),
+        ("group_level", COUNT),
+        ("reduce", FLAG),
+        ("group", FLAG),
+        ("inclusive_end", FLAG),
+        ("debug", (None, *FLAG)),
+        ("scan_consistency", ("ok", ViewOrdering.ASCENDING)),
+        ("order", ("false", True)),
+        ("on_error", ("stop", 5)),
+        ("startkey_docid", ("", 5, "\ud800")),
+        ("endkey_docid", ("", 5)),
+        ("keys", ("ab", b"ab", 5, {"a": 1}, {1})),
+        ("raw", ([], "a", 5)),
+    ])  # fmt: skip
+def test_wrong_arguments(parameter: str, values: tuple[object, ...]) -> None:
+    """Nothing is made of them."""
+    for value in values:
+        refused(parameter, ViewOptions, **{parameter: value})
+
+
+def test_wrong_raw_options() -> None:
+    """Names and values are text, and none is said twice."""
+    refused("a name in raw", ViewOptions, raw={"": "x"})
+    refused("raw['x']", ViewOptions, raw={"x": 5})
+    refused("raw", ViewOptions, limit=5, raw={"limit": "6"})
+    refused("raw", ViewOptions, order=ViewOrdering.ASCENDING, raw={"descending": "true"})
+
+
+@rows("parameter", ["key", "startkey", "endkey", "keys"])
+def test_keys_that_cannot_be(parameter: str) -> None:
+    """Keys have to be JSON."""
+    for value in ([math.nan], [object()], ["\ud800"]):
+        with pytest.raises(EncodingFailureException):
+            ViewOptions(**{parameter: value})  # type: ignore[arg-type]
+
+
+def test_repr() -> None:
+    """Keys may be about people, so only names are told."""
+    assert "ViewOptions(limit, key, keys)" == repr(ViewOptions(limit=5, key="ada", keys=["ada"]))
+
+
+def test_namespaces() -> None:
+    """What the names of design documents begin with."""
+    assert ["", "dev_"] == [namespace.value for namespace in DesignDocumentNamespace]

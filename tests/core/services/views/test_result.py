@@ -1,0 +1,101 @@
+"""What a view answers, read from the JSON of the service."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.rows import rows
+from triclinium_core.errors import DecodingFailureException
+from triclinium_core.services.request import HttpAnswer, MalformedAnswer
+from triclinium_core.services.views.result import ViewError, ViewMetaData, ViewRow, decode_meta_data, decode_row
+from triclinium_core.shown import SERVER_TEXT_MAX
+
+
+def meta_data(body: bytes) -> ViewMetaData:
+    """Return what an answer tells beside the rows."""
+    return decode_meta_data(HttpAnswer(200, body))
+
+
+def test_a_row() -> None:
+    """Key and value are what the view emitted, or of the type that is asked for."""
+    row = decode_row(b'{"id":"ada","key":["uk",1815],"value":{"name":"Ada"}}')
+
+    assert ("ada", ["uk", 1815], {"name": "Ada"}) == (row.id, row.key, row.value)
+    assert ("uk", 1815) == row.key_as(tuple[str, int])
+    assert {"name": "Ada"} == row.value_as(dict[str, str])
+
+
+def test_rows_of_nulls() -> None:
+    """A view may emit nothing, and a reduction has no document."""
+    row = decode_row(b'{"key":null,"value":null}')
+
+    assert (None, None, None) == (row.id, row.key, row.value)
+
+
+@rows("as_type", [int, dict[str, int], type("Own", (), {})])
+def test_what_does_not_fit(as_type: type[Any]) -> None:
+    """The error says which of the two."""
+    row = ViewRow(b'"a"', b"[1]")
+
+    with pytest.raises(DecodingFailureException, match="key"):
+        row.key_as(as_type)
+    with pytest.raises(DecodingFailureException, match="value"):
+        row.value_as(as_type)
+
+
+@rows(
+    "data",
+    [b"", b"{", b"null", b"[]", b"5", b"{}", b'{"id":"a","key":1}', b'{"value":1}', b'{"id":5,"key":1,"value":1}'],
+)
+def test_what_is_no_row(data: bytes) -> None:
+    """It is told as such."""
+    with pytest.raises(DecodingFailureException):
+        decode_row(data)
+
+
+FROM = "http://10.0.0.5:8092/_view_merge/?stale=ok"
+
+
+@rows(("body", "expected"), [
+        (b'{"total_rows":7,"rows":[]}', ViewMetaData(7)),
+        (b'{"rows":[]}', ViewMetaData()),
+        (b'{"rows":[],"debug_info":{"local":{"main_group":1}}}', ViewMetaData(debug={"local": {"main_group": 1}})),
+        (
+            json.dumps({"rows": [], "errors": [{"from": FROM, "reason": "timeout"}, {}]}).encode(),
+            ViewMetaData(errors=(ViewError(FROM, "timeout"), ViewError("", ""))),
+        ),
+    ])  # fmt: skip
+def test_meta_data(body: bytes, expected: ViewMetaData) -> None:
+    """What is told beside the rows, and nodes that failed, for their rows are missing."""
+    assert expected == meta_data(body)
+
+
+def test_long_errors() -> None:
+    """What a node says is cut."""
+    told = meta_data(json.dumps({"errors": [{"from": "x" * 5000, "reason": "y" * 5000}]}).encode()).errors[0]
+
+    assert (SERVER_TEXT_MAX, SERVER_TEXT_MAX) == (len(told.source), len(told.reason))
+
+
+@rows(
+    "body",
+    [b"", b"{", b"[]", b"null", b"<html>", b'{"total_rows":-1}', b'{"total_rows":"7"}', b'{"errors":5}', b"[" * 99_999],
+)
+def test_what_is_no_answer(body: bytes) -> None:
+    """It is told as such."""
+    with pytest.raises(MalformedAnswer):
+        meta_data(body)
+
+
+@given(data=st.binary(max_size=64))
+def test_whatever_the_service_says(data: bytes) -> None:
+    """It is read, or told to be something else; nothing else ever comes of it."""
+    for read in (decode_row, meta_data):
+        try:
+            assert isinstance(read(data), ViewRow | ViewMetaData)
+        except (DecodingFailureException, MalformedAnswer):
+            continue
