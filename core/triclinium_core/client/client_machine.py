@@ -193,6 +193,7 @@ class ClientMachine:
             tls=tls,
             stream_ids=stream_ids,
             topologies=lambda: self._keyspaces.topologies,
+            capabilities=self._configs.capabilities_of,
             terminal_states=terminal_states,
             timers=self._timers,
             rng=rng,
@@ -238,8 +239,9 @@ class ClientMachine:
             fresh = self._connections.routes.take_fresh()
             if self._inquiries:
                 self._inquiries.review(fresh, now)
-        if self._requests.open:
+        if self._requests.open or self._requests.ping_outcomes:
             self._requests.place(now)
+            self._requests.hear_canaries(now)
             self._actions += self._requests.take_sending()
         if self._connections.sending:
             self._connections.flush()

@@ -38,12 +38,19 @@ class TimerKind(Enum):
     REQUEST_DEADLINE = "the safety net of one request over HTTP: it fails with a timeout"
     REQUEST_RETRY = "the backoff of one request over HTTP is over: it is dispatched again"
     HTTP_CONNECT = "a stream to an HTTP service was not opened in time: it is given up"
+    HTTP_BREAKER = "the open breaker of an HTTP endpoint has slept long enough: it sends its canary"
     HTTP_IDLE = "a connection to an HTTP service had nothing to carry: it is closed before the node does"
     CANARY = "the canary was not answered in time: the breaker opens again"
 
 
 TIMERS_OF_REQUESTS = frozenset(
-    {TimerKind.REQUEST_DEADLINE, TimerKind.REQUEST_RETRY, TimerKind.HTTP_CONNECT, TimerKind.HTTP_IDLE}
+    {
+        TimerKind.REQUEST_DEADLINE,
+        TimerKind.REQUEST_RETRY,
+        TimerKind.HTTP_CONNECT,
+        TimerKind.HTTP_IDLE,
+        TimerKind.HTTP_BREAKER,
+    }
 )
 """What concerns the services over HTTP."""
 

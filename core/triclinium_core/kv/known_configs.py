@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
+from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.kv.topology.cluster_config import ClusterConfig
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.tables import table_of
+
+SERVICE_NAMES: Mapping[Service, str] = table_of(
+    [
+        (Service.QUERY, "n1ql"),
+        (Service.ANALYTICS, "cbas"),
+        (Service.SEARCH, "fts"),
+        (Service.VIEWS, "capi"),
+        (Service.MANAGEMENT, "mgmt"),
+    ]
+)
+"""What configs call the services over HTTP."""
 
 Version = tuple[int, int]
 """Epoch and revision of a config."""
@@ -29,6 +43,11 @@ class KnownConfigs:
     def get(self, bucket: str | None) -> ClusterConfig | None:
         """Return the newest config of a bucket; None before the first."""
         return self._configs.get(bucket)
+
+    def capabilities_of(self, service: Service) -> frozenset[ClusterCapability]:
+        """Return what a service over HTTP can do, by the newest config of the cluster, or else of any bucket."""
+        newest = self._configs.get(None) or max(self._configs.values(), key=lambda each: each.revision, default=None)
+        return newest.service_can(SERVICE_NAMES[service]) if newest is not None else frozenset()
 
     def version(self, bucket: str | None) -> Version | None:
         """Return epoch and revision of a bucket's newest config; None before the first."""

@@ -38,6 +38,8 @@ class Endpoint:
         """Of them, those that wait for a request, the one that was used last at the end; when each is closed."""
         self.last_error: str | None = None
         """Why a stream could not be opened, or was lost, last."""
+        self.breaker_timer: TimerId | None = None
+        """When an open breaker has slept long enough."""
         self._connections_max = connections_max
 
     def __repr__(self) -> str:

@@ -5,23 +5,12 @@ Source: kv_engine ``docs/BinaryProtocol.md`` (0xb5), field ``nodesExt``; SDK-RFC
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from triclinium_core.kv.address import Address
+from triclinium_core.kv.known_configs import SERVICE_NAMES
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.tables import table_of
-
-PORTS: Mapping[Service, tuple[str, str]] = table_of(
-    [
-        (Service.QUERY, ("n1ql", "n1qlSSL")),
-        (Service.ANALYTICS, ("cbas", "cbasSSL")),
-        (Service.SEARCH, ("fts", "ftsSSL")),
-        (Service.VIEWS, ("capi", "capiSSL")),
-        (Service.MANAGEMENT, ("mgmt", "mgmtSSL")),
-    ]
-)
-"""What a config calls the port of each service, without TLS and with it."""
 
 
 def addresses_of(
@@ -34,7 +23,7 @@ def addresses_of(
         bucket: whose nodes are meant; None for the whole cluster, which any topology tells.
     """
     topology = _topology(topologies, bucket)
-    port = PORTS[service][tls]
+    port = SERVICE_NAMES[service] + ("SSL" if tls else "")
     nodes = topology.nodes if topology is not None else ()
     return tuple(Address(node.host, node.ports[port]) for node in nodes if port in node.ports)
 

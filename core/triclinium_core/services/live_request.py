@@ -34,6 +34,10 @@ class LiveRequest:
     """Seconds for the first rows or the whole answer, and then for each further piece that is wanted."""
     message: ServiceRequest
     """What the newest attempt sends: the request itself, or what has to go before it."""
+    pinned: Endpoint | None = None
+    """Where alone it may go, whatever the breaker says; None for any endpoint of its service."""
+    owner: object = None
+    """Which part of the client asked; None where a user did."""
     deadline_timer: TimerId | None = None
     retry_timer: TimerId | None = None
     endpoint: Endpoint | None = None

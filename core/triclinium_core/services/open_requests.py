@@ -12,16 +12,14 @@ Source: SDK-RFC 0049 "Retry Orchestration"; SDK-RFC 0059 "HTTP"; decisions C6, C
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from typing import assert_never
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, assert_never, cast
 
 from triclinium_core.client.actions import (
     Action,
-    CloseStream,
     CompleteRequest,
     ConsultStrategy,
     FailOperation,
-    OpenStream,
     PauseReading,
     ReportConnection,
     ReportRefusal,
@@ -42,8 +40,13 @@ from triclinium_core.client.events import (
 )
 from triclinium_core.client.timers import TimerKind, Timers
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import CouchbaseException, DecodingFailureException, RequestCanceledException
-from triclinium_core.kv.address import Address
+from triclinium_core.errors import (
+    CouchbaseException,
+    DecodingFailureException,
+    FeatureNotAvailableException,
+    RequestCanceledException,
+)
+from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.options import Authenticator, ClientOptions
 from triclinium_core.retry.backoff import Random
@@ -51,13 +54,13 @@ from triclinium_core.retry.couchbase import actions as orders, events as facts, 
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
 from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
 from triclinium_core.retry.couchbase.states import RequestState
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.retry.couchbase.tables import service_responses
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.services.connection import AnswerBegan, AnswerBroken, AnswerEnded, BodyReceived, HttpConnection
-from triclinium_core.services.credentials import headers_of
 from triclinium_core.services.endpoint import WAITING_MAX, Endpoint, choose
-from triclinium_core.services.endpoints import addresses_of
 from triclinium_core.services.live_request import (
     BODY_SIZE_BYTES_MAX,
     HELD_SIZE_BYTES,
@@ -66,15 +69,29 @@ from triclinium_core.services.live_request import (
     seconds_left,
     waits_for,
 )
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer
+from triclinium_core.services.ping import PINGS, NoRetry
+from triclinium_core.services.pool import LostConnection, Pool
+from triclinium_core.services.query.plans import PreparedPlan, PreparedPlans
+from triclinium_core.services.query.request import PrepareRequest, QueryRequest
+from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceRequest
 from triclinium_core.services.rows import MalformedRows
 
+_STALE_PLAN = RetryReason.QUERY_PREPARED_STATEMENT_FAILURE
 HTTP_OK = 200
 """Rows of any other answer belong to an error."""
 
 
+class PingOutcome(NamedTuple):
+    """What became of a ping of one endpoint."""
+
+    owner: object
+    endpoint: Endpoint
+    error: CouchbaseException | None
+    """Why the service did not answer well; None where it did."""
+
+
 class OpenRequests:
-    """All open requests of a client, by token, and the pools of connections that they travel on."""
+    """All open requests of a client, by token."""
 
     def __init__(
         self,
@@ -83,29 +100,29 @@ class OpenRequests:
         tls: bool,
         stream_ids: Callable[[], StreamId],
         topologies: Callable[[], tuple[Topology, ...]],
+        capabilities: Callable[[Service], frozenset[ClusterCapability]],
         terminal_states: TerminalStates,
         timers: Timers,
         rng: Random,
         emit: Callable[[Action], None],
     ) -> None:
         self._options = options
-        self._tls = tls
-        self._stream_ids = stream_ids
         self._topologies = topologies
+        self._capabilities = capabilities
         self._terminal_states = terminal_states
         self._timers = timers
         self._rng = rng
         self._emit = emit
-        self._headers = headers_of(options.authenticator, options.user_agent)
-        self._endpoints: dict[tuple[Service, Address], Endpoint] = {}
-        self._streams: dict[StreamId, Endpoint] = {}
-        """To which endpoint each stream belongs, from the order to open it until it is gone."""
+        self._pool = Pool(options, tls=tls, stream_ids=stream_ids, timers=timers, emit=emit)
         self._travelling: dict[StreamId, LiveRequest] = {}
         """The request that waits for its answer on each stream."""
-        self._connect_timers: dict[StreamId, object] = {}
         self._unplaced: dict[int, LiveRequest] = {}
         """Requests that wait for the first cluster config."""
         self._sending: list[SendBytes] = []
+        self._plans = PreparedPlans()
+        self._last_ping = 0
+        self.ping_outcomes: list[PingOutcome] = []
+        """What became of pings, and nobody has taken yet."""
         self.retries_by_reason: Counter[RetryReason] = Counter()
         """Retries ordered so far, of requests that are settled too."""
         self.open: dict[int, LiveRequest] = {}
@@ -114,22 +131,63 @@ class OpenRequests:
 
     def submit(self, event: RequestSubmitted, now: float) -> None:
         """Begin a request: its first dispatch, and its deadline."""
-        request = event.request
-        timeout = self._options.timeouts.of_service(request.service)
+        live = self._begin(
+            event.token,
+            event.request,
+            now,
+            strategy=event.retry_strategy or self._options.retry_strategy,
+            timeout=self._options.timeouts.of_service(event.request.service),
+            client_context=event.client_context or {},
+        )
+        self._dispatch(live, now)
+
+    def ping(self, owner: object, endpoint: Endpoint, seconds: float, now: float) -> None:
+        """Ask an endpoint whether it answers, and have ``ping_outcomes`` tell, after so many seconds at the latest."""
+        self._last_ping += 1
+        live = self._begin(
+            -self._last_ping,
+            PINGS[endpoint.service](),
+            now,
+            strategy=NoRetry(),
+            timeout=seconds,
+            client_context={},
+        )
+        live.owner, live.pinned = owner, endpoint
+        self._dispatch(live, now)
+
+    def stop_pings(self, owner: object, now: float) -> None:
+        """Forget the pings of one owner."""
+        for live in [live for live in self.open.values() if live.owner is owner]:
+            self.abandon(live.token, now)
+
+    def endpoints_of(self, service: Service, bucket: str | None = None) -> list[Endpoint]:
+        """Return the endpoints that have a service by the newest topology."""
+        return self._pool.endpoints_of(service, self._topologies(), bucket)
+
+    def _begin(
+        self,
+        token: int,
+        request: ServiceRequest,
+        now: float,
+        *,
+        strategy: AnyRetryStrategy,
+        timeout: float,
+        client_context: Mapping[str, object],
+    ) -> LiveRequest:
         annotation = RequestAnnotation(
             operation=request.name,
             idempotent=request.idempotent,
-            strategy=event.retry_strategy or self._options.retry_strategy,
+            strategy=strategy,
             submitted_at=now,
             deadline=now + timeout,
             service=request.service,
-            client_context=event.client_context or {},
+            client_context=client_context,
             error_context=request.error_context(),
         )
-        live = LiveRequest(event.token, request, RetryMachine(annotation, rng=self._rng), timeout, request)
-        self.open[live.token] = live
+        live = LiveRequest(token, request, RetryMachine(annotation, rng=self._rng), timeout, request)
+        self.open[token] = live
         live.deadline_timer = self._timers.schedule(live.deadline, TimerKind.REQUEST_DEADLINE, live)
-        self._dispatch(live, now)
+        return live
 
     def rows_wanted(self, token: int, now: float) -> None:
         """Hand out rows, or the end, as soon as there are any. Unknown tokens are ignored."""
@@ -159,13 +217,8 @@ class OpenRequests:
             self._feed(live, facts.StrategyDecided(event.answer, event.raised), now)
 
     def authenticator_changed(self, authenticator: Authenticator) -> None:
-        """Have connections that are opened from now on speak for somebody else, and close those that are idle."""
-        self._headers = headers_of(authenticator, self._options.user_agent)
-        for stream, endpoint in list(self._streams.items()):
-            if stream in endpoint.idle:
-                self._close(stream, "the authenticator has changed")
-            elif stream in endpoint.connections:
-                endpoint.connections[stream].is_last = True
+        """Have requests that are sent from now on speak for somebody else."""
+        self._pool.authenticator_changed(authenticator)
 
     def is_ambiguous(self, token: int) -> bool:
         """Tell whether a request, given up now, may still be applied or have been. False for unknown tokens."""
@@ -205,16 +258,18 @@ class OpenRequests:
         if not topologies:
             self._unplaced[live.token] = live
             return
-        service = live.request.service
-        addresses = addresses_of(service, topologies, bucket=live.request.bucket, tls=self._tls)
-        if not addresses:
-            of_bucket = f" of bucket {live.request.bucket}" if live.request.bucket is not None else ""
-            detail = f"no node{of_bucket} has the {service} service"
+        service, bucket = live.request.service, live.request.bucket
+        endpoints = self.endpoints_of(service, bucket)
+        endpoint = live.pinned or choose(endpoints, avoided=live.failed_at)
+        missing = live.request.required_capabilities - self._capabilities(service)
+        if missing:
+            text = f"the cluster cannot do it: it lacks {', '.join(sorted(missing))}"
+            self._fail_for_good(live, FeatureNotAvailableException, text, now)
+        elif not endpoints and endpoint is None:
+            detail = f"no node{f' of bucket {bucket}' if bucket is not None else ''} has the {service} service"
             self._fail_dispatch(live, RetryReason.SERVICE_NOT_AVAILABLE, detail, now)
-            return
-        endpoint = choose((self._endpoint(service, address) for address in addresses), avoided=live.failed_at)
-        if endpoint is None:
-            detail = f"the circuit breakers of {', '.join(map(str, addresses[:8]))} are open"
+        elif endpoint is None:
+            detail = f"the circuit breakers of {', '.join(each.node for each in endpoints[:8])} are open"
             self._fail_dispatch(live, RetryReason.CIRCUIT_BREAKER_OPEN, detail, now)
         elif len(endpoint.waiting) >= WAITING_MAX:
             detail = f"{WAITING_MAX} requests wait for a connection to {endpoint.node} already"
@@ -224,34 +279,14 @@ class OpenRequests:
             endpoint.waiting[live.token] = None
             self._serve(endpoint, now)
 
-    def _endpoint(self, service: Service, address: Address) -> Endpoint:
-        endpoint = self._endpoints.get((service, address))
-        if endpoint is None:
-            endpoint = self._endpoints[service, address] = Endpoint(
-                service,
-                address,
-                connections_max=self._options.max_http_connections,
-                circuit_breaker=self._options.circuit_breaker,
-            )
-        return endpoint
-
     def _serve(self, endpoint: Endpoint, now: float) -> None:
-        """Send what waits on connections that are free, and open as many more as are needed and permitted."""
-        while endpoint.waiting and endpoint.idle:
-            stream, timer = endpoint.idle.popitem()
-            self._timers.cancel(timer)
-            token = next(iter(endpoint.waiting))
-            del endpoint.waiting[token]
+        """Send what waits for an endpoint on connections that are free."""
+        for token, stream in self._pool.pairs(endpoint, now):
             self._send(self.open[token], endpoint, stream, now)
-        while endpoint.needs_stream:
-            stream = self._stream_ids()
-            given_up_at = now + self._options.timeouts.connect
-            endpoint.opening[stream] = self._timers.schedule(given_up_at, TimerKind.HTTP_CONNECT, stream)
-            self._streams[stream] = endpoint
-            self._emit(OpenStream(stream, endpoint.address.host, endpoint.address.port, self._tls))
 
     def _send(self, live: LiveRequest, endpoint: Endpoint, stream: StreamId, now: float) -> None:
         connection = endpoint.connections[stream]
+        live.message = self._message(live.request)
         data = connection.send(live.message.encode(seconds_left(live, now)))
         live.stream = stream
         live.is_paused = False
@@ -259,6 +294,16 @@ class OpenRequests:
         self._sending.append(SendBytes(stream, data))
         if live.retry.state is RequestState.PENDING:
             live.retry.handle(facts.Dispatched(endpoint.node, sender=connection.local_address), now)
+
+    def _message(self, request: ServiceRequest) -> ServiceRequest:
+        """Return what to send for a request: itself, the plan of its statement, or what asks for that."""
+        if not isinstance(request, QueryRequest) or request.adhoc:
+            return request
+        plan = self._plans.recall(request.plan_key)
+        if plan is not None:
+            return request.with_plan(plan)
+        enhanced = ClusterCapability.ENHANCED_PREPARED_STATEMENTS in self._capabilities(Service.QUERY)
+        return request.preparation(enhanced=enhanced)
 
     def _fail_dispatch(self, live: LiveRequest, reason: RetryReason, detail: str, now: float) -> None:
         """Retry or fail a request of which nothing has left the client."""
@@ -276,53 +321,43 @@ class OpenRequests:
 
     def stream_opened(self, event: StreamOpened, now: float) -> None:
         """Use a stream that is open. Unknown ones are ignored."""
-        endpoint = self._streams.get(event.stream)
-        if endpoint is None:
-            return
-        self._timers.cancel(endpoint.opening.pop(event.stream, None))
-        endpoint.last_error = None
-        endpoint.connections[event.stream] = HttpConnection(endpoint.node, self._headers, event.local_address or None)
-        self._free(endpoint, event.stream, now)
+        endpoint = self._pool.opened(event, now)
+        if endpoint is not None:
+            self._serve(endpoint, now)
 
     def bytes_received(self, event: BytesReceived, now: float) -> None:
-        """Draw the conclusions from what a node sends."""
-        endpoint = self._streams.get(event.stream)
-        connection = endpoint.connections.get(event.stream) if endpoint is not None else None
-        # None: the stream was given up meanwhile.
+        """Draw the conclusions from what a node sends. Unknown streams, those that were given up, are ignored."""
+        connection = self._pool.connection(event.stream)
         if connection is not None:
             self._hear(event.stream, connection, bytes(event.data), now)
 
     def stream_lost(self, event: StreamLost, now: float) -> None:
         """Retry or fail what travelled on a stream that is gone, or waited for it."""
-        endpoint = self._streams.pop(event.stream, None)
-        if endpoint is None:
+        lost = self._pool.lost(event)
+        if lost is None:
             return
-        was_opening = event.stream in endpoint.opening
-        self._timers.cancel(endpoint.timer_of(event.stream))
-        connection, live = endpoint.forget(event.stream), self._travelling.pop(event.stream, None)
-        detail = f"{endpoint.node}: {event.cause.value}{f' ({event.text})' if event.text else ''}"
-        if was_opening:
-            endpoint.last_error = detail
-            self._emit(ReportConnection(event.stream, endpoint.node, detail))
-            self._fail_waiting(endpoint, event.cause, detail, now)
-        if live is not None and connection is not None:
+        live = self._travelling.pop(event.stream, None)
+        if lost.connection is None:
+            self._emit(ReportConnection(event.stream, lost.endpoint.node, lost.detail))
+            reason = RetryReason.TLS_ERROR if event.cause is LossCause.TLS else RetryReason.SOCKET_NOT_AVAILABLE
+            self._fail_waiting(lost, reason, now)
+        elif live is not None:
             live.stream = None
             # An answer without a length ends with the stream.
-            if event.cause is LossCause.END_OF_STREAM and connection.ends_with_stream():
+            if event.cause is LossCause.END_OF_STREAM and lost.connection.ends_with_stream():
                 self._judge(live, now)
             else:
-                self._lose(live, connection.handed_over(event.handed_over), detail, now)
-        self._serve(endpoint, now)
+                self._lose(live, lost.connection.handed_over(event.handed_over), lost.detail, now)
+        self._serve(lost.endpoint, now)
 
-    def _fail_waiting(self, endpoint: Endpoint, cause: LossCause, detail: str, now: float) -> None:
-        """Retry or fail, elsewhere if possible, what waits for an endpoint that cannot be connected."""
-        if endpoint.connections:
+    def _fail_waiting(self, lost: LostConnection, reason: RetryReason, now: float) -> None:
+        """Retry or fail, elsewhere if possible, what waits for an endpoint to which there is no connection at all."""
+        if lost.endpoint.connections:
             return
-        reason = RetryReason.TLS_ERROR if cause is LossCause.TLS else RetryReason.SOCKET_NOT_AVAILABLE
-        waiting, endpoint.waiting = endpoint.waiting, {}
+        waiting, lost.endpoint.waiting = lost.endpoint.waiting, {}
         for token in waiting:
             if token in self.open:
-                self._fail_dispatch(self.open[token], reason, detail, now)
+                self._fail_dispatch(self.open[token], reason, lost.detail, now)
 
     def _lose(self, live: LiveRequest, handed_over: facts.HandedOver, detail: str, now: float) -> None:
         """Retry or fail a request whose stream is gone before its answer was whole."""
@@ -337,7 +372,7 @@ class OpenRequests:
 
     def _hear(self, stream: StreamId, connection: HttpConnection, data: bytes, now: float) -> None:
         for news in connection.receive(data):
-            if stream not in self._streams:
+            if self._pool.of_stream(stream) is None:
                 # What came before has cost the stream.
                 return
             live = self._travelling.get(stream)
@@ -350,8 +385,8 @@ class OpenRequests:
                     live.begin_answer(status)
                 case BodyReceived(piece):
                     self._take_body(live, stream, piece, now)
-                case AnswerEnded():
-                    self._end_answer(live, stream, connection, news, now)
+                case AnswerEnded(is_reusable):
+                    self._end_answer(live, stream, is_reusable, now)
 
     def _take_body(self, live: LiveRequest, stream: StreamId, data: bytes, now: float) -> None:
         if live.splitter is None:
@@ -376,7 +411,7 @@ class OpenRequests:
 
     def _break(self, stream: StreamId, live: LiveRequest | None, text: str, now: float) -> None:
         """Close a connection whose peer does not keep to the rules; whose answer it was fails for good."""
-        endpoint = self._streams[stream]
+        endpoint = cast(Endpoint, self._pool.of_stream(stream))
         self._emit(ReportConnection(stream, endpoint.node, text))
         self._close(stream, text)
         if live is not None:
@@ -384,22 +419,20 @@ class OpenRequests:
             self._fail_for_good(live, DecodingFailureException, f"{endpoint.node} {text}{applied}", now)
         self._serve(endpoint, now)
 
-    def _end_answer(
-        self, live: LiveRequest, stream: StreamId, connection: HttpConnection, ended: AnswerEnded, now: float
-    ) -> None:
+    def _end_answer(self, live: LiveRequest, stream: StreamId, is_reusable: bool, now: float) -> None:
         """Judge an answer that is whole, and have its connection carry the next request."""
-        endpoint = self._streams[stream]
+        endpoint = cast(Endpoint, self._pool.of_stream(stream))
         del self._travelling[stream]
         live.stream = None
         endpoint.breaker.handle(BreakerEvent.OPERATION_ANSWERED, now)
         if live.is_paused:
             live.is_paused = False
             self._emit(ResumeReading(stream))
-        if ended.is_reusable and not connection.is_last:
-            self._free(endpoint, stream, now)
+        if is_reusable:
+            self._pool.release(stream, now)
         else:
             self._close(stream, "the node takes no further request on it")
-            self._serve(endpoint, now)
+        self._serve(endpoint, now)
         self._judge(live, now)
 
     def _judge(self, live: LiveRequest, now: float) -> None:
@@ -412,12 +445,33 @@ class OpenRequests:
         response = facts.ServiceResponse(
             live.request.service, live.status, body, live.request.name, is_partial=live.has_given_rows
         )
+        if isinstance(live.message, PrepareRequest) and _is_success(response):
+            self._take_plan(live, live.message.query, HttpAnswer(live.status, body), now)
+            return
         self._feed(live, facts.ResponseReceived(response), now)
+        if isinstance(live.request, QueryRequest) and live.retry.last_reason is _STALE_PLAN:
+            self._plans.forget(live.request.plan_key)
+
+    def _take_plan(self, live: LiveRequest, query: QueryRequest, answer: HttpAnswer, now: float) -> None:
+        """Remember the plan that a statement was prepared for, and execute it."""
+        try:
+            plan = live.message.decode(answer)
+        except MalformedAnswer as error:
+            self._fail_for_good(live, DecodingFailureException, f"the plan cannot be read: {error}", now)
+            return
+        assert isinstance(plan, PreparedPlan)
+        self._plans.remember(query.plan_key, plan)
+        self._dispatch(live, now)
 
     def _complete(self, live: LiveRequest, response: facts.ServiceResponse, now: float) -> None:
         body = response.body.encode() if isinstance(response.body, str) else response.body
+        answer = HttpAnswer(response.http_status, body)
         try:
-            live.outcome = live.message.decode(HttpAnswer(response.http_status, body))
+            live.outcome = live.message.decode(answer)
+            if isinstance(live.message, QueryRequest) and live.message.auto_execute:
+                plan = live.message.plan_of(answer)
+                if plan is not None:
+                    self._plans.remember(live.message.plan_key, plan)
         except MalformedAnswer as error:
             self._fail_for_good(live, DecodingFailureException, f"the answer cannot be read: {error}", now)
             return
@@ -429,7 +483,12 @@ class OpenRequests:
         if not live.wants_rows:
             return
         token, outcome = Token(live.token), live.outcome
-        if live.rows and live.status == HTTP_OK:
+        if live.owner is not None and live.pinned is not None:
+            if outcome is not None:
+                self._forget(live)
+                error = outcome if isinstance(outcome, CouchbaseException) else None
+                self.ping_outcomes.append(PingOutcome(live.owner, live.pinned, error))
+        elif live.rows and live.status == HTTP_OK:
             self._timers.cancel(live.deadline_timer)
             self._emit(RowsReceived(token, live.take_rows()))
         elif isinstance(outcome, CouchbaseException):
@@ -439,41 +498,24 @@ class OpenRequests:
             self._forget(live)
             self._emit(CompleteRequest(token, outcome))
 
-    # -- Connections.
-
-    def _free(self, endpoint: Endpoint, stream: StreamId, now: float) -> None:
-        """Have a connection carry the next request, or wait for one, but not for long."""
-        when = now + self._options.timeouts.idle_http_connection
-        endpoint.idle[stream] = self._timers.schedule(when, TimerKind.HTTP_IDLE, stream)
-        self._serve(endpoint, now)
-
     def _close(self, stream: StreamId, reason: str) -> None:
-        """Close a stream; nothing of it is heard any more."""
-        endpoint = self._streams.pop(stream)
-        self._timers.cancel(endpoint.timer_of(stream))
-        endpoint.forget(stream)
         self._travelling.pop(stream, None)
-        self._emit(CloseStream(stream, reason))
+        self._pool.close(stream, reason)
+
+    # -- What is due.
 
     def on_timer(self, kind: TimerKind, subject: object, now: float) -> None:
         """Do what is due."""
-        if isinstance(subject, LiveRequest):
-            if kind is TimerKind.REQUEST_RETRY:
-                self._feed(subject, facts.TimePassed(), now)
-            elif subject.token in self.open:
-                self._run_out(subject, now)
-            return
-        stream = StreamId(subject) if isinstance(subject, int) else StreamId(0)
-        endpoint = self._streams.get(stream)
-        if endpoint is None:
-            return
-        if kind is TimerKind.HTTP_IDLE and stream in endpoint.idle:
-            self._close(stream, "it was idle")
-        elif kind is TimerKind.HTTP_CONNECT and stream in endpoint.opening:
-            detail = f"{endpoint.node}: no connection within {self._options.timeouts.connect:g} s"
-            endpoint.last_error = detail
-            self._close(stream, "it took too long to open")
-            self._fail_waiting(endpoint, LossCause.UNREACHABLE, detail, now)
+        if isinstance(subject, Endpoint):
+            self._feed_breaker(subject, BreakerEvent.TIME_PASSED, now)
+        elif not isinstance(subject, LiveRequest):
+            lost = self._pool.timer_passed(cast(StreamId, subject))
+            if lost is not None:
+                self._fail_waiting(lost, RetryReason.SOCKET_NOT_AVAILABLE, now)
+        elif kind is TimerKind.REQUEST_RETRY:
+            self._feed(subject, facts.TimePassed(), now)
+        else:
+            self._run_out(subject, now)
 
     def _run_out(self, live: LiveRequest, now: float) -> None:
         """Fail a request that has run out of time."""
@@ -487,8 +529,24 @@ class OpenRequests:
             self._fail_dispatch(live, RetryReason.SERVICE_NOT_AVAILABLE, waits_for(None), now)
         else:
             self._feed(live, facts.TimePassed(), now)
-        if was_sent and endpoint is not None:
-            endpoint.breaker.handle(BreakerEvent.OPERATION_TIMED_OUT, now)
+        if was_sent and endpoint is not None and live.owner is None:
+            self._feed_breaker(endpoint, BreakerEvent.OPERATION_TIMED_OUT, now)
+
+    def _feed_breaker(self, endpoint: Endpoint, event: BreakerEvent, now: float) -> None:
+        """Tell an endpoint's breaker what happened, and send the canary, a ping, where it asks for it."""
+        if endpoint.breaker.handle(event, now):
+            self.ping(endpoint, endpoint, endpoint.breaker.canary_timeout, now)
+        self._timers.cancel(endpoint.breaker_timer)
+        endpoint.breaker_timer = self._timers.schedule(endpoint.breaker.wakeup, TimerKind.HTTP_BREAKER, endpoint)
+
+    def hear_canaries(self, now: float) -> list[PingOutcome]:
+        """Tell breakers what became of their canaries, and return what became of all other pings."""
+        outcomes, self.ping_outcomes = self.ping_outcomes, []
+        for owner, endpoint, error in outcomes:
+            if owner is endpoint:
+                event = BreakerEvent.CANARY_ANSWERED if error is None else BreakerEvent.CANARY_TIMED_OUT
+                self._feed_breaker(endpoint, event, now)
+        return [outcome for outcome in outcomes if outcome.owner is not outcome.endpoint]
 
     # -- What the retry machine orders.
 
@@ -498,7 +556,6 @@ class OpenRequests:
         for action in live.retry.handle(event, now):
             match action:
                 case orders.Dispatch():
-                    live.message = live.request
                     self._dispatch(live, now)
                 case orders.RetryAfter(delay):
                     live.drop_rows()
@@ -556,3 +613,8 @@ class OpenRequests:
         del self.open[live.token]
         self._timers.cancel(live.deadline_timer)
         self._timers.cancel(live.retry_timer)
+
+
+def _is_success(response: facts.ServiceResponse) -> bool:
+    verdict = service_responses.classify(response.service, response.http_status, response.body, response.operation)
+    return verdict.reason is None and verdict.error is None

@@ -1,1 +1,0 @@
-"""Management of a cluster: its buckets, collections, users and indexes (SDK-RFC 0054)."""

@@ -1,0 +1,82 @@
+"""The smallest question to each service: whether it answers at all.
+
+Source: SDK-RFC 0061 "The ping Command".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.tables import table_of
+from triclinium_core.services.request import Done, HttpAnswer, HttpRequest, ServiceRequest
+
+
+class PingRequest(ServiceRequest, frozen=True, kw_only=True):
+    """Have one node's service answer, and change nothing."""
+
+    name: ClassVar[str] = "ping"
+    target: ClassVar[str] = "/"
+
+    @property
+    def idempotent(self) -> bool:
+        """It changes nothing."""
+        return True
+
+    def encode(self, remaining: float) -> HttpRequest:
+        """Return a GET of what every node of the service has."""
+        return HttpRequest("GET", self.target)
+
+    def decode(self, answer: HttpAnswer) -> Done:
+        """Return that it answered."""
+        return Done()
+
+
+class PingQuery(PingRequest, frozen=True, kw_only=True):
+    """Ping the query service."""
+
+    service: ClassVar[Service] = Service.QUERY
+    target: ClassVar[str] = "/admin/ping"
+
+
+class PingAnalytics(PingRequest, frozen=True, kw_only=True):
+    """Ping the analytics service."""
+
+    service: ClassVar[Service] = Service.ANALYTICS
+    target: ClassVar[str] = "/admin/ping"
+
+
+class PingSearch(PingRequest, frozen=True, kw_only=True):
+    """Ping the search service."""
+
+    service: ClassVar[Service] = Service.SEARCH
+    target: ClassVar[str] = "/api/ping"
+
+
+class PingViews(PingRequest, frozen=True, kw_only=True):
+    """Ping the views service."""
+
+    service: ClassVar[Service] = Service.VIEWS
+
+
+class PingManagement(PingRequest, frozen=True, kw_only=True):
+    """Ping the cluster manager."""
+
+    service: ClassVar[Service] = Service.MANAGEMENT
+
+
+PINGS: Mapping[Service, type[PingRequest]] = table_of(
+    (ping.service, ping) for ping in (PingQuery, PingAnalytics, PingSearch, PingViews, PingManagement)
+)
+"""By service."""
+
+
+class NoRetry:
+    """The strategy of pings: whatever goes wrong is what they are to tell."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Refuse."""
+        return RetryAction.no_retry()

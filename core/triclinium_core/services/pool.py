@@ -1,0 +1,159 @@
+"""The connections to all endpoints: opened as they are needed, lent to one request at a time, closed when they are idle.
+
+Source: SDK-RFC 0059 "HTTP"; decision C24.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from triclinium_core.client.actions import Action, CloseStream, OpenStream
+from triclinium_core.client.events import StreamId, StreamLost, StreamOpened
+from triclinium_core.client.timers import TimerKind, Timers
+from triclinium_core.kv.address import Address
+from triclinium_core.kv.topology.topology import Topology
+from triclinium_core.options import Authenticator, ClientOptions
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.connection import HttpConnection
+from triclinium_core.services.credentials import headers_of
+from triclinium_core.services.endpoint import Endpoint
+from triclinium_core.services.endpoints import addresses_of
+
+
+class LostConnection(NamedTuple):
+    """A stream that is gone, or could not be opened."""
+
+    endpoint: Endpoint
+    connection: HttpConnection | None
+    """None where it was never open."""
+    detail: str
+    """Which node, and why, in words."""
+
+
+class Pool:
+    """All endpoints of a client and their streams; who travels on them is not its business."""
+
+    def __init__(
+        self,
+        options: ClientOptions,
+        *,
+        tls: bool,
+        stream_ids: Callable[[], StreamId],
+        timers: Timers,
+        emit: Callable[[Action], None],
+    ) -> None:
+        self._options = options
+        self._tls = tls
+        self._stream_ids = stream_ids
+        self._timers = timers
+        self._emit = emit
+        self._headers = headers_of(options.authenticator, options.user_agent)
+        self._endpoints: dict[tuple[Service, Address], Endpoint] = {}
+        self._streams: dict[StreamId, Endpoint] = {}
+        """To which endpoint each stream belongs, from the order to open it until it is gone."""
+
+    def endpoints_of(self, service: Service, topologies: tuple[Topology, ...], bucket: str | None) -> list[Endpoint]:
+        """Return the endpoints that have a service, in the order of the config's nodes.
+
+        Args:
+            bucket: whose nodes are meant; None for those of the cluster.
+        """
+        addresses = addresses_of(service, topologies, bucket=bucket, tls=self._tls)
+        return [self._endpoint(service, address) for address in addresses]
+
+    def of_stream(self, stream: StreamId) -> Endpoint | None:
+        """Return the endpoint of a stream; None for one that is gone, or is none of HTTP."""
+        return self._streams.get(stream)
+
+    def connection(self, stream: StreamId) -> HttpConnection | None:
+        """Return what is open on a stream."""
+        endpoint = self._streams.get(stream)
+        return endpoint.connections.get(stream) if endpoint is not None else None
+
+    def pairs(self, endpoint: Endpoint, now: float) -> Iterator[tuple[int, StreamId]]:
+        """Yield who waits for an endpoint with a stream that is free, and have as many more opened as are needed."""
+        while endpoint.waiting and endpoint.idle:
+            stream, timer = endpoint.idle.popitem()
+            self._timers.cancel(timer)
+            token = next(iter(endpoint.waiting))
+            del endpoint.waiting[token]
+            yield token, stream
+        while endpoint.needs_stream:
+            stream, given_up_at = self._stream_ids(), now + self._options.timeouts.connect
+            endpoint.opening[stream] = self._timers.schedule(given_up_at, TimerKind.HTTP_CONNECT, stream)
+            self._streams[stream] = endpoint
+            self._emit(OpenStream(stream, endpoint.address.host, endpoint.address.port, self._tls))
+
+    def opened(self, event: StreamOpened, now: float) -> Endpoint | None:
+        """Take a stream that is open, and return its endpoint; None for an unknown one."""
+        endpoint = self._streams.get(event.stream)
+        if endpoint is not None:
+            self._timers.cancel(endpoint.opening.pop(event.stream, None))
+            endpoint.last_error = None
+            connection = HttpConnection(endpoint.node, self._headers, event.local_address or None)
+            endpoint.connections[event.stream] = connection
+            self.release(event.stream, now)
+        return endpoint
+
+    def release(self, stream: StreamId, now: float) -> None:
+        """Take a connection back that can carry the next request; one that speaks for somebody else is closed."""
+        endpoint = self._streams[stream]
+        if endpoint.connections[stream].is_last:
+            self.close(stream, "the authenticator has changed")
+        else:
+            when = now + self._options.timeouts.idle_http_connection
+            endpoint.idle[stream] = self._timers.schedule(when, TimerKind.HTTP_IDLE, stream)
+
+    def close(self, stream: StreamId, reason: str) -> None:
+        """Close a stream; nothing of it is heard any more."""
+        self._forget(self._streams.pop(stream), stream)
+        self._emit(CloseStream(stream, reason))
+
+    def lost(self, event: StreamLost) -> LostConnection | None:
+        """Forget a stream that is gone, and return what it was; None for an unknown one."""
+        endpoint = self._streams.pop(event.stream, None)
+        if endpoint is None:
+            return None
+        connection = self._forget(endpoint, event.stream)
+        detail = f"{endpoint.node}: {event.cause.value}{f' ({event.text})' if event.text else ''}"
+        if connection is None:
+            endpoint.last_error = detail
+        return LostConnection(endpoint, connection, detail)
+
+    def timer_passed(self, stream: StreamId) -> LostConnection | None:
+        """Close a stream that was idle, or did not open in time; return the latter."""
+        endpoint = self._streams.get(stream)
+        if endpoint is None:
+            return None
+        if stream not in endpoint.opening:
+            self.close(stream, "it was idle")
+            return None
+        endpoint.last_error = f"{endpoint.node}: no connection within {self._options.timeouts.connect:g} s"
+        self.close(stream, "it took too long to open")
+        return LostConnection(endpoint, None, endpoint.last_error)
+
+    def authenticator_changed(self, authenticator: Authenticator) -> None:
+        """Have new connections speak for somebody else; those that are idle are closed, the others after their request."""
+        self._headers = headers_of(authenticator, self._options.user_agent)
+        for stream, endpoint in list(self._streams.items()):
+            if stream in endpoint.idle:
+                self.close(stream, "the authenticator has changed")
+            elif stream in endpoint.connections:
+                endpoint.connections[stream].is_last = True
+
+    def _forget(self, endpoint: Endpoint, stream: StreamId) -> HttpConnection | None:
+        self._timers.cancel(endpoint.opening.pop(stream, None))
+        self._timers.cancel(endpoint.idle.pop(stream, None))
+        return endpoint.connections.pop(stream, None)
+
+    def _endpoint(self, service: Service, address: Address) -> Endpoint:
+        endpoint = self._endpoints.get((service, address))
+        if endpoint is None:
+            endpoint = self._endpoints[service, address] = Endpoint(
+                service,
+                address,
+                connections_max=self._options.max_http_connections,
+                circuit_breaker=self._options.circuit_breaker,
+            )
+        return endpoint
