@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping
 from triclinium_core.explain.cassandra.error_names import aborted, answered, canonical
 from triclinium_core.explain.vectors.cassandra_script import AskedPolicy, FixedPolicy, UnusableScript, play
 from triclinium_core.explain.vectors.fields import (
-    Answer,
+    AnswerFields,
     Ask,
     MalformedQuestion,
     Question,
@@ -52,7 +52,7 @@ DECISIONS: Mapping[str, RetryDecision] = RetryDecision.__members__
 WRITE_TYPES: Mapping[str, WriteType] = WriteType.__members__
 
 
-def _answer_verdict(question: Question) -> Answer:
+def _answer_verdict(question: Question) -> AnswerFields:
     policy = question.choice("policy", POLICIES)()
     error = question.choice("event", EVENTS)(question)
     verdict = verdict_on(policy, error, retry_count=question.count("retry_count"))
@@ -60,7 +60,7 @@ def _answer_verdict(question: Question) -> Answer:
     return {"decision": str(verdict.decision), "consistency": None if consistency is None else consistency.name}
 
 
-def _answer_request(question: Question) -> Answer:
+def _answer_request(question: Question) -> AnswerFields:
     request = CassandraRequest(policy=FixedPolicy(_fixed_verdict(question)), idempotent=question.flag("idempotent"))
     script = question.each("script", "pairs of node and answer", _node_and_answer)
     try:
@@ -73,14 +73,14 @@ def _answer_request(question: Question) -> Answer:
     return {"result": result, "coordinator": end.info.coordinator, "errors": _met(end.info)} | _counts(end.info)
 
 
-def _failure(error: CassandraError) -> Answer:
+def _failure(error: CassandraError) -> AnswerFields:
     if isinstance(error.__cause__, AskedPolicy):
         raise MalformedQuestion(f"verdict is null, but the policy is asked: {error}")
     assert error.execution_info is not None
     return {"error": _name(error), "execution_info_errors": _met(error.execution_info)} | _counts(error.execution_info)
 
 
-def _counts(info: ExecutionInfo) -> Answer:
+def _counts(info: ExecutionInfo) -> AnswerFields:
     return {
         "retry_count_used": info.retry_count,
         "speculative_count": info.speculative_executions,

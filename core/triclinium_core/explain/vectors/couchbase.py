@@ -33,7 +33,7 @@ from triclinium_core.explain.couchbase.reaction import LONGEST_DELAYS, error_of,
 from triclinium_core.explain.couchbase.recording_strategy import RecordingStrategy
 from triclinium_core.explain.explanation import Outcome, milliseconds
 from triclinium_core.explain.vectors.fields import (
-    Answer,
+    AnswerFields,
     Ask,
     MalformedQuestion,
     Question,
@@ -68,7 +68,7 @@ REASONS: dict[str, RetryReason] = {str(reason): reason for reason in RetryReason
 HANDED_OVER: dict[str, HandedOver] = {share.value: share for share in HandedOver}
 
 
-def _answer_idempotent(question: Question) -> Answer:
+def _answer_idempotent(question: Question) -> AnswerFields:
     service = question.choice("service", SERVICES)
     operation = question.text("op")
     readonly = question.flag("readonly") if "readonly" in question else False
@@ -76,12 +76,12 @@ def _answer_idempotent(question: Question) -> Answer:
     return {"idempotent": is_idempotent(service, operation, readonly=readonly, method=method)}
 
 
-def _answer_reason(question: Question) -> Answer:
+def _answer_reason(question: Question) -> AnswerFields:
     verdict = verdict_of(*_answered(question))
     return {"reason": _name(verdict.reason if verdict is not None else None)}
 
 
-def _answer_decide(question: Question) -> Answer:
+def _answer_decide(question: Question) -> AnswerFields:
     recorded = RecordingStrategy(question.choice("strategy", STRATEGIES))
     service, operation, happened = _happened(question)
     annotation = RequestAnnotation(
@@ -108,7 +108,7 @@ def _answer_decide(question: Question) -> Answer:
     }
 
 
-def _answer_timeout(question: Question) -> Answer:
+def _answer_timeout(question: Question) -> AnswerFields:
     annotation = RequestAnnotation(
         operation="",
         idempotent=question.flag("idempotent"),
@@ -158,18 +158,18 @@ def _answered(question: Question) -> tuple[Service, str, Happening]:
     return service, operation, HttpAnswer(question.http_status("http_status"), question.text("body"))
 
 
-def _failed_with(error: CouchbaseException | None) -> Answer:
+def _failed_with(error: CouchbaseException | None) -> AnswerFields:
     return {} if error is None else {"error": error.rfc_class.__name__}
 
 
-def _answer_cap(question: Question) -> Answer:
+def _answer_cap(question: Question) -> AnswerFields:
     requested_ms = question.number("requested_delay_ms")
     remaining_ms = question.number("timeout_ms") - question.number("elapsed_ms")
     delay, dispatches = cap(requested_ms / 1000, remaining_ms / 1000)
     return {"delay_ms": milliseconds(delay), "dispatches": dispatches}
 
 
-def _answer_terminal(question: Question) -> Answer:
+def _answer_terminal(question: Question) -> AnswerFields:
     events = question.each("events", "strings", Question.text)
     return {"reason": _name(terminal_reason(events, question.text("op")))}
 

@@ -10,7 +10,7 @@ from triclinium_core.shown import in_json
 
 T = TypeVar("T")
 
-Answer = dict[str, object]
+AnswerFields = dict[str, object]
 """The answer to one question, as JSON values."""
 
 STATUS_MAX = 0xFFFF
@@ -103,7 +103,7 @@ class Question(dict[str, object]):
         return [read(Question({f"{name}[{index}]": item}), f"{name}[{index}]") for index, item in enumerate(value)]
 
 
-Ask = Callable[[Question], Answer]
+Ask = Callable[[Question], AnswerFields]
 """What answers one kind of question; MalformedQuestion says which field cannot be understood."""
 
 

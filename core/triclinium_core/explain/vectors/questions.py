@@ -15,7 +15,7 @@ from triclinium_core.explain.vectors import (
     couchbase as couchbase_questions,
     smithy as smithy_questions,
 )
-from triclinium_core.explain.vectors.fields import Answer, Ask, MalformedQuestion, Question
+from triclinium_core.explain.vectors.fields import AnswerFields, Ask, MalformedQuestion, Question
 from triclinium_core.shown import in_json
 
 FAMILIES: Mapping[str, Mapping[str, Ask]] = {
@@ -26,7 +26,7 @@ FAMILIES: Mapping[str, Mapping[str, Ask]] = {
 """The traditions, and what may be asked about each."""
 
 
-def answer(question: Mapping[str, object]) -> Answer:
+def answer(question: Mapping[str, object]) -> AnswerFields:
     """Return the answer to one question, as JSON values.
 
     Raises:

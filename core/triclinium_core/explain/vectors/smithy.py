@@ -22,7 +22,7 @@ from triclinium_core.explain.explanation import plain_seconds
 from triclinium_core.explain.smithy.explain import operation_in_json
 from triclinium_core.explain.smithy.script import ScriptedClock, ScriptedResponse, play
 from triclinium_core.explain.vectors.fields import (
-    Answer,
+    AnswerFields,
     Ask,
     MalformedQuestion,
     Question,
@@ -52,7 +52,7 @@ Quota = Callable[[], int | None]
 """Tells what a strategy's quota has left; None where it has none."""
 
 
-def _answer_backoff(question: Question) -> Answer:
+def _answer_backoff(question: Question) -> AnswerFields:
     backoff = ExponentialRetryBackoffStrategy(
         jitter=question.choice("jitter", JITTERS),
         base=question.number("base_s"),
@@ -63,7 +63,7 @@ def _answer_backoff(question: Question) -> Answer:
     return {"delays_s": [plain_seconds(backoff.compute_next_backoff_delay(attempt)) for attempt in attempts]}
 
 
-def _answer_sequence(question: Question) -> Answer:
+def _answer_sequence(question: Question) -> AnswerFields:
     clock = ScriptedClock()
     strategy, available = question.choice("strategy", STRATEGIES)(question, _draws(question), clock)
     scripts = question.each("operations", "objects", _responses)
@@ -73,7 +73,7 @@ def _answer_sequence(question: Question) -> Answer:
 
 def _played(
     strategy: RetryStrategy, script: Sequence[ScriptedResponse], available: Quota, clock: ScriptedClock, index: int
-) -> Answer:
+) -> AnswerFields:
     steps = play(strategy, script, available, wait=clock.wait)
     if steps[-1].next_delay is not None:
         raise MalformedQuestion(

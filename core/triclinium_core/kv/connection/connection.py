@@ -28,7 +28,7 @@ from triclinium_core.kv.connection.connection_events import (
 from triclinium_core.kv.connection.first_bytes import TLS_ALERT, recognise
 from triclinium_core.kv.connection.grace_period import GracePeriod
 from triclinium_core.kv.connection.in_flight import InFlightRequest, InFlightTable, Purpose
-from triclinium_core.kv.connection.reauthentication import Question, Reauthentication
+from triclinium_core.kv.connection.reauthentication import Reauthentication, RequestParts
 from triclinium_core.kv.connection.sasl import SaslExchange
 from triclinium_core.kv.connection.scram import SaltedPasswords
 from triclinium_core.kv.connection.server_time import ServerTime
@@ -340,7 +340,7 @@ class Connection:
             f"0x{frame.opcode:02x} and opaque {frame.opaque}"
         )
 
-    def _ask(self, question: Question | None, news: list[News]) -> BecameUnusable | None:
+    def _ask(self, question: RequestParts | None, news: list[News]) -> BecameUnusable | None:
         """Order what comes next while the connection authenticates again; without a ``question`` that is over."""
         again = self._again
         assert again is not None

@@ -14,7 +14,7 @@ from triclinium_core.kv.connection.sasl import SaslExchange, SaslMessage
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame
 
-Question = tuple[Opcode, bytes, bytes]
+RequestParts = tuple[Opcode, bytes, bytes]
 """What to ask the server: opcode, key and value."""
 
 
@@ -35,11 +35,11 @@ class Reauthentication:
         self.failure: BootstrapFailure | None = None
         self._bucket = bucket
 
-    def start(self) -> Question | None:
+    def start(self) -> RequestParts | None:
         """Return the first question. Sets ``failure`` where there is none."""
         return self._say(self.exchange.start())
 
-    def receive(self, frame: Frame, news: list[News]) -> Question | None:
+    def receive(self, frame: Frame, news: list[News]) -> RequestParts | None:
         """Take an answer, tell what it means, and return what to ask next, if anything."""
         if frame.opcode == Opcode.SELECT_BUCKET:
             return self._on_bucket(self._bucket or "", frame.status, news)
@@ -52,7 +52,7 @@ class Reauthentication:
             return self._say(message)
         return None if self._bucket is None else (Opcode.SELECT_BUCKET, self._bucket.encode(), b"")
 
-    def _on_bucket(self, bucket: str, status: int, news: list[News]) -> Question | None:
+    def _on_bucket(self, bucket: str, status: int, news: list[News]) -> RequestParts | None:
         failure = BootstrapFailure.of_bucket(bucket, self.exchange.authenticator, status)
         if failure is not None and self.next_exchange is not None:
             return self._begin(self.next_exchange)
@@ -60,11 +60,11 @@ class Reauthentication:
         self.failure = failure
         return None
 
-    def _begin(self, exchange: SaslExchange) -> Question | None:
+    def _begin(self, exchange: SaslExchange) -> RequestParts | None:
         self.exchange, self.next_exchange = exchange, None
         return self.start()
 
-    def _say(self, message: SaslMessage | None) -> Question | None:
+    def _say(self, message: SaslMessage | None) -> RequestParts | None:
         refusal = self.exchange.refusal
         if refusal is not None:
             kind = FailureKind.CREDENTIALS if refusal.is_of_credentials else FailureKind.PROTOCOL

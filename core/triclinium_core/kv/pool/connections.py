@@ -38,7 +38,7 @@ from triclinium_core.kv.pool.connection_texts import LEFT_THE_MAP, loss_text, ov
 from triclinium_core.kv.pool.connection_timers import ConnectionTimers
 from triclinium_core.kv.pool.openings import Openings
 from triclinium_core.kv.pool.plans import Plans
-from triclinium_core.kv.pool.routes import Route, Routes
+from triclinium_core.kv.pool.routes import RouteKey, Routes
 from triclinium_core.kv.pool.seeds import Seeds
 from triclinium_core.kv.pool.streams import ClosedStream, LostRequest, Streams
 from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme
@@ -151,7 +151,7 @@ class Connections:
         if self.seeds.begin_search(bucket, now):
             self._open((bucket, None), now)
 
-    def _open(self, route: Route, now: float) -> Connection:
+    def _open(self, route: RouteKey, now: float) -> Connection:
         bucket, address = route
         connection = Connection(
             bucket,

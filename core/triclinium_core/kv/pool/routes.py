@@ -15,7 +15,7 @@ from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.destinations import Destinations
 
-Route = tuple[str | None, Address | None]
+RouteKey = tuple[str | None, Address | None]
 """A bucket, and a node's address in its map; the address is None until a map has told it."""
 
 
@@ -44,12 +44,12 @@ class Routes:
         """All connections, bucket by bucket, in the order in which they were first needed."""
         return (connection for bucket in self._buckets.values() for connection in bucket.connections.values())
 
-    def get(self, route: Route) -> Connection | None:
+    def get(self, route: RouteKey) -> Connection | None:
         """Return the connection of a route, or None where there is none."""
         bucket, address = route
         return self._buckets[bucket].connections.get(address)
 
-    def add(self, route: Route, connection: Connection) -> None:
+    def add(self, route: RouteKey, connection: Connection) -> None:
         """Record a new connection."""
         bucket, address = route
         self._buckets[bucket].connections[address] = connection

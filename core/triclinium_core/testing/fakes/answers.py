@@ -10,7 +10,7 @@ from triclinium_core.kv.wire.constants import Datatype, HelloFeature
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 
 
-class Answer(msgspec.Struct, frozen=True):
+class CommandAnswer(msgspec.Struct, frozen=True):
     """A reply before it is fitted to the features of its connection.
 
     ``datatype`` says what the value is; bits that the connection has not been granted are left out. ``deflates_with``
@@ -23,7 +23,7 @@ class Answer(msgspec.Struct, frozen=True):
     value: bytes = b""
     datatype: int = Datatype.RAW
     deflates_with: HelloFeature | None = None
-    before: tuple[Answer, ...] = ()
+    before: tuple[CommandAnswer, ...] = ()
     """What is answered before it, under the same opaque."""
 
 
@@ -39,7 +39,7 @@ class CommandRefused(Exception):
         self.context = context
         self.body = body
 
-    def answer(self, status: int, *, with_context: bool) -> Answer:
+    def answer(self, status: int, *, with_context: bool) -> CommandAnswer:
         """Return the reply, with the status that the client can be told.
 
         Source: kv_engine docs/BinaryProtocol.md, "Response" (extended error information).
@@ -47,7 +47,7 @@ class CommandRefused(Exception):
         body = self.body
         if not body and with_context and self.context:
             body = error_body(self.context)
-        return Answer(
+        return CommandAnswer(
             status,
             value=body,
             datatype=Datatype.JSON if body else Datatype.RAW,

@@ -9,7 +9,7 @@ import pytest
 
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.testing.fakes.answers import Answer
+from triclinium_core.testing.fakes.answers import CommandAnswer
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.cluster.outbox import Delivery
@@ -48,7 +48,7 @@ class SeldomLiar(FakeNode):
 class Twice(SeldomLiar):
     """Applies a command again that it has applied already."""
 
-    def _carry_out(self, connection: ClientConnection, frame: Frame, fault: Struck) -> Answer | None:
+    def _carry_out(self, connection: ClientConnection, frame: Frame, fault: Struck) -> CommandAnswer | None:
         answer = super()._carry_out(connection, frame, fault)
         return answer if frame.cas or frame.opcode not in RELATIVE else super()._carry_out(connection, frame, fault)
 
@@ -56,7 +56,7 @@ class Twice(SeldomLiar):
 class Forgetful(SeldomLiar):
     """Acknowledges a write that it has not stored."""
 
-    def _carry_out(self, connection: ClientConnection, frame: Frame, fault: Struck) -> Answer | None:
+    def _carry_out(self, connection: ClientConnection, frame: Frame, fault: Struck) -> CommandAnswer | None:
         if self.lies(frame, [Opcode.SET]):
             before, changes = self.documents.snapshot(), self.documents.changes
             answer = super()._carry_out(connection, frame, fault)
@@ -69,10 +69,10 @@ class Forgetful(SeldomLiar):
 class Stale(SeldomLiar):
     """Answers a read now and then as it answered the first one."""
 
-    def _carry_out(self, connection: ClientConnection, frame: Frame, fault: Struck) -> Answer | None:
+    def _carry_out(self, connection: ClientConnection, frame: Frame, fault: Struck) -> CommandAnswer | None:
         answer = super()._carry_out(connection, frame, fault)
         if frame.opcode == Opcode.GET:
-            remembered: Answer | None = self.__dict__.setdefault("remembered", {}).setdefault(frame.key, answer)
+            remembered: CommandAnswer | None = self.__dict__.setdefault("remembered", {}).setdefault(frame.key, answer)
             return remembered if self.lies(frame, [Opcode.GET]) else answer
         return answer
 

@@ -38,7 +38,7 @@ from triclinium_core.kv.wire.constants import HelloFeature, Magic
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.testing.fakes.answers import Answer, CommandRefused
+from triclinium_core.testing.fakes.answers import CommandAnswer, CommandRefused
 from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand, log_command
 from triclinium_core.testing.fakes.cluster.network import FakeNetwork
 from triclinium_core.testing.fakes.cluster.outbox import Delivery, HangUp, NodeAction, Outbox, SendReply, strike_after
@@ -459,7 +459,7 @@ class FakeNode:
         connection: ClientConnection,
         frame: Frame,
         fault: FaultAfterApplying | None,
-        carry_out: Callable[[], Answer | None],
+        carry_out: Callable[[], CommandAnswer | None],
     ) -> Delivery:
         """Return what comes of a command, which answers or is refused; nothing yet where it has no answer."""
         try:
@@ -475,7 +475,9 @@ class FakeNode:
         reply = encode_answer(connection, frame, answer, delay=delay)
         return strike_after(reply, answer.status, fault)
 
-    def _carry_out(self, connection: ClientConnection, frame: Frame, fault: FaultAfterApplying | None) -> Answer | None:
+    def _carry_out(
+        self, connection: ClientConnection, frame: Frame, fault: FaultAfterApplying | None
+    ) -> CommandAnswer | None:
         """Return the answer; None where it has to wait for a durable write."""
         command = COMMANDS.get(frame.opcode)
         if command is None:
@@ -493,7 +495,7 @@ class FakeNode:
             case HangUpBeforeApplying():
                 return Delivery(hangs_up=True)
             case AnswerStatus(code, body, datatype):
-                answer = Answer(code, value=body, datatype=datatype)
+                answer = CommandAnswer(code, value=body, datatype=datatype)
                 return Delivery(encode_reply(connection, frame, answer), code)
             case AnswerNotMyVbucket(with_config):
                 body = self._state.config_for(connection) if with_config else b""

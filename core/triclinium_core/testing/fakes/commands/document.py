@@ -13,7 +13,7 @@ from struct import Struct
 from triclinium_core.kv.operation.validation import UINT32_MAX, UINT64_MAX
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, HelloFeature, Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.answers import Answer, CommandRefused
+from triclinium_core.testing.fakes.answers import CommandAnswer, CommandRefused
 from triclinium_core.testing.fakes.commands.requests import Command, Needs, Part, Request
 from triclinium_core.testing.fakes.store.documents import (
     LOCK_SECONDS_DEFAULT,
@@ -40,31 +40,31 @@ _META = Struct(">IIIQ")
 """Deleted, flags, expiry, sequence number; in version 2 one more byte, the datatype."""
 
 
-def _get(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
+def _get(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     document = node.read(request.address, in_replica=request.reads_replica)
     return _document_answer(document, node.documents.visible_cas(document))
 
 
-def _get_meta(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
+def _get_meta(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     """Answer what is left of a removed document too: a client has to look whether it is deleted."""
     documents = node.documents
     document = node.read(request.address, in_replica=False, with_remains=True)
     extras = _META.pack(document.is_deleted, document.flags, documents.unix_expiry(document), document.sequence_number)
     if request.extras == b"\x02":
         extras += bytes((document.datatype,))
-    return Answer(cas=documents.visible_cas(document), extras=extras)
+    return CommandAnswer(cas=documents.visible_cas(document), extras=extras)
 
 
-def _get_and_touch(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
+def _get_and_touch(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     document = _touched(node, request)
     return _document_answer(document, document.cas)
 
 
-def _touch(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
-    return Answer(cas=_touched(node, request).cas)
+def _touch(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
+    return CommandAnswer(cas=_touched(node, request).cas)
 
 
-def _get_and_lock(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
+def _get_and_lock(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     seconds = _NUMBER.unpack(request.extras)[0] if request.extras else LOCK_SECONDS_DEFAULT
     if not 1 <= seconds <= LOCK_SECONDS_MAX:
         seconds = LOCK_SECONDS_DEFAULT
@@ -74,33 +74,33 @@ def _get_and_lock(node: NodeState, connection: ClientConnection, request: Reques
     return _document_answer(document, document.cas)
 
 
-def _unlock(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
+def _unlock(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     document = node.read(request.address, in_replica=False)
     if not node.documents.is_locked(document):
         raise CommandRefused(Status.NOT_LOCKED)
     if request.cas != document.cas:
         raise CommandRefused(Status.LOCKED)
-    return Answer(cas=node.documents.unlock_at(request.address).cas)
+    return CommandAnswer(cas=node.documents.unlock_at(request.address).cas)
 
 
-def _set(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
+def _set(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     existing = node.documents.find_for_writing(request.address, request.cas)
     if existing is None and request.cas:
         raise CommandRefused(Status.KEY_NOT_FOUND)
     return _store(node, connection, request, existing)
 
 
-def _add(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
+def _add(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     if node.documents.find(request.address) is not None:
         raise CommandRefused(Status.KEY_EXISTS)
     return _store(node, connection, request, None)
 
 
-def _replace(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
+def _replace(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     return _store(node, connection, request, _writable(node, request, missing=Status.KEY_NOT_FOUND))
 
 
-def _delete(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
+def _delete(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     _writable(node, request, missing=Status.KEY_NOT_FOUND)
     return mutation_answer(connection, request, node.documents.erase(request.address))
 
@@ -120,7 +120,7 @@ def _touched(node: NodeState, request: Request) -> Document:
     return documents.write(request.address, document.value, flags=document.flags, expires_at=expires_at)
 
 
-def _store(node: NodeState, connection: ClientConnection, request: Request, existing: Document | None) -> Answer:
+def _store(node: NodeState, connection: ClientConnection, request: Request, existing: Document | None) -> CommandAnswer:
     flags, expiry = _STORE_EXTRAS.unpack(request.extras)
     expires_at = node.documents.expires_at(expiry)
     if existing is not None and request.preserves_expiry:
@@ -131,7 +131,7 @@ def _store(node: NodeState, connection: ClientConnection, request: Request, exis
 
 def _concatenate(
     join: Callable[[bytes, bytes], bytes], node: NodeState, connection: ClientConnection, request: Request
-) -> Answer:
+) -> CommandAnswer:
     there = _writable(node, request, missing=Status.NOT_STORED)
     value = join(there.value, request.value)
     if len(value) > VALUE_SIZE_MAX:
@@ -140,7 +140,9 @@ def _concatenate(
     return mutation_answer(connection, request, document)
 
 
-def _count(step: Callable[[int, int], int], node: NodeState, connection: ClientConnection, request: Request) -> Answer:
+def _count(
+    step: Callable[[int, int], int], node: NodeState, connection: ClientConnection, request: Request
+) -> CommandAnswer:
     """Count in ASCII digits, as a real node stores a counter; an existing one keeps its flags and its expiry."""
     delta, number, expiry = _COUNTER_EXTRAS.unpack(request.extras)
     documents = node.documents
@@ -162,8 +164,8 @@ def _number(value: bytes) -> int:
     raise CommandRefused(Status.DELTA_BAD_VALUE)
 
 
-def _document_answer(document: Document, cas: int) -> Answer:
-    return Answer(
+def _document_answer(document: Document, cas: int) -> CommandAnswer:
+    return CommandAnswer(
         cas=cas,
         extras=_NUMBER.pack(document.flags),
         value=document.value,
@@ -172,12 +174,14 @@ def _document_answer(document: Document, cas: int) -> Answer:
     )
 
 
-def mutation_answer(connection: ClientConnection, request: Request, document: Document, value: bytes = b"") -> Answer:
+def mutation_answer(
+    connection: ClientConnection, request: Request, document: Document, value: bytes = b""
+) -> CommandAnswer:
     """Return the answer to a write, with a mutation token where that was granted."""
     token = b""
     if connection.has(HelloFeature.MUTATION_SEQNO):
         token = _TOKEN.pack(vbucket_uuid(request.address.vbucket), document.sequence_number)
-    return Answer(cas=document.cas, extras=token, value=value)
+    return CommandAnswer(cas=document.cas, extras=token, value=value)
 
 
 _document_command = partial(Command, needs=Needs.DOCUMENT, key=Part.REQUIRED)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.answers import Answer, CommandRefused
+from triclinium_core.testing.fakes.answers import CommandAnswer, CommandRefused
 from triclinium_core.testing.fakes.commands.index import CHANGING_OPCODES
 from triclinium_core.testing.fakes.commands.requests import Command, Needs, Request
 from triclinium_core.testing.fakes.faults import FaultAfterApplying
@@ -25,12 +25,12 @@ class HeldCommand:
     connection: ClientConnection
     frame: Frame
     fault: FaultAfterApplying | None
-    answer: Answer
+    answer: CommandAnswer
     """Of a success."""
     write: SyncWrite
     came_at: float
 
-    def settled(self) -> Answer:
+    def settled(self) -> CommandAnswer:
         """Return the answer, once it is known; CommandRefused where it is a failure."""
         if self.write.outcome is not Status.SUCCESS:
             raise CommandRefused(Status.SYNC_WRITE_AMBIGUOUS, "too few copies had the write in time")
@@ -39,7 +39,7 @@ class HeldCommand:
 
 def carry_out(
     command: Command, node: NodeState, connection: ClientConnection, request: Request
-) -> tuple[Answer, SyncWrite | None]:
+) -> tuple[CommandAnswer, SyncWrite | None]:
     """Return what a command answers, and the durable write that the answer has to wait for."""
     sync_writes = node.cluster.sync_writes
     if command.needs is Needs.DOCUMENT and not request.reads_replica:

@@ -20,7 +20,7 @@ from triclinium_core.kv.wire.framing_extras import (
     encode_server_duration_us,
 )
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.answers import Answer
+from triclinium_core.testing.fakes.answers import CommandAnswer
 from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
 SERVER_DURATION_US = 25.0
@@ -54,7 +54,7 @@ def visible_status(connection: ClientConnection, opcode: int, status: int) -> in
     return _WITHOUT_XERROR.get(status, status)
 
 
-def fitted(connection: ClientConnection, answer: Answer) -> Answer:
+def fitted(connection: ClientConnection, answer: CommandAnswer) -> CommandAnswer:
     """Return the answer with its value as the connection may have it: deflated where that was granted and pays."""
     value, datatype = answer.value, answer.datatype
     if not connection.has(HelloFeature.JSON):
@@ -66,7 +66,7 @@ def fitted(connection: ClientConnection, answer: Answer) -> Answer:
     return msgspec.structs.replace(answer, value=value, datatype=datatype)
 
 
-def encode_reply(connection: ClientConnection, frame: Frame, answer: Answer, *, delay: float = 0.0) -> bytes:
+def encode_reply(connection: ClientConnection, frame: Frame, answer: CommandAnswer, *, delay: float = 0.0) -> bytes:
     """Return the reply to ``frame``, with the server's duration, ``delay`` included, where that was granted."""
     framing_extras = b""
     if connection.has(HelloFeature.TRACING):
@@ -84,7 +84,7 @@ def encode_reply(connection: ClientConnection, frame: Frame, answer: Answer, *, 
     )
 
 
-def encode_answer(connection: ClientConnection, frame: Frame, answer: Answer, *, delay: float = 0.0) -> bytes:
+def encode_answer(connection: ClientConnection, frame: Frame, answer: CommandAnswer, *, delay: float = 0.0) -> bytes:
     """Return all replies that an answer consists of, each as the connection may have it."""
     answers = (*answer.before, answer)
     return b"".join(encode_reply(connection, frame, fitted(connection, each), delay=delay) for each in answers)
@@ -99,9 +99,9 @@ def encode_notification(node: NodeState, connection: ClientConnection) -> bytes 
     is_brief = connection.has(HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
     if not (is_brief or connection.has(HelloFeature.CLUSTERMAP_NOTIFICATION)) or not connection.is_authenticated:
         return None
-    config = Answer()
+    config = CommandAnswer()
     if not is_brief:
-        answer = Answer(
+        answer = CommandAnswer(
             value=node.config_for(connection), datatype=Datatype.JSON, deflates_with=HelloFeature.SNAPPY_EVERYWHERE
         )
         config = fitted(connection, answer)

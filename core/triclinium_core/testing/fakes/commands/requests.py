@@ -26,7 +26,7 @@ from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.framing_extras import MalformedFramingExtras, RequestFrameInfo, parse_framing_extras
 from triclinium_core.kv.wire.leb128 import MalformedLeb128, decode_unsigned
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.answers import Answer, CommandRefused
+from triclinium_core.testing.fakes.answers import CommandAnswer, CommandRefused
 from triclinium_core.testing.fakes.store.documents import DocumentAddress
 from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
@@ -76,7 +76,7 @@ class Needs(Enum):
     """A bucket, and the address of a document in the request."""
 
 
-Handler = Callable[[NodeState, ClientConnection, Request], Answer]
+Handler = Callable[[NodeState, ClientConnection, Request], CommandAnswer]
 """Carries a command out; raises ``CommandRefused``."""
 
 

@@ -18,7 +18,7 @@ import msgspec
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.wire.constants import KEY_SIZE_MAX, Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.answers import Answer, CommandRefused
+from triclinium_core.testing.fakes.answers import CommandAnswer, CommandRefused
 from triclinium_core.testing.fakes.commands.requests import Command, Needs, Part, Request
 from triclinium_core.testing.fakes.store.documents import vbucket_uuid
 from triclinium_core.testing.fakes.store.state import ClientConnection, FakeScan, Found, NodeState
@@ -65,7 +65,7 @@ class _Scan(msgspec.Struct):
     snapshot_requirements: _Snapshot | None = None
 
 
-def _create(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
+def _create(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     try:
         wanted = msgspec.json.decode(request.value, type=_Scan)
         collection_id = int(wanted.collection, 16)
@@ -92,7 +92,7 @@ def _create(node: NodeState, connection: ClientConnection, request: Request) -> 
         raise CommandRefused(Status.BUSY, f"{SCANS_MAX} scans are open already")
     scan_id = node.new_scan_id()
     scans[scan_id] = FakeScan(vbucket, wanted.key_only, deque(found), node.documents.now + LIFETIME_SECONDS)
-    return Answer(value=scan_id)
+    return CommandAnswer(value=scan_id)
 
 
 def _within(found: Sequence[Found], start: tuple[bytes, bool], end: tuple[bytes, bool]) -> list[Found]:
@@ -138,7 +138,7 @@ def _check_snapshot(node: NodeState, request: Request, wanted: _Snapshot, found:
         raise CommandRefused(Status.NOT_STORED)
 
 
-def _continue(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
+def _continue(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     scan = _open_scan(node, request)
     item_limit, _, byte_limit = _LIMITS.unpack_from(request.extras, _SCAN_ID_SIZE)
     items = scan.take(item_limit, byte_limit, node.documents.unix_expiry)
@@ -148,18 +148,18 @@ def _continue(node: NodeState, connection: ClientConnection, request: Request) -
     ] or [b""]
     if not scan.left:
         del node.scans[request.extras[:_SCAN_ID_SIZE]]
-    return Answer(
+    return CommandAnswer(
         Status.RANGE_SCAN_MORE if scan.left else Status.RANGE_SCAN_COMPLETE,
         extras=extras,
         value=last,
-        before=tuple(Answer(extras=extras, value=value) for value in before),
+        before=tuple(CommandAnswer(extras=extras, value=value) for value in before),
     )
 
 
-def _cancel(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
+def _cancel(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     _open_scan(node, request)
     del node.scans[request.extras]
-    return Answer()
+    return CommandAnswer()
 
 
 def _open_scan(node: NodeState, request: Request) -> FakeScan:

@@ -11,7 +11,7 @@ from triclinium_core.kv.connection.scram import MECHANISMS as SCRAM_MECHANISMS, 
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.options import OAUTHBEARER
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.answers import Answer, CommandRefused
+from triclinium_core.testing.fakes.answers import CommandAnswer, CommandRefused
 from triclinium_core.testing.fakes.commands.requests import Command, Needs, Part, Request
 from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
@@ -21,7 +21,7 @@ NO_BUCKET = b"@no bucket@"
 _NEEDS_DUPLEX = (HelloFeature.CLUSTERMAP_NOTIFICATION, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
 
 
-def _hello(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
+def _hello(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     """Replace the features of the connection, and name the new ones in the order asked for."""
     _refuse_in_flight(connection)
     if len(request.value) % 2:
@@ -36,10 +36,10 @@ def _hello(node: NodeState, connection: ClientConnection, request: Request) -> A
     connection.features = frozenset(granted)
     if HelloFeature.SNAPPY_EVERYWHERE in granted:
         connection.features |= {HelloFeature.SNAPPY}
-    return Answer(value=struct.pack(f">{len(granted)}H", *granted))
+    return CommandAnswer(value=struct.pack(f">{len(granted)}H", *granted))
 
 
-def _get_error_map(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
+def _get_error_map(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     if node.options.error_map is None:
         raise CommandRefused(Status.UNKNOWN_COMMAND)
     if len(request.value) != 2:
@@ -47,14 +47,14 @@ def _get_error_map(node: NodeState, connection: ClientConnection, request: Reque
     version = int.from_bytes(request.value, "big")
     if version == 0:
         raise CommandRefused(Status.KEY_NOT_FOUND, "there is no version 0")
-    return Answer(value=node.options.error_map.encode(min(version, 2)), datatype=Datatype.JSON)
+    return CommandAnswer(value=node.options.error_map.encode(min(version, 2)), datatype=Datatype.JSON)
 
 
-def _sasl_list_mechanisms(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
-    return Answer(value=" ".join(node.options.offered_mechanisms).encode())
+def _sasl_list_mechanisms(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
+    return CommandAnswer(value=" ".join(node.options.offered_mechanisms).encode())
 
 
-def _sasl_auth(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
+def _sasl_auth(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     """Begin to authenticate, anew where the connection is authenticated already.
 
     A password takes the bucket from it, as with servers up to 7.2; those that know tokens are newer, and leave it.
@@ -78,29 +78,29 @@ def _sasl_auth(node: NodeState, connection: ClientConnection, request: Request) 
     except ScramError as error:
         raise CommandRefused(Status.AUTH_ERROR, str(error)) from error
     connection.exchange = exchange
-    return Answer(Status.AUTH_CONTINUE, value=challenge)
+    return CommandAnswer(Status.AUTH_CONTINUE, value=challenge)
 
 
-def _authenticate_plain(node: NodeState, connection: ClientConnection, message: bytes) -> Answer:
+def _authenticate_plain(node: NodeState, connection: ClientConnection, message: bytes) -> CommandAnswer:
     username, password = node.options.username.encode(), node.options.password.encode()
     # What stands in front of the first NUL is the user whose rights are asked for: nobody else's.
     if message not in (b"\0%b\0%b" % (username, password), b"%b\0%b\0%b" % (username, username, password)):
         raise CommandRefused(Status.AUTH_ERROR, "unknown user or wrong password")
     connection.is_authenticated = True
-    return Answer()
+    return CommandAnswer()
 
 
-def _authenticate_bearer(node: NodeState, connection: ClientConnection, message: bytes) -> Answer:
+def _authenticate_bearer(node: NodeState, connection: ClientConnection, message: bytes) -> CommandAnswer:
     # RFC 7628 §3.1; an identity in front of the token would have to be the token's own, which this node does not look at.
     header, _, fields = message.partition(b"\x01")
     tokens = [token.encode() for token in node.options.tokens]
     if not header.startswith(b"n,") or fields not in [b"auth=Bearer %b\x01\x01" % token for token in tokens]:
         raise CommandRefused(Status.AUTH_ERROR, "the token is not accepted")
     connection.is_authenticated = True
-    return Answer()
+    return CommandAnswer()
 
 
-def _sasl_step(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
+def _sasl_step(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     exchange, connection.exchange = connection.exchange, None
     if exchange is None:
         raise CommandRefused(Status.INVALID_ARGUMENTS, "no exchange has begun, SASL_AUTH is due")
@@ -109,10 +109,10 @@ def _sasl_step(node: NodeState, connection: ClientConnection, request: Request) 
     except ScramError as error:
         raise CommandRefused(Status.AUTH_ERROR, str(error)) from error
     connection.is_authenticated = True
-    return Answer(value=signature)
+    return CommandAnswer(value=signature)
 
 
-def _select_bucket(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
+def _select_bucket(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     name = request.key.decode("utf-8", "replace")
     if request.key == NO_BUCKET:
         connection.bucket = None
@@ -121,11 +121,11 @@ def _select_bucket(node: NodeState, connection: ClientConnection, request: Reque
     else:
         raise CommandRefused(Status.NO_ACCESS, f"there is no bucket {name!a}, or it is not for this user")
     connection.known_config = None
-    return Answer()
+    return CommandAnswer()
 
 
-def _noop(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
-    return Answer()
+def _noop(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
+    return CommandAnswer()
 
 
 def _refuse_in_flight(connection: ClientConnection) -> None:

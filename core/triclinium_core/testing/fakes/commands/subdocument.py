@@ -24,7 +24,7 @@ from triclinium_core.kv.wire.subdocument import (
     PathOpcode,
 )
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.answers import Answer, CommandRefused
+from triclinium_core.testing.fakes.answers import CommandAnswer, CommandRefused
 from triclinium_core.testing.fakes.commands.document import mutation_answer
 from triclinium_core.testing.fakes.commands.requests import Command, Needs, Part, Request
 from triclinium_core.testing.fakes.commands.subdocument_requests import Spec, SubdocumentRequest, read_subdocument
@@ -37,7 +37,7 @@ _ARRAYS = (PathOpcode.ARRAY_APPEND, PathOpcode.ARRAY_PREPEND, PathOpcode.ARRAY_A
 _NOTHING = Document(value=b"", flags=0, cas=0, sequence_number=0, datatype=Datatype.RAW)
 
 
-def _multi_lookup(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
+def _multi_lookup(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     wanted = read_subdocument(connection, request, is_mutation=False)
     documents = node.documents
     with_remains = DocumentFlag.ACCESS_DELETED in wanted.flags
@@ -57,7 +57,7 @@ def _multi_lookup(node: NodeState, connection: ClientConnection, request: Reques
     overall = Status.SUBDOC_MULTI_PATH_FAILURE if has_failed else Status.SUCCESS
     if document.is_deleted:
         overall = Status.SUBDOC_MULTI_PATH_FAILURE_DELETED if has_failed else Status.SUBDOC_SUCCESS_DELETED
-    return Answer(overall, cas=documents.visible_cas(document), value=body)
+    return CommandAnswer(overall, cas=documents.visible_cas(document), value=body)
 
 
 def _look_up(documents: FakeDocuments, document: Document, vbucket: int, spec: Spec) -> bytes:
@@ -75,7 +75,7 @@ def _look_up(documents: FakeDocuments, document: Document, vbucket: int, spec: S
     return look_up(spec.opcode, tree, parse_path(spec.path))
 
 
-def _multi_mutation(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
+def _multi_mutation(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     wanted = read_subdocument(connection, request, is_mutation=True)
     documents = node.documents
     existing = _find_for_writing(documents, request, wanted.flags)
@@ -86,7 +86,7 @@ def _multi_mutation(node: NodeState, connection: ClientConnection, request: Requ
         try:
             returned = draft.change(spec, creates=wanted.flags & (DocumentFlag.UPSERT | DocumentFlag.INSERT) != 0)
         except PathFailed as failed:
-            return Answer(Status.SUBDOC_MULTI_PATH_FAILURE, value=MUTATION_OUTCOME.pack(index, failed.status))
+            return CommandAnswer(Status.SUBDOC_MULTI_PATH_FAILURE, value=MUTATION_OUTCOME.pack(index, failed.status))
         if returned:
             outcomes += MUTATION_OUTCOME.pack(index, Status.SUCCESS) + MUTATION_VALUE.pack(len(returned)) + returned
     if len(draft.value) > VALUE_SIZE_MAX:

@@ -11,7 +11,7 @@ from triclinium_core.kv.operation.validation import DEFAULT_NAME
 from triclinium_core.kv.wire.config_version import CONFIG_VERSION
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.answers import Answer, CommandRefused
+from triclinium_core.testing.fakes.answers import CommandAnswer, CommandRefused
 from triclinium_core.testing.fakes.commands.requests import Command, Needs, Part, Request
 from triclinium_core.testing.fakes.store.cluster_map import ConfigVersion
 from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
@@ -20,7 +20,7 @@ _COLLECTION_ID = Struct(">QI")
 """Uid of the manifest, id of the collection."""
 
 
-def _get_cluster_config(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
+def _get_cluster_config(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     """Answer the bucket's config where one is selected, else the global one; nothing where the client has it."""
     if connection.bucket in node.options.memcached_buckets:
         raise CommandRefused(Status.KEY_NOT_FOUND, "a memcached bucket has no cluster config")
@@ -28,19 +28,19 @@ def _get_cluster_config(node: NodeState, connection: ClientConnection, request: 
         known = ConfigVersion(*CONFIG_VERSION.unpack(request.extras))
         if known >= node.map.version:
             connection.known_config = known
-            return Answer()
-    return Answer(
+            return CommandAnswer()
+    return CommandAnswer(
         value=node.config_for(connection),
         datatype=Datatype.JSON,
         deflates_with=HelloFeature.SNAPPY_EVERYWHERE,
     )
 
 
-def _get_manifest(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
-    return Answer(value=node.collections.encode(), datatype=Datatype.JSON)
+def _get_manifest(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
+    return CommandAnswer(value=node.collections.encode(), datatype=Datatype.JSON)
 
 
-def _get_collection_id(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
+def _get_collection_id(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     names = request.value.decode("ascii", "replace").split(".")
     if len(names) != 2:
         raise CommandRefused(
@@ -48,7 +48,7 @@ def _get_collection_id(node: NodeState, connection: ClientConnection, request: R
         )
     scope, collection = (name or DEFAULT_NAME for name in names)
     collection_id = node.collections.id_of(scope, collection)
-    return Answer(extras=_COLLECTION_ID.pack(node.collections.uid, collection_id))
+    return CommandAnswer(extras=_COLLECTION_ID.pack(node.collections.uid, collection_id))
 
 
 # fmt: off
