@@ -8,6 +8,8 @@ The contract, in full:
 3. When ``wakeup`` has come, read what is readable on every stream and feed that, then feed ``TimePassed``; the first one
    starts the client. Spurious ones are harmless, and ``wakeup`` itself may be early.
 4. The machine is not re-entrant and not thread-safe: one call at a time.
+5. At the end give up with ``OperationAbandoned`` what is open: the garbage collector does not look into operations, so
+   what their strategies and contexts refer to would be kept with the machine.
 
 Nothing else has to be polled. A caller's mistake raises at once and changes nothing; whatever a server sends becomes
 actions, never an exception.

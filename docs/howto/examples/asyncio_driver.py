@@ -168,6 +168,8 @@ class AsyncioClient:
 
     def close(self) -> None:
         """Close all connections at once; whoever still waits gets ``ClosedError``."""
+        for token in tuple(self._callers):
+            self.feed(events.OperationAbandoned(token))
         self._end(ClosedError("the client was closed meanwhile"))
 
     # -- Events in, actions out.

@@ -10,12 +10,13 @@ import trio
 
 from tests.trio_client.doubles import KEYSPACE, get
 from triclinium._driver.waiter import Waiter
+from triclinium_core.kv.events import Token
 from triclinium_core.kv.operation.requests import Noop, Operation
 
 
 def waiter_of(operation: Operation) -> Waiter:
     """Return the waiter of this task."""
-    return Waiter(operation, trio.lowlevel.current_task())
+    return Waiter(Token(1), operation, trio.lowlevel.current_task(), lambda _: trio.lowlevel.Abort.SUCCEEDED)
 
 
 async def test_an_error_is_raised_and_leaves_no_cycle() -> None:

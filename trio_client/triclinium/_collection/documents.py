@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 
 from triclinium._collection.base import ANY_CAS, CollectionBase, expiry_field, transcoder_or_json
@@ -15,8 +16,10 @@ from triclinium_core.kv.operation.requests import (
     GetAndLock,
     GetAndTouch,
     Insert,
+    Keyspace,
     Remove,
     Replace,
+    Store,
     Touch,
     Unlock,
     Upsert,
@@ -141,14 +144,18 @@ class DocumentOperations(CollectionBase):
             EncodingFailureException: the transcoder cannot store ``value``; nothing was sent.
             ValueTooLargeException: the server does not store so much.
         """
-
-        def operation() -> Insert:
-            document = transcoder_or_json(transcoder).encode(value)
-            return Insert(
-                self._keyspace, key, document.data, document.flags, expiry_field(expiry), durability=durability
-            )
-
-        return await self._driver.perform(MutationResult, operation, retry_strategy)
+        return await self._driver.perform(
+            MutationResult,
+            _store,
+            retry_strategy,
+            Insert,
+            self._keyspace,
+            key,
+            value,
+            transcoder=transcoder,
+            expiry=expiry,
+            durability=durability,
+        )
 
     async def upsert(
         self,
@@ -171,20 +178,19 @@ class DocumentOperations(CollectionBase):
             DocumentLockedException: the document is locked, and a retry was refused.
             ValueTooLargeException: the server does not store so much.
         """
-
-        def operation() -> Upsert:
-            document = transcoder_or_json(transcoder).encode(value)
-            return Upsert(
-                self._keyspace,
-                key,
-                document.data,
-                document.flags,
-                expiry_field(expiry),
-                preserve_expiry,
-                durability=durability,
-            )
-
-        return await self._driver.perform(MutationResult, operation, retry_strategy)
+        return await self._driver.perform(
+            MutationResult,
+            _store,
+            retry_strategy,
+            Upsert,
+            self._keyspace,
+            key,
+            value,
+            preserve_expiry,
+            transcoder=transcoder,
+            expiry=expiry,
+            durability=durability,
+        )
 
     async def replace(
         self,
@@ -211,20 +217,20 @@ class DocumentOperations(CollectionBase):
             ValueTooLargeException: the server does not store so much.
         """
 
-        def operation() -> Replace:
+        def operation() -> Store:
             if check_flag(preserve_expiry, "preserve_expiry") and expiry is not None:
                 raise InvalidArgumentException(
                     f"expiry={expiry!r} cannot be set and preserved at once; leave one of them out", parameter="expiry"
                 )
-            document = transcoder_or_json(transcoder).encode(value)
-            return Replace(
+            return _store(
+                Replace,
                 self._keyspace,
                 key,
-                document.data,
-                document.flags,
-                expiry_field(expiry),
+                value,
                 preserve_expiry,
                 cas,
+                transcoder=transcoder,
+                expiry=expiry,
                 durability=durability,
             )
 
@@ -248,3 +254,18 @@ class DocumentOperations(CollectionBase):
         return await self._driver.perform(
             MutationResult, Remove, retry_strategy, self._keyspace, key, cas, durability=durability
         )
+
+
+def _store(
+    kind: Callable[..., Store],
+    keyspace: Keyspace,
+    key: str,
+    value: object,
+    *more: object,
+    transcoder: Transcoder | None,
+    expiry: Duration | datetime | None,
+    durability: DurabilityLevel,
+) -> Store:
+    """Return the operation that writes a document; ``more`` is what its kind takes besides."""
+    document = transcoder_or_json(transcoder).encode(value)
+    return kind(keyspace, key, document.data, document.flags, expiry_field(expiry), *more, durability=durability)

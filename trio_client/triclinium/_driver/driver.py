@@ -128,6 +128,8 @@ class Driver:
         self._alarm_time = -math.inf
         self._context = copy_context()
         self._waiters: dict[Token, Waiter] = {}
+        self._give_up = self._abandon
+        """Bound once, and not for every operation."""
         self._submissions: list[OperationSubmitted] = []
         """What tasks have asked for since the machine heard of it last; the submitter feeds all of it at once."""
         self._submitter: trio.lowlevel.Task | None = None
@@ -193,8 +195,12 @@ class Driver:
         """
         self._run.check_caller()
 
+    @trio.lowlevel.enable_ki_protection
     def close(self) -> None:
         """End all background tasks and connections at once; whoever still waits gets ``trio.ClosedResourceError``."""
+        # The garbage collector does not look into operations: a strategy that knows the cluster would keep it for ever.
+        for token in tuple(self._waiters):
+            self._feed(OperationAbandoned(token))
         self._is_closed = True
         self._scope.cancel()
         self._settle_all()
@@ -211,8 +217,7 @@ class Driver:
     ) -> R:
         """Submit the operation, inquiry, or request without rows that ``make`` returns, and return its result.
 
-        Where nobody else waits, it is sent at once. Otherwise it is submitted with what other tasks ask for in the same
-        pass of trio's loop.
+        Where nobody else waits it is sent at once, otherwise with what others ask for in the same pass of trio's loop.
 
         A checkpoint in every case: when ``make`` raises, and when the operation is settled while it is submitted, other
         tasks run too, but it is too late to be cancelled.
@@ -246,13 +251,15 @@ class Driver:
         except Exception:
             await trio.lowlevel.cancel_shielded_checkpoint()
             raise
+        del args, kwargs  # Ten thousand tasks that wait need not keep them.
+        token = next(self._tokens)
+        waiter = Waiter(token, operation, trio.lowlevel.current_task(), self._give_up)
         if not isinstance(operation, Operation):
             await trio.lowlevel.checkpoint_if_cancelled()
-        token = next(self._tokens)
-        waiter = self._waiters[token] = Waiter(operation, trio.lowlevel.current_task())
-        if not isinstance(operation, Operation):
+            self._waiters[token] = waiter
             self._feed(_submission(token, operation, strategy))
         else:
+            self._waiters[token] = waiter
             strategy = strategy if strategy is not None else block_strategy.get()
             submission = OperationSubmitted(token, operation, strategy, block_values.get())
             if is_alone:
@@ -264,7 +271,7 @@ class Driver:
                     self._submitter = None
         if token in self._waiters:
             waiter.is_parked = True
-            result = await trio.lowlevel.wait_task_rescheduled(lambda _: self._abandon(token))
+            result = await trio.lowlevel.wait_task_rescheduled(waiter.abort)
         else:
             await trio.lowlevel.cancel_shielded_checkpoint()
             result = waiter.unwrap()
@@ -313,11 +320,11 @@ class Driver:
             if not is_over:
                 self._feed(OperationAbandoned(token))
             raise
-        waiter = self._waiters[token] = Waiter(rows.request, trio.lowlevel.current_task())
+        waiter = self._waiters[token] = Waiter(token, rows.request, trio.lowlevel.current_task(), self._give_up)
         self._feed(event)
         if token in self._waiters:
             waiter.is_parked = True
-            result = await trio.lowlevel.wait_task_rescheduled(lambda _: self._abandon(token))
+            result = await trio.lowlevel.wait_task_rescheduled(waiter.abort)
         else:
             await trio.lowlevel.cancel_shielded_checkpoint()
             result = waiter.unwrap()
@@ -384,21 +391,22 @@ class Driver:
         self._submitter = None
         return trio.lowlevel.Abort.SUCCEEDED
 
-    def _abandon(self, token: Token) -> trio.lowlevel.Abort:
+    def _abandon(self, waiter: Waiter) -> trio.lowlevel.Abort:
         """Give up an operation whose task is being cancelled. Trio calls this, so it must not raise."""
-        waiter = self._waiters.pop(token)
+        token = waiter.token
+        del self._waiters[token]
         reports = reports_of(waiter.task)
         if reports:
-            abandoned = self._last_words(token, waiter)
+            abandoned = self._last_words(waiter)
             for report in reports:
                 report.operations.append(abandoned)
         self._call_off_consultation(token)
         self._feed(OperationAbandoned(token))
         return trio.lowlevel.Abort.SUCCEEDED
 
-    def _last_words(self, token: Token, waiter: Waiter) -> AbandonedOperation:
+    def _last_words(self, waiter: Waiter) -> AbandonedOperation:
         """Return what the machine knows of an operation that is about to be abandoned. Never raises."""
-        name, key = waiter.operation.name, waiter.key
+        token, name, key = waiter.token, waiter.operation.name, waiter.key
         try:
             # While the machine is at work it may be about to send the operation, whatever it knows of it now.
             ambiguous = self._machine.is_ambiguous(token) or (self._is_feeding and not waiter.operation.idempotent)

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import trio
 
 from triclinium_core.client.actions import RowsReceived
+from triclinium_core.client.events import Token
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.requests import DocumentOperation, Operation
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.services.request import ServiceRequest, ServiceResult
 
 
-class Waiter(msgspec.Struct, eq=False):
+class Waiter(msgspec.Struct, eq=False, gc=False):
     """A task, from the submission of its operation to the settlement, and then what came of it.
 
-    Trio asks what a task is woken with for nothing but ``unwrap``, so it is woken with its waiter.
+    Trio asks what a task is woken with for nothing but ``unwrap``, so it is woken with its waiter. The task holds the
+    waiter for as long as it is settled last, so the garbage collector need not look for a cycle.
     """
 
+    token: Token
     operation: Operation | Inquiry | ServiceRequest
     task: trio.lowlevel.Task
+    give_up: Callable[[Waiter], trio.lowlevel.Abort]
+    """What the driver does where the task is cancelled."""
     is_parked: bool = False
     """Whether the task sleeps, and has to be woken."""
     result: Result | ServiceResult | RowsReceived | None = None
@@ -29,6 +36,10 @@ class Waiter(msgspec.Struct, eq=False):
     def key(self) -> str | None:
         """The document id, where the operation has one."""
         return self.operation.key if isinstance(self.operation, DocumentOperation) else None
+
+    def abort(self, _: object) -> trio.lowlevel.Abort:
+        """Have the operation given up, because the task is being cancelled."""
+        return self.give_up(self)
 
     def unwrap(self) -> Result | ServiceResult | RowsReceived:
         """Return the result, or raise the error, leaving no reference cycle with its traceback."""

@@ -69,7 +69,7 @@ class Link(msgspec.Struct, frozen=True, gc=False):
     """Our end of the stream, where the driver told."""
 
 
-class LiveOperation(msgspec.Struct, eq=False):
+class LiveOperation(msgspec.Struct, eq=False, gc=False):
     """One operation, its newest attempt, and its retry machine once there is one. Instants are monotonic seconds."""
 
     token: int
