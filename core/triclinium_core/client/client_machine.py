@@ -214,8 +214,8 @@ class ClientMachine:
         """
         if not self._started:
             return -math.inf
-        wakeup = self._timers.wakeup
-        return min(wakeup, self._operations.next_deadline) if self._operations.open else wakeup
+        wakeup, operations = self._timers.wakeup, self._operations
+        return operations.next_deadline if operations.open and operations.next_deadline < wakeup else wakeup
 
     def handle(self, event: Event, now: float) -> Sequence[Action]:
         """Handle ``event``, and return what to do, in order.

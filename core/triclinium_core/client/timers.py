@@ -77,6 +77,8 @@ class Timers:
         self._heap: list[tuple[float, TimerId, TimerKind, object]] = []
         self._live: set[TimerId] = set()
         self._next_id = 0
+        self.wakeup: float = math.inf
+        """When the next timer is due; ``inf`` for never."""
 
     def __len__(self) -> int:
         return len(self._live)
@@ -88,6 +90,7 @@ class Timers:
         if when < math.inf:
             self._live.add(timer)
             heapq.heappush(self._heap, (when, timer, kind, subject))
+            self.wakeup = self._heap[0][0]
         return timer
 
     def cancel(self, timer: TimerId | None) -> None:
@@ -98,13 +101,7 @@ class Timers:
         if len(self._heap) > SWEEP_SIZE_MIN and len(self._heap) > 2 * len(self._live):
             self._heap = [entry for entry in self._heap if entry[1] in self._live]
             heapq.heapify(self._heap)
-
-    @property
-    def wakeup(self) -> float:
-        """When the next timer is due; ``inf`` for never."""
-        while self._heap and self._heap[0][1] not in self._live:
-            heapq.heappop(self._heap)
-        return self._heap[0][0] if self._heap else math.inf
+        self._look_ahead()
 
     @property
     def newest(self) -> TimerId:
@@ -117,4 +114,10 @@ class Timers:
             return None
         _, timer, kind, subject = heapq.heappop(self._heap)
         self._live.discard(timer)
+        self._look_ahead()
         return kind, subject
+
+    def _look_ahead(self) -> None:
+        while self._heap and self._heap[0][1] not in self._live:
+            heapq.heappop(self._heap)
+        self.wakeup = self._heap[0][0] if self._heap else math.inf

@@ -7,8 +7,6 @@ Source: SDK-RFC 0049 "Client Dispatch"; decisions C6, C29, C33, C37.
 
 from __future__ import annotations
 
-import math
-
 import msgspec
 
 from triclinium_core.errors import (
@@ -112,26 +110,26 @@ class Dispatcher:
                 return self._hold(operation, connection)
             if connection.in_flight.is_full or (connection.waiting.tokens and turn_at is not connection):
                 return self._queue(operation, connection, now)
-            connection.full_since = math.inf
             if prefix is None:
                 prefix = self._prefix(operation, connection)
                 if prefix is None:
                     return self._wait_for_collection(operation, connection, now)
+            opaque = connection.in_flight.next_opaque
             # Decision C29: every attempt is a new frame.
             frame = encode_operation(
                 request,
                 connection.dialect,
-                opaque=connection.in_flight.next_opaque,
+                opaque=opaque,
                 vbucket=operation.vbucket,
                 prefix=prefix,
                 time_left=operation.deadline - now,
             )
         except FeatureNotAvailableException as error:
             return Refused(FeatureNotAvailableException, error.message)
-        operation.opaque, operation.link = connection.in_flight.next_opaque, connection.link
+        operation.opaque, operation.link = opaque, connection.link
         self._connections.send(connection, operation, frame)
         if operation.retry is not None:
-            operation.retry.handle(Dispatched(connection.node, operation.opaque, connection.link.local_address), now)
+            operation.retry.handle(Dispatched(connection.node, opaque, connection.link.local_address), now)
         return None
 
     def lost(

@@ -130,7 +130,7 @@ class Driver:
         self._waiters: dict[Token, Waiter] = {}
         self._give_up = self._abandon
         """Bound once, and not for every operation."""
-        self._submissions: list[OperationSubmitted] = []
+        self._submissions: dict[Token, OperationSubmitted] = {}
         """What tasks have asked for since the machine heard of it last; the submitter feeds all of it at once."""
         self._submitter: trio.lowlevel.Task | None = None
         """None where it does not sleep."""
@@ -147,7 +147,8 @@ class Driver:
         self._consultations: dict[Token, trio.CancelScope] = {}
         self._postponed: deque[Event] = deque()
         self._is_feeding = False
-        self._is_closed = False
+        self._is_ended = False
+        """Closed, or broken down: nothing more is submitted."""
         self._defect: BaseException | None = None
         self._execute: dict[type[Action], Callable[[Any], None]] = {
             LookUpService: self._look_up_service,
@@ -182,7 +183,7 @@ class Driver:
                     self._nursery.start_soon(self._submit_together)
                     await self._keep_time()
         except BaseException as error:
-            self._defect = error
+            self._is_ended, self._defect = True, error
             raise
         finally:
             self.close()
@@ -201,7 +202,7 @@ class Driver:
         # The garbage collector does not look into operations: a strategy that knows the cluster would keep it for ever.
         for token in tuple(self._waiters):
             self._feed(OperationAbandoned(token))
-        self._is_closed = True
+        self._is_ended = True
         self._scope.cancel()
         self._settle_all()
         self.subscriptions.close()
@@ -245,7 +246,7 @@ class Driver:
             await trio.lowlevel.checkpoint_if_cancelled()
         try:
             operation = make(*args, **kwargs)
-            if self._is_closed or self._defect is not None:
+            if self._is_ended:
                 self._run.check_caller()
                 raise self._ending(f"{operation.name} was not sent")
         except Exception:
@@ -265,7 +266,7 @@ class Driver:
             if is_alone:
                 self._feed(submission)
             else:
-                self._submissions.append(submission)
+                self._submissions[token] = submission
                 if self._submitter is not None:
                     trio.lowlevel.reschedule(self._submitter)
                     self._submitter = None
@@ -344,7 +345,7 @@ class Driver:
             RuntimeError: it is called in another trio run, or in none.
         """
         self.check_caller()
-        if self._is_closed or self._defect is not None:
+        if self._is_ended:
             raise self._ending("the authenticator was not set")
         self._machine.check_authenticator(authenticator)
         show_certificate(self._connector, authenticator)
@@ -380,8 +381,7 @@ class Driver:
             if not self._submissions:
                 self._submitter = trio.lowlevel.current_task()
                 await trio.lowlevel.wait_task_rescheduled(self._stop_submitting)
-            # Whoever was cancelled meanwhile has never been heard of.
-            submitted = OperationsSubmitted([each for each in self._submissions if each.token in self._waiters])
+            submitted = OperationsSubmitted(tuple(self._submissions.values()))
             self._submissions.clear()
             self._feed(submitted)
             # They may be large, and the next ones may be long in coming.
@@ -395,6 +395,8 @@ class Driver:
         """Give up an operation whose task is being cancelled. Trio calls this, so it must not raise."""
         token = waiter.token
         del self._waiters[token]
+        # Given up before it was submitted, it was never sent.
+        self._submissions.pop(token, None)
         reports = reports_of(waiter.task)
         if reports:
             abandoned = self._last_words(waiter)
@@ -425,7 +427,7 @@ class Driver:
             # machine is asking the strategy; and the machine is not re-entrant.
             self._postponed.append(event)
             return
-        if self._is_closed or self._defect is not None:
+        if self._is_ended:
             return
         self._is_feeding = True
         try:
@@ -608,14 +610,13 @@ class Driver:
 
     def _break_down(self, error: BaseException) -> None:
         """Note a defect: fail what waits, and let the nursery raise it. Never raises."""
-        self._defect = error
+        self._is_ended, self._defect = True, error
         self._settle_all()
         self._nursery.start_soon(_raise, error)
 
     def _settle_all(self) -> None:
-        unsubmitted = {each.token for each in self._submissions}
         for token, waiter in list(self._waiters.items()):
-            so = "was not sent" if token in unsubmitted else "got no answer"
+            so = "was not sent" if token in self._submissions else "got no answer"
             self._settle(token, None, self._ending(f"{waiter.operation.name} {so}"))
 
     def _ending(self, so: str) -> InternalError | trio.ClosedResourceError:

@@ -102,8 +102,6 @@ class Connection:
         self.server_time: ServerTime = ServerTime()
         self.questions: GracePeriod = GracePeriod()
         """With our own questions, of which some may get lost, but not all."""
-        self.full_since: float = math.inf
-        """Since when operations wait because the table of requests is full; ``inf`` where none do."""
         self.config_asked_at: float = -math.inf
         """When a cluster config was asked for that has not come yet."""
         self.config_polled_at: float = -math.inf
@@ -303,7 +301,6 @@ class Connection:
         self.last_error = detail
         self.config_asked_at = -math.inf
         self.questions.reset()
-        self.full_since = math.inf
         self._bootstrap = self._again = self._buffer = None
         return self.in_flight.clear()
 

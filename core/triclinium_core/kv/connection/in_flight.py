@@ -5,6 +5,7 @@ Source: decisions C24 (what a closed socket means for each) and C37 (the bounds)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from enum import Enum, unique
 
@@ -91,6 +92,8 @@ class InFlightTable:
     def __init__(self) -> None:
         self.is_full: bool = False
         """Whether a further request has to wait until others were answered."""
+        self.full_since: float = math.inf
+        """Since when operations wait for room; ``inf`` where there is some, or none wait."""
         self.next_opaque: int = 1
         """What the next request is called: no unanswered one has this opaque."""
         self._requests: dict[int, InFlightRequest] = {}
@@ -134,8 +137,8 @@ class InFlightTable:
         if request.opcode != _SEVERAL_ANSWERS or is_last(request.opcode, frame.status):
             del self._requests[request.opaque]
             self._bytes -= request.size
-            if self.is_full:
-                self.is_full = len(self._requests) >= REQUESTS_MAX or self._bytes >= BYTES_MAX
+            if self.is_full and len(self._requests) < REQUESTS_MAX and self._bytes < BYTES_MAX:
+                self.is_full, self.full_since = False, math.inf
         return request
 
     def abandon(self, opaque: int, heir: AbandonedScan | None = None) -> None:
@@ -148,5 +151,5 @@ class InFlightTable:
         """Remove and return all requests, oldest first, because their stream is gone."""
         requests, self._requests = self._requests, {}
         self._stream_size = self._bytes = 0
-        self.is_full = False
+        self.is_full, self.full_since = False, math.inf
         return iter(requests.values())

@@ -33,7 +33,6 @@ from triclinium_core.kv.operation.requests import (
     Prepend,
     Remove,
     Replace,
-    Store,
     Touch,
     Unlock,
     Upsert,
@@ -71,11 +70,8 @@ _COUNTER = struct.Struct(">QQI")
 _UINT64 = struct.Struct(">Q")
 _META = struct.Struct(">IIIQ")
 
-_READS = (Get, GetAndTouch, GetAndLock)
-_EXPIRY_CHANGES = (Touch, GetAndTouch)
-_CAS_ONLY = (Unlock, Remove)
 _EXPIRY_PRESERVERS = (Upsert, Replace)
-"""Tuples: a union is built anew wherever it is written."""
+"""A tuple: a union is built anew wherever it is written."""
 
 _NONE = DurabilityLevel.NONE
 _META_VERSION = b"\x02"
@@ -208,54 +204,51 @@ def _encode_exists(operation: Operation) -> Body:
     return Body(extras=_META_VERSION)
 
 
-def _encode_expiry(operation: Operation) -> Body:
-    assert isinstance(operation, _EXPIRY_CHANGES)
+def _encode_expiry(operation: Touch | GetAndTouch) -> Body:
     return Body(extras=_UINT32.pack(operation.expiry))
 
 
-def _encode_get_and_lock(operation: Operation) -> Body:
-    assert isinstance(operation, GetAndLock)
+def _encode_get_and_lock(operation: GetAndLock) -> Body:
     return Body(extras=_UINT32.pack(operation.lock_time))
 
 
-def _encode_cas(operation: Operation) -> Body:
-    assert isinstance(operation, _CAS_ONLY)
+def _encode_cas(operation: Unlock | Remove) -> Body:
     return Body(cas=operation.cas)
 
 
-def _encode_store(operation: Operation) -> Body:
-    assert isinstance(operation, Store)
-    return Body(
-        _UINT32_PAIR.pack(operation.flags, operation.expiry),
-        operation.value,
-        operation.cas if isinstance(operation, Replace) else 0,
-        operation.flags,
-        isinstance(operation, _EXPIRY_PRESERVERS) and operation.preserve_expiry,
-    )
+def _encode_insert(operation: Insert) -> Body:
+    extras = _UINT32_PAIR.pack(operation.flags, operation.expiry)
+    return Body(extras, operation.value, 0, operation.flags)
 
 
-def _encode_concatenate(operation: Operation) -> Body:
-    assert isinstance(operation, Concatenate)
+def _encode_upsert(operation: Upsert) -> Body:
+    extras = _UINT32_PAIR.pack(operation.flags, operation.expiry)
+    return Body(extras, operation.value, 0, operation.flags, operation.preserve_expiry)
+
+
+def _encode_replace(operation: Replace) -> Body:
+    extras = _UINT32_PAIR.pack(operation.flags, operation.expiry)
+    return Body(extras, operation.value, operation.cas, operation.flags, operation.preserve_expiry)
+
+
+def _encode_concatenate(operation: Concatenate) -> Body:
     return Body(value=operation.value, cas=operation.cas)
 
 
-def _encode_count(operation: Operation) -> Body:
-    assert isinstance(operation, Count)
+def _encode_count(operation: Count) -> Body:
     initial, expiry = operation.initial, operation.expiry
     if initial is None:
         initial, expiry = 0, _DO_NOT_CREATE
     return Body(extras=_COUNTER.pack(operation.delta, initial, expiry))
 
 
-def _decode_document(operation: Operation, frame: Frame, vbucket: int) -> Result:
-    assert isinstance(operation, _READS)
+def _decode_document(operation: Get | GetAndTouch | GetAndLock, frame: Frame, vbucket: int) -> Result:
     (flags,) = _UINT32.unpack(frame.extras)
     # Cas() would cost a Python call.
     return GetResult(frame.cas, flags, frame.value, operation.transcoder)  # type: ignore[arg-type]
 
 
-def _decode_replica(operation: Operation, frame: Frame, vbucket: int) -> Result:
-    assert isinstance(operation, GetReplica)
+def _decode_replica(operation: GetReplica, frame: Frame, vbucket: int) -> Result:
     (flags,) = _UINT32.unpack(frame.extras)
     return GetReplicaResult(Cas(frame.cas), flags, frame.value, operation.transcoder, is_replica=True)
 
@@ -298,9 +291,9 @@ CODECS: dict[type[Operation], Codec] = {
     Unlock: Codec(_encode_cas, _decode_done, None),
     Touch: Codec(_encode_expiry, _decode_touch, Opcode.TOUCH),
     Remove: Codec(_encode_cas, _decode_mutation, Opcode.DELETE),
-    Insert: Codec(_encode_store, _decode_mutation, Opcode.ADD),
-    Upsert: Codec(_encode_store, _decode_mutation, Opcode.SET),
-    Replace: Codec(_encode_store, _decode_mutation, Opcode.REPLACE),
+    Insert: Codec(_encode_insert, _decode_mutation, Opcode.ADD),
+    Upsert: Codec(_encode_upsert, _decode_mutation, Opcode.SET),
+    Replace: Codec(_encode_replace, _decode_mutation, Opcode.REPLACE),
     Append: Codec(_encode_concatenate, _decode_mutation, Opcode.APPEND),
     Prepend: Codec(_encode_concatenate, _decode_mutation, Opcode.PREPEND),
     Increment: Codec(_encode_count, _decode_counter, Opcode.INCREMENT),

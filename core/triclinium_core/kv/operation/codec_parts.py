@@ -54,8 +54,10 @@ NO_BODY = Body()
 class Codec:
     """How one operation travels."""
 
-    encode: Callable[[Operation], Body]
-    decode: Callable[[Operation, Frame, int], Result]
+    encode: Callable[..., Body]
+    """Takes the operation."""
+    decode: Callable[..., Result]
+    """Takes the operation, the answer and the vbucket."""
     bare_opcode: Opcode | None
     """Opcode for a plain memcached; None where it has nothing like it."""
 

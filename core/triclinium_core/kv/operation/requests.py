@@ -91,8 +91,11 @@ class DocumentOperation(Operation, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         key = self.key
-        is_plain = type(key) is str and key.isascii() and 1 <= len(key) <= KEY_SIZE_MAX_IN_COLLECTION
-        if not is_plain or type(self.keyspace) is not Keyspace:
+        if (
+            type(key) is not str
+            or not (key.isascii() and 0 < len(key) <= KEY_SIZE_MAX_IN_COLLECTION)
+            or type(self.keyspace) is not Keyspace
+        ):
             # It may be right all the same, or the errors say what is wrong.
             Operation.__post_init__(self)
             check.check_key(key, in_default_collection=self.keyspace.is_default_collection)
@@ -255,7 +258,8 @@ class Upsert(Store, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         Store.__post_init__(self)
-        check_flag(self.preserve_expiry, "preserve_expiry")
+        if self.preserve_expiry is not False:
+            check_flag(self.preserve_expiry, "preserve_expiry")
 
 
 class Replace(Store, frozen=True, gc=False):

@@ -51,8 +51,8 @@ class KeepAlive:
 
         It is judged by a timer, and so only once all that has arrived was read.
         """
-        if connection.full_since == math.inf:
-            connection.full_since = now
+        if connection.in_flight.full_since == math.inf:
+            connection.in_flight.full_since = now
             self._timers.schedule(connection, TimerKind.NO_ROOM, now + SECONDS_MAX)
 
     def on_timer(self, kind: TimerKind, connection: Connection, now: float) -> None:
@@ -124,11 +124,11 @@ class KeepAlive:
         self._timers.schedule(connection, TimerKind.CIRCUIT_BREAKER, connection.breaker.wakeup)
 
     def _give_up_full(self, connection: Connection, now: float) -> None:
-        if connection.in_flight.is_full and connection.full_since + SECONDS_MAX <= now:
+        if connection.in_flight.is_full and connection.in_flight.full_since + SECONDS_MAX <= now:
             self._connections.close(
                 connection, f"has left {len(connection.in_flight)} requests unanswered for {SECONDS_MAX:g} s", now
             )
-        connection.full_since = math.inf
+        connection.in_flight.full_since = math.inf
 
     def _keep_alive(self, connection: Connection, now: float) -> None:
         due = connection.last_heard + self._timeouts.keep_alive_interval

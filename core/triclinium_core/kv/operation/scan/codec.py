@@ -50,8 +50,7 @@ def encode_cancel(vbucket: int, scan_id: bytes, *, opaque: int) -> bytes:
     return encode_request(Opcode.RANGE_SCAN_CANCEL, opaque=opaque, status=vbucket, extras=scan_id)
 
 
-def _encode_create(operation: Operation) -> Body:
-    assert isinstance(operation, RangeScanCreate)
+def _encode_create(operation: RangeScanCreate) -> Body:
     document: dict[str, object] = {"key_only": operation.ids_only}
     match operation.selection:
         case Bounds(start, end, excludes_start, excludes_end):
@@ -67,14 +66,12 @@ def _encode_create(operation: Operation) -> Body:
     return Body(document=document, needs=((HelloFeature.JSON, "scan"),))
 
 
-def _encode_continue(operation: Operation) -> Body:
-    assert isinstance(operation, RangeScanContinue)
+def _encode_continue(operation: RangeScanContinue) -> Body:
     limits = _LIMITS.pack(operation.item_limit, operation.time_limit_ms, operation.byte_limit)
     return Body(extras=operation.scan_id + limits)
 
 
-def _encode_cancel(operation: Operation) -> Body:
-    assert isinstance(operation, ScanOperation)
+def _encode_cancel(operation: ScanOperation) -> Body:
     return Body(extras=operation.scan_id)
 
 
@@ -84,8 +81,7 @@ def _decode_created(operation: Operation, frame: Frame, vbucket: int) -> Result:
     return RangeScanCreated(frame.value)
 
 
-def _decode_page(operation: Operation, frame: Frame, vbucket: int) -> Result:
-    assert isinstance(operation, RangeScanContinue)
+def _decode_page(operation: RangeScanContinue, frame: Frame, vbucket: int) -> Result:
     items: tuple[ScanResult, ...] = ()
     if frame.value:
         read = {_KEYS: _keys, _DOCUMENTS: _documents}.get(_CONTENT.unpack(frame.extras)[0])

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.codec_parts import Body, mutation_token
 from triclinium_core.kv.operation.operation import context_of
-from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Cas, LookupInResult, MutateInResult, Result, as_lookup_of_copy
 from triclinium_core.kv.operation.subdocument.requests import LookupIn, MutateIn
 from triclinium_core.kv.operation.subdocument.specs import EncodedMutation, LookupInSpec, StoreSemantics
@@ -44,9 +43,8 @@ _DOCUMENT_FLAGS = {
 _DELETED = (Status.SUBDOC_SUCCESS_DELETED, Status.SUBDOC_MULTI_PATH_FAILURE_DELETED)
 
 
-def encode_lookup_in(operation: Operation) -> Body:
+def encode_lookup_in(operation: LookupIn) -> Body:
     """Return what of a lookup's request depends on it."""
-    assert isinstance(operation, LookupIn)
     flags = DocumentFlag.ACCESS_DELETED if operation.access_deleted else DocumentFlag.NONE
     flags |= DocumentFlag.REPLICA_READ if operation.copy else DocumentFlag.NONE
     return Body(
@@ -56,9 +54,8 @@ def encode_lookup_in(operation: Operation) -> Body:
     )
 
 
-def encode_mutate_in(operation: Operation) -> Body:
+def encode_mutate_in(operation: MutateIn) -> Body:
     """Return what of a mutation's request depends on it."""
-    assert isinstance(operation, MutateIn)
     flags = _DOCUMENT_FLAGS[operation.store_semantics]
     flags |= DocumentFlag.ACCESS_DELETED if operation.access_deleted else DocumentFlag.NONE
     flags |= DocumentFlag.CREATE_AS_DELETED if operation.create_as_deleted else DocumentFlag.NONE
@@ -72,13 +69,12 @@ def encode_mutate_in(operation: Operation) -> Body:
     )
 
 
-def decode_lookup_in(operation: Operation, frame: Frame, vbucket: int) -> Result:
+def decode_lookup_in(operation: LookupIn, frame: Frame, vbucket: int) -> Result:
     """Return what a lookup has found.
 
     Raises:
         MalformedOutcomes: the body does not fit the specs.
     """
-    assert isinstance(operation, LookupIn)
     outcomes = decode_lookups(frame.value, operation.specs)
     # Decision C38: what succeeds makes nothing that only errors need.
     context = context_of(operation) if any(status for status, _ in outcomes) else ErrorContext()
@@ -87,13 +83,12 @@ def decode_lookup_in(operation: Operation, frame: Frame, vbucket: int) -> Result
     return as_lookup_of_copy(result, is_replica=True) if operation.copy else result
 
 
-def decode_mutate_in(operation: Operation, frame: Frame, vbucket: int) -> Result:
+def decode_mutate_in(operation: MutateIn, frame: Frame, vbucket: int) -> Result:
     """Return what a mutation has returned.
 
     Raises:
         MalformedOutcomes: the body does not fit the specs.
     """
-    assert isinstance(operation, MutateIn)
     values = decode_mutations(frame.value, operation.specs)
     return MutateInResult(
         Cas(frame.cas),
