@@ -18,6 +18,8 @@ from triclinium_core.transcoding.non_finite import find_non_finite
 T = TypeVar("T")
 
 _SHOWN_CHARACTERS_MAX = 80
+_BYTES = (bytes, bytearray, memoryview)
+"""A tuple: a union is built anew wherever it is written."""
 
 
 class EncodedValue(msgspec.Struct, frozen=True, gc=False):
@@ -66,7 +68,7 @@ class JsonTranscoder:
 
     def encode(self, value: object, /) -> EncodedValue:
         """Return ``value`` as JSON: anything that msgspec encodes, structs and dataclasses included."""
-        if isinstance(value, bytes | bytearray | memoryview):
+        if isinstance(value, _BYTES):
             raise EncodingFailureException(
                 f"JsonTranscoder cannot store {type(value).__name__}: pass transcoder=RawBinaryTranscoder(), "
                 "or RawJsonTranscoder() for JSON that is encoded already"
@@ -151,7 +153,7 @@ def _utf8(text: str) -> bytes:
 
 
 def _bytes(value: object, transcoder: str, stored: str) -> bytes:
-    if not isinstance(value, bytes | bytearray | memoryview):
+    if not isinstance(value, _BYTES):
         raise EncodingFailureException(f"{transcoder} stores {stored}, not {type(value).__name__}")
     return bytes(value)
 
