@@ -315,7 +315,7 @@ class Driver:
         token, is_over, rows.is_over = rows.token, rows.is_over, True
         try:
             await trio.lowlevel.checkpoint_if_cancelled()
-            if self._is_closed or self._defect is not None:
+            if self._is_ended:
                 raise self._ending(f"{rows.request.name} got no answer")
         except BaseException:
             if not is_over:
