@@ -62,7 +62,6 @@ class VBucketServerMap(msgspec.Struct, frozen=True, rename="camel"):
     v_bucket_map: list[list[int]]
     num_replicas: Annotated[int, msgspec.Meta(ge=0)] = 0
     """How many replicas the bucket keeps of each document, whether or not there are nodes for them now."""
-    hash_algorithm: str = "CRC"
     v_bucket_map_forward: list[list[int]] = []
     """What the map is to become by the rebalance that is under way; empty where none is."""
 
