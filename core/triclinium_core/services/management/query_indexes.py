@@ -1,0 +1,355 @@
+"""Query indexes: what is told of them, and the statements that make, build, read and drop them.
+
+Every name is an identifier between backticks, in which a backtick is written twice, so no name ends its identifier. Rows
+are few and short, so an answer is read whole.
+
+Source: SDK-RFC 0054 "QueryIndexManager", "CollectionQueryIndexManager", "QueryIndex".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum, unique
+from typing import ClassVar
+
+import msgspec
+
+from triclinium_core.checks import check_flag, check_integer, check_text
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.validation import DEFAULT_NAME, UINT32_MAX, check_name
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.management.request import check_bucket_name, decoded
+from triclinium_core.services.query.request import QueryRequest
+from triclinium_core.services.query.result import metadata_of
+from triclinium_core.services.request import Done, HttpAnswer, ServiceResult
+from triclinium_core.services.statement.parameters import Parameters
+from triclinium_core.services.statement.request import QueryContext, StatementRequest
+from triclinium_core.shown import shown
+
+ONLINE = "online"
+"""The state of an index that can be used."""
+
+
+@unique
+class QueryIndexType(StrEnum):
+    """What keeps an index; the value is the word that travels."""
+
+    VIEW = "view"
+    GSI = "gsi"
+
+
+class QueryIndex(msgspec.Struct, frozen=True, kw_only=True):
+    """One index.
+
+    Source: SDK-RFC 0054 "QueryIndex".
+    """
+
+    name: str
+    is_primary: bool
+    type: QueryIndexType
+    state: str
+    """Such as ``deferred``, ``building`` or ``online``."""
+    keyspace: str
+    """The collection, or the bucket where the server knows no collections for the index."""
+    index_key: tuple[str, ...]
+    """Expressions; empty for a primary index."""
+    condition: str | None
+    """Which documents it has; None for all."""
+    partition: str | None
+    """By what it is spread over nodes; None where it is not."""
+    bucket_name: str
+    scope_name: str | None
+    """None, as ``collection_name``, where the server knows no collections for the index."""
+    collection_name: str | None
+
+
+class IndexKeyspace(msgspec.Struct, frozen=True):
+    """What an index is on: a bucket, which stands for its default collection, or a collection.
+
+    Raises:
+        InvalidArgumentException: a name cannot be one, or there is a scope or a collection without the other.
+    """
+
+    bucket: str
+    scope: str | None = None
+    collection: str | None = None
+
+    def __post_init__(self) -> None:
+        check_bucket_name(self.bucket)
+        if self.scope is None and self.collection is None:
+            return
+        # RFC 0054 "CreateIndex": "If either are set then both must be set".
+        for parameter, value in (("scope_name", self.scope), ("collection_name", self.collection)):
+            if value is None:
+                raise InvalidArgumentException(
+                    f"{parameter} is missing: scope_name={shown(self.scope)} and "
+                    f"collection_name={shown(self.collection)} go together",
+                    parameter=parameter,
+                )
+            check_name(value, parameter)
+
+    @property
+    def path(self) -> str:
+        """What statements call it."""
+        return ".".join(identifier(name) for name in (self.bucket, self.scope, self.collection) if name is not None)
+
+    @property
+    def query_context(self) -> QueryContext | None:
+        """Where statements about it run."""
+        # RFC 0054 "CollectionQueryIndexManager": mandatory for collections.
+        return QueryContext(self.bucket, self.scope) if self.scope is not None else None
+
+
+def identifier(name: str) -> str:
+    """Return a name as SQL++ takes it whatever its characters are."""
+    doubled = name.replace("`", "``")
+    return f"`{doubled}`"
+
+
+class IndexStatement(StatementRequest, frozen=True, kw_only=True):
+    """A statement about indexes; the functions of this module make them."""
+
+    service: ClassVar[Service] = Service.QUERY
+    rows_of: ClassVar[str | None] = None
+    path: ClassVar[str] = QueryRequest.path
+    members: ClassVar[Mapping[str, str]] = QueryRequest.members
+
+    def decode(self, answer: HttpAnswer) -> ServiceResult:
+        """Return that it was done.
+
+        Raises:
+            MalformedAnswer: it is no answer of the service.
+        """
+        metadata_of(answer)
+        return Done()
+
+
+class CreateIndex(IndexStatement, frozen=True, kw_only=True):
+    """Make an index."""
+
+    name: ClassVar[str] = "create_query_index"
+
+
+class CreatePrimaryIndex(IndexStatement, frozen=True, kw_only=True):
+    """Make a primary index."""
+
+    name: ClassVar[str] = "create_primary_query_index"
+
+
+class DropIndex(IndexStatement, frozen=True, kw_only=True):
+    """Remove an index."""
+
+    name: ClassVar[str] = "drop_query_index"
+
+
+class DropPrimaryIndex(IndexStatement, frozen=True, kw_only=True):
+    """Remove a primary index."""
+
+    name: ClassVar[str] = "drop_primary_query_index"
+
+
+class BuildIndexes(IndexStatement, frozen=True, kw_only=True):
+    """Have indexes built, which goes on after it was answered."""
+
+    name: ClassVar[str] = "build_query_indexes"
+
+
+class QueryIndexesResult(ServiceResult, frozen=True):
+    """All indexes that were asked for, primary ones first."""
+
+    indexes: tuple[QueryIndex, ...]
+
+
+class IndexNamesResult(ServiceResult, frozen=True):
+    """The names of the indexes that were asked for."""
+
+    names: tuple[str, ...]
+
+
+class _Index(msgspec.Struct, frozen=True):
+    name: str
+    using: QueryIndexType
+    state: str
+    keyspace_id: str
+    is_primary: bool = False
+    index_key: tuple[str, ...] = ()
+    condition: str | None = None
+    partition: str | None = None
+    bucket_id: str | None = None
+    scope_id: str | None = None
+
+
+class _Indexes(msgspec.Struct, frozen=True):
+    results: list[_Index]
+
+
+class _Names(msgspec.Struct, frozen=True):
+    results: tuple[str, ...]
+
+
+class GetAllIndexes(IndexStatement, frozen=True, kw_only=True):
+    """Read the indexes on something."""
+
+    name: ClassVar[str] = "get_all_query_indexes"
+
+    def decode(self, answer: HttpAnswer) -> QueryIndexesResult:
+        """Return the indexes."""
+        metadata_of(answer)
+        return QueryIndexesResult(tuple(map(_index, decoded(answer, _Indexes).results)))
+
+
+class GetDeferredIndexes(IndexStatement, frozen=True, kw_only=True):
+    """Read the names of the indexes that are not built."""
+
+    name: ClassVar[str] = "get_deferred_query_indexes"
+
+    def decode(self, answer: HttpAnswer) -> IndexNamesResult:
+        """Return the names."""
+        metadata_of(answer)
+        return IndexNamesResult(decoded(answer, _Names).results)
+
+
+def _index(found: _Index) -> QueryIndex:
+    # RFC 0054 "QueryIndex": without collections the keyspace is the bucket.
+    has_collections = found.bucket_id is not None
+    return QueryIndex(
+        name=found.name,
+        is_primary=found.is_primary,
+        type=found.using,
+        state=found.state,
+        keyspace=found.keyspace_id,
+        index_key=found.index_key,
+        condition=found.condition or None,
+        partition=found.partition or None,
+        bucket_name=found.bucket_id if found.bucket_id is not None else found.keyspace_id,
+        scope_name=found.scope_id,
+        collection_name=found.keyspace_id if has_collections else None,
+    )
+
+
+# -- The statements. Each function raises InvalidArgumentException for what cannot be.
+
+
+def all_indexes(keyspace: IndexKeyspace) -> GetAllIndexes:
+    """Return the request for the indexes on a collection, or on all that a bucket has."""
+    return GetAllIndexes(
+        statement=" ".join((_SELECT_ALL, _where(keyspace, _ANY_OF_BUCKET), _ONLY_GSI, _IN_ORDER)),
+        parameters=_parameters(keyspace),
+        query_context=keyspace.query_context,
+        readonly=True,
+    )
+
+
+def create_index(
+    keyspace: IndexKeyspace,
+    index_name: str,
+    keys: Sequence[str],
+    *,
+    num_replicas: int | None = None,
+    deferred: bool | None = None,
+) -> CreateIndex:
+    """Return the request for an index over these fields, each of which is one name."""
+    check_index_name(index_name)
+    if isinstance(keys, str) or not isinstance(keys, Sequence) or not keys:
+        raise InvalidArgumentException(f"keys={shown(keys)} must be a list of fields", parameter="keys")
+    for key in keys:
+        check_text(key, "keys")
+    # RFC 0054 "CreateIndex": each key is escaped by itself.
+    fields = ", ".join(map(identifier, keys))
+    options = _options(num_replicas, deferred)
+    statement = f"CREATE INDEX {identifier(index_name)} ON {keyspace.path} ({fields}){options}"
+    return CreateIndex(statement=statement, query_context=keyspace.query_context)
+
+
+def create_primary_index(
+    keyspace: IndexKeyspace,
+    *,
+    index_name: str | None = None,
+    num_replicas: int | None = None,
+    deferred: bool | None = None,
+) -> CreatePrimaryIndex:
+    """Return the request for an index over the ids of all documents, called ``#primary`` unless it has a name."""
+    name = f" {identifier(check_index_name(index_name))}" if index_name is not None else ""
+    statement = f"CREATE PRIMARY INDEX{name} ON {keyspace.path}{_options(num_replicas, deferred)}"
+    return CreatePrimaryIndex(statement=statement, query_context=keyspace.query_context)
+
+
+def drop_index(keyspace: IndexKeyspace, index_name: str) -> DropIndex:
+    """Return the request that removes an index."""
+    return DropIndex(statement=_drop(keyspace, index_name), query_context=keyspace.query_context)
+
+
+def drop_primary_index(keyspace: IndexKeyspace, *, index_name: str | None = None) -> DropPrimaryIndex:
+    """Return the request that removes the primary index: the one called ``#primary`` unless it has another name."""
+    statement = f"DROP PRIMARY INDEX ON {keyspace.path}" if index_name is None else _drop(keyspace, index_name)
+    return DropPrimaryIndex(statement=statement, query_context=keyspace.query_context)
+
+
+def _drop(keyspace: IndexKeyspace, index_name: str) -> str:
+    index = identifier(check_index_name(index_name))
+    if keyspace.scope is None:
+        return f"DROP INDEX {keyspace.path}.{index}"
+    return f"DROP INDEX {index} ON {keyspace.path}"
+
+
+def deferred_indexes(keyspace: IndexKeyspace) -> GetDeferredIndexes:
+    """Return the request for the names of the indexes that are not built."""
+    return GetDeferredIndexes(
+        # Of a bucket without collections, or of its default collection: BUILD INDEX takes no others.
+        statement=" ".join((_SELECT_NAMES, _where(keyspace, _OF_DEFAULT_COLLECTION), _ONLY_DEFERRED, _ONLY_GSI)),
+        parameters=_parameters(
+            IndexKeyspace(keyspace.bucket, keyspace.scope or DEFAULT_NAME, keyspace.collection or DEFAULT_NAME)
+        ),
+        query_context=keyspace.query_context,
+        readonly=True,
+    )
+
+
+def build_indexes(keyspace: IndexKeyspace, index_names: Sequence[str]) -> BuildIndexes:
+    """Return the request that has these indexes built."""
+    indexes = ", ".join(identifier(check_index_name(name)) for name in index_names)
+    statement = f"BUILD INDEX ON {keyspace.path} ({indexes})"
+    return BuildIndexes(statement=statement, query_context=keyspace.query_context)
+
+
+def check_index_name(value: object, parameter: str = "index_name") -> str:
+    """Return the name of an index.
+
+    Raises:
+        InvalidArgumentException: it is no text, or is empty.
+    """
+    return check_text(value, parameter)
+
+
+_SELECT_ALL = "SELECT idx.* FROM system:indexes AS idx WHERE"
+_SELECT_NAMES = "SELECT RAW name FROM system:indexes WHERE"
+_OF_BUCKET = "(bucket_id IS MISSING AND keyspace_id = $bucketName)"
+"""Where the server knows no collections for the index."""
+_ANY_OF_BUCKET = f"({_OF_BUCKET} OR bucket_id = $bucketName)"
+_OF_COLLECTION = "(bucket_id = $bucketName AND scope_id = $scopeName AND keyspace_id = $collectionName)"
+_OF_DEFAULT_COLLECTION = f"({_OF_COLLECTION} OR {_OF_BUCKET})"
+_ONLY_DEFERRED = 'AND state = "deferred"'
+_ONLY_GSI = 'AND `using` = "gsi"'
+_IN_ORDER = "ORDER BY is_primary DESC, name ASC"
+
+
+def _where(keyspace: IndexKeyspace, of_bucket: str) -> str:
+    if keyspace.scope is None:
+        return of_bucket
+    # RFC 0054 "CollectionQueryIndexManager": an index of the bucket is one of its default collection.
+    is_default = keyspace.scope == DEFAULT_NAME and keyspace.collection == DEFAULT_NAME
+    return _OF_DEFAULT_COLLECTION if is_default else _OF_COLLECTION
+
+
+def _parameters(keyspace: IndexKeyspace) -> Parameters:
+    named = {"bucketName": keyspace.bucket, "scopeName": keyspace.scope, "collectionName": keyspace.collection}
+    return Parameters(named={name: value for name, value in named.items() if value is not None})
+
+
+def _options(num_replicas: int | None, deferred: bool | None) -> str:
+    options: dict[str, object] = {}
+    if num_replicas is not None:
+        options["num_replica"] = check_integer(num_replicas, "num_replicas", 0, UINT32_MAX)
+    if deferred is not None:
+        options["defer_build"] = check_flag(deferred, "deferred")
+    return f" WITH {msgspec.json.encode(options).decode()}" if options else ""

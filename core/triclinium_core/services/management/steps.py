@@ -1,0 +1,222 @@
+"""Calls that take several requests, one after the other: to make something, and to wait until it can be used.
+
+Each call is a generator. Whoever drives one waits and sends, and decides nothing:
+
+1. ``next`` gives the first step. A ``Pause`` is slept; everything else is submitted.
+2. After a pause, ``send(None)`` gives the next step. After a request, ``send`` its result, or ``throw`` the
+   ``CouchbaseException`` that it failed with.
+3. ``StopIteration`` has the result of the call. Any other exception is what the call fails with.
+4. Whoever wants no more gives up what was submitted, and calls ``close``. What was made stays.
+
+Nothing limits for how long a call waits; the caller does.
+
+Source: SDK-RFC 0054; SDK-RFC 0049 "Controlled Backoff for Always Retry" for how often it asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import TypeVar
+
+import msgspec
+
+from triclinium_core.checks import check_flag
+from triclinium_core.errors import (
+    BucketAccessException,
+    BucketNotFoundException,
+    CouchbaseException,
+    FeatureNotAvailableException,
+    IndexNotFoundException,
+    InvalidArgumentException,
+)
+from triclinium_core.kv.operation.inquiries import Inquiry, WaitUntilReady
+from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
+from triclinium_core.kv.operation.manifest.types import CollectionsManifest
+from triclinium_core.kv.operation.reports import ClusterState
+from triclinium_core.kv.operation.requests import Keyspace, Operation
+from triclinium_core.kv.operation.validation import DEFAULT_NAME
+from triclinium_core.kv.topology.capabilities import BucketCapability
+from triclinium_core.retry.backoff import controlled
+from triclinium_core.services.management.buckets import (
+    BucketResult,
+    BucketSettings,
+    BucketType,
+    CreateBucket,
+    DropBucket,
+    GetBucket,
+)
+from triclinium_core.services.management.collections import (
+    CreateCollection,
+    ManifestChange,
+    ManifestChanged,
+    UpdateCollection,
+)
+from triclinium_core.services.management.query_indexes import (
+    ONLINE,
+    IndexKeyspace,
+    IndexNamesResult,
+    IndexStatement,
+    QueryIndex,
+    QueryIndexesResult,
+    all_indexes,
+    build_indexes,
+    check_index_name,
+    deferred_indexes,
+)
+from triclinium_core.services.request import ServiceRequest
+from triclinium_core.shown import shown
+
+REFUSALS_MAX = 5
+"""How often key-value may refuse a bucket whose nodes all have it ready: for two thirds of a second. Then it is not open
+to this user, who may make buckets and not use them."""
+
+R = TypeVar("R")
+
+
+class Pause(msgspec.Struct, frozen=True):
+    """Nothing is to be done for some seconds."""
+
+    seconds: float
+
+
+Step = Pause | ServiceRequest | Operation | Inquiry
+Steps = Generator[Step, object, R]
+
+
+def create_bucket(settings: BucketSettings) -> Steps[None]:
+    """Make a bucket, and wait until all its nodes are ready and key-value can select it."""
+    yield CreateBucket(settings)
+    for pause in _pauses():
+        try:
+            found = yield from _asked(GetBucket(settings.name), BucketResult)
+            if found.is_healthy:
+                break
+        except BucketNotFoundException:
+            # The node that was asked has not heard of it.
+            pass
+        yield pause
+    if settings.bucket_type is not BucketType.MEMCACHED:
+        yield from _wait_for_key_value(settings.name)
+
+
+def _wait_for_key_value(bucket: str) -> Steps[None]:
+    for _, pause in zip(range(REFUSALS_MAX), _pauses(), strict=False):
+        try:
+            # The management service vouches for the other nodes.
+            yield WaitUntilReady(bucket, ClusterState.DEGRADED)
+            return
+        except BucketAccessException:
+            yield pause
+
+
+def drop_bucket(name: str) -> Steps[None]:
+    """Remove a bucket, and wait until it is gone."""
+    yield DropBucket(name)
+    for pause in _pauses():
+        try:
+            yield GetBucket(name)
+        except BucketNotFoundException:
+            return
+        yield pause
+
+
+def change_manifest(change: ManifestChange) -> Steps[None]:
+    """Change scopes or collections, and wait until key-value knows."""
+    settings = change.settings if isinstance(change, CreateCollection | UpdateCollection) else None
+    if settings is not None and settings.history is not None:
+        yield from _check_history(change)
+    changed = yield from _asked(change, ManifestChanged)
+    for pause in _pauses():
+        try:
+            manifest = yield from _asked(GetCollectionsManifest(Keyspace(change.bucket_name)), CollectionsManifest)
+        except BucketAccessException:
+            # Its user may change collections and not use them.
+            return
+        if manifest.uid >= changed.uid:
+            return
+        yield pause
+
+
+def _check_history(change: ManifestChange) -> Steps[None]:
+    # RFC 0054 "CreateCollectionSettings": guarded by the capability of the bucket.
+    found = yield from _asked(GetBucket(change.bucket_name), BucketResult)
+    if BucketCapability.NON_DEDUPED_HISTORY not in found.capabilities:
+        text = f"{change.name}: bucket {change.bucket_name} keeps no history; it needs server 7.2 and storage MAGMA"
+        raise FeatureNotAvailableException(text, change.error_context())
+
+
+def change_index(statement: IndexStatement, unless: type[CouchbaseException] | None) -> Steps[None]:
+    """Change an index.
+
+    Args:
+        unless: the failure that is as good as a success, such as that the index is there already.
+    """
+    try:
+        yield statement
+    except CouchbaseException as error:
+        if unless is None or not isinstance(error, unless):
+            raise
+
+
+def watch_indexes(keyspace: IndexKeyspace, index_names: Sequence[str], *, watch_primary: bool) -> Steps[None]:
+    """Wait until indexes are online.
+
+    Args:
+        watch_primary: whether to wait for the primary index, too, whatever its name is.
+
+    Raises:
+        InvalidArgumentException: a name cannot be one, or there is nothing to watch.
+        IndexNotFoundException: one does not exist, or exists no more.
+    """
+    if isinstance(index_names, str) or not isinstance(index_names, Sequence):
+        raise InvalidArgumentException(f"index_names={shown(index_names)} must be a list", parameter="index_names")
+    watched = {check_index_name(name, "index_names") for name in index_names}
+    check_flag(watch_primary, "watch_primary")
+    if not watched and not watch_primary:
+        raise InvalidArgumentException("index_names is empty; name what to wait for", parameter="index_names")
+    request = all_indexes(keyspace)
+    for pause in _pauses():
+        found = (yield from _asked(request, QueryIndexesResult)).indexes
+        awaited = [
+            index
+            for index in found
+            if _is_on(index, keyspace) and (index.name in watched or (watch_primary and index.is_primary))
+        ]
+        missing = sorted(watched - {index.name for index in awaited})
+        if watch_primary and not any(index.is_primary for index in awaited):
+            missing.append("the primary index")
+        if missing:
+            text = f"watch_indexes: {keyspace.path} has no {', '.join(missing)}; create it first"
+            raise IndexNotFoundException(text, replace(request.error_context(), index=missing[0]))
+        if all(index.state == ONLINE for index in awaited):
+            return
+        yield pause
+
+
+def _is_on(index: QueryIndex, keyspace: IndexKeyspace) -> bool:
+    # The answer about a bucket has the indexes of all its collections.
+    return keyspace.scope is not None or (index.scope_name, index.collection_name) in _OF_A_BUCKET
+
+
+_OF_A_BUCKET = ((None, None), (DEFAULT_NAME, DEFAULT_NAME))
+
+
+def build_deferred_indexes(keyspace: IndexKeyspace) -> Steps[tuple[str, ...]]:
+    """Have all indexes built that are not, and return their names. Building goes on afterwards."""
+    # RFC 0054 "BuildDeferredIndexes": older servers lack the single statement that would do.
+    names = (yield from _asked(deferred_indexes(keyspace), IndexNamesResult)).names
+    if names:
+        yield build_indexes(keyspace, names)
+    return names
+
+
+def _asked(request: ServiceRequest | Operation, kind: type[R]) -> Steps[R]:
+    result = yield request
+    assert isinstance(result, kind), f"{request.name} returned {result!r}"
+    return result
+
+
+def _pauses() -> Iterator[Pause]:
+    return (Pause(controlled(attempt)) for attempt in count())

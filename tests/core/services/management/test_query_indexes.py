@@ -1,0 +1,268 @@
+"""Statements about query indexes, as RFC 0054 has them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings as hypothesis_settings, strategies as st
+
+from tests.core.services.management.answers import JSON, NONSENSE, anything
+from tests.rows import rows
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.management.query_indexes import (
+    IndexKeyspace,
+    IndexStatement,
+    QueryIndex,
+    QueryIndexType,
+    all_indexes,
+    build_indexes,
+    create_index,
+    create_primary_index,
+    deferred_indexes,
+    drop_index,
+    drop_primary_index,
+    identifier,
+)
+from triclinium_core.services.request import Done, HttpAnswer, MalformedAnswer
+
+BUCKET = IndexKeyspace("travel")
+HOTELS = IndexKeyspace("travel", "inventory", "hotel")
+DEFAULT = IndexKeyspace("travel", "_default", "_default")
+
+NO_COLLECTIONS = "(bucket_id IS MISSING AND keyspace_id = $bucketName)"
+COLLECTION = "(bucket_id = $bucketName AND scope_id = $scopeName AND keyspace_id = $collectionName)"
+ALL = 'SELECT idx.* FROM system:indexes AS idx WHERE {} AND `using` = "gsi" ORDER BY is_primary DESC, name ASC'
+DEFERRED = 'SELECT RAW name FROM system:indexes WHERE {} AND state = "deferred" AND `using` = "gsi"'
+IN_HOTELS = {"$bucketName": "travel", "$scopeName": "inventory", "$collectionName": "hotel"}
+IN_DEFAULT = {"$bucketName": "travel", "$scopeName": "_default", "$collectionName": "_default"}
+
+
+@rows(
+    ("request", "statement", "parameters"),
+    [
+        (all_indexes(BUCKET), ALL.format(f"({NO_COLLECTIONS} OR bucket_id = $bucketName)"), {"$bucketName": "travel"}),
+        (all_indexes(HOTELS), ALL.format(COLLECTION), IN_HOTELS),
+        (all_indexes(DEFAULT), ALL.format(f"({COLLECTION} OR {NO_COLLECTIONS})"), IN_DEFAULT),
+        (create_index(BUCKET, "i", ["a"]), "CREATE INDEX `i` ON `travel` (`a`)", {}),
+        (
+            create_index(HOTELS, "i", ("a", "b.c"), num_replicas=2, deferred=True),
+            'CREATE INDEX `i` ON `travel`.`inventory`.`hotel` (`a`, `b.c`) WITH {"num_replica":2,"defer_build":true}',
+            {},
+        ),
+        (
+            create_index(BUCKET, "i", ["a"], deferred=False),
+            'CREATE INDEX `i` ON `travel` (`a`) WITH {"defer_build":false}',
+            {},
+        ),
+        (
+            create_index(BUCKET, "i", ["a"], num_replicas=0),
+            'CREATE INDEX `i` ON `travel` (`a`) WITH {"num_replica":0}',
+            {},
+        ),
+        (create_primary_index(BUCKET), "CREATE PRIMARY INDEX ON `travel`", {}),
+        (create_primary_index(HOTELS), "CREATE PRIMARY INDEX ON `travel`.`inventory`.`hotel`", {}),
+        (
+            create_primary_index(HOTELS, index_name="p", num_replicas=1),
+            'CREATE PRIMARY INDEX `p` ON `travel`.`inventory`.`hotel` WITH {"num_replica":1}',
+            {},
+        ),
+        (drop_index(BUCKET, "i"), "DROP INDEX `travel`.`i`", {}),
+        (drop_index(HOTELS, "i"), "DROP INDEX `i` ON `travel`.`inventory`.`hotel`", {}),
+        (drop_primary_index(BUCKET), "DROP PRIMARY INDEX ON `travel`", {}),
+        (drop_primary_index(HOTELS), "DROP PRIMARY INDEX ON `travel`.`inventory`.`hotel`", {}),
+        (drop_primary_index(BUCKET, index_name="p"), "DROP INDEX `travel`.`p`", {}),
+        (drop_primary_index(HOTELS, index_name="p"), "DROP INDEX `p` ON `travel`.`inventory`.`hotel`", {}),
+        (deferred_indexes(BUCKET), DEFERRED.format(f"({COLLECTION} OR {NO_COLLECTIONS})"), IN_DEFAULT),
+        (deferred_indexes(HOTELS), DEFERRED.format(COLLECTION), IN_HOTELS),
+        (build_indexes(BUCKET, ["a", "b"]), "BUILD INDEX ON `travel` (`a`, `b`)", {}),
+        (build_indexes(HOTELS, ["a"]), "BUILD INDEX ON `travel`.`inventory`.`hotel` (`a`)", {}),
+    ],
+)
+def test_statements(request: IndexStatement, statement: str, parameters: dict[str, str]) -> None:
+    """Each in SQL++; what is about a collection runs in its scope, and only what reads is readonly."""
+    sent = request.encode(1.0)
+    members = json.loads(sent.body)
+
+    assert (Service.QUERY, "POST", "/query/service") == (request.service, sent.method, sent.target)
+    assert statement == members["statement"]
+    assert parameters == {name: value for name, value in members.items() if name.startswith("$")}
+    assert ("hotel`" in statement or parameters == IN_HOTELS) == (
+        members.get("query_context") == "default:`travel`.`inventory`"
+    )
+    assert statement.startswith("SELECT") == request.idempotent == members.get("readonly", False)
+    assert request.rows_of is None
+
+
+def names_in(sql: str) -> list[str]:
+    """Return the identifiers of a list as the language reads them: up to a backtick that is alone."""
+    names, position = [], 0
+    while position < len(sql):
+        assert "`" == sql[position]
+        end = position + 1
+        while sql[end] != "`" or sql[end : end + 2] == "``":
+            end += 2 if sql[end] == "`" else 1
+        names.append(sql[position + 1 : end].replace("``", "`"))
+        position = end + 3
+    return names
+
+
+@given(st.lists(st.text(min_size=1).filter(lambda name: not name.isspace()), min_size=1, max_size=4))
+def test_a_name_ends_no_identifier(names: list[str]) -> None:
+    """Whatever backticks, quotes or comments it has, the statement has these names and nothing else."""
+    try:
+        statement = create_index(BUCKET, names[0], names).statement
+    except InvalidArgumentException:
+        # A lone surrogate.
+        return
+    head = f"CREATE INDEX {identifier(names[0])} ON `travel` ("
+
+    assert statement.startswith(head)
+    assert names == names_in(statement.removeprefix(head).removesuffix(")"))
+
+
+@rows(
+    ("name", "expected"),
+    [
+        ("a", "`a`"),
+        ("a`b", "`a``b`"),
+        ("`", "````"),
+        ("x` ON `other` --", "`x`` ON ``other`` --`"),
+        ("#primary", "`#primary`"),
+        ("a/b %2F ü", "`a/b %2F ü`"),
+    ],
+)
+def test_identifiers(name: str, expected: str) -> None:
+    """A backtick is written twice."""
+    assert expected == identifier(name)
+
+
+@rows(
+    "make",
+    [
+        lambda: IndexKeyspace(""),
+        lambda: IndexKeyspace("a`b"),
+        lambda: IndexKeyspace("travel", "inventory"),
+        lambda: IndexKeyspace("travel", None, "hotel"),
+        lambda: IndexKeyspace("travel", "a b", "hotel"),
+        lambda: IndexKeyspace("travel", "inventory", ""),
+        lambda: create_index(BUCKET, "", ["a"]),
+        lambda: create_index(BUCKET, anything(None), ["a"]),
+        lambda: create_index(BUCKET, "i", []),
+        lambda: create_index(BUCKET, "i", "abc"),
+        lambda: create_index(BUCKET, "i", [""]),
+        lambda: create_index(BUCKET, "i", [anything(7)]),
+        lambda: create_index(BUCKET, "i", anything({"a": 1})),
+        lambda: create_index(BUCKET, "i", ["\ud800"]),
+        lambda: create_index(BUCKET, "i", ["a"], num_replicas=-1),
+        lambda: create_index(BUCKET, "i", ["a"], deferred=anything("yes")),
+        lambda: create_primary_index(BUCKET, index_name=""),
+        lambda: drop_index(BUCKET, ""),
+        lambda: drop_primary_index(BUCKET, index_name=""),
+        lambda: build_indexes(BUCKET, [""]),
+    ],
+)
+def test_what_cannot_be(make: Callable[[], object]) -> None:
+    """It raises before there is a statement."""
+    with pytest.raises(InvalidArgumentException):
+        make()
+
+
+def answered(*results: object) -> HttpAnswer:
+    """Return an answer of the query service with these rows."""
+    body = {"requestID": "r", "signature": {"*": "*"}, "results": results, "status": "success"}
+    return HttpAnswer(200, json.dumps(body).encode())
+
+
+OLD = {
+    "datastore_id": "http://127.0.0.1:8091",
+    "id": "1",
+    "index_key": ["`a`", "(`b`.`c`)"],
+    "condition": "(`a` > 1)",
+    "keyspace_id": "travel",
+    "name": "by_a",
+    "namespace_id": "default",
+    "state": "online",
+    "using": "gsi",
+}
+NEW = {
+    "bucket_id": "travel",
+    "scope_id": "inventory",
+    "keyspace_id": "hotel",
+    "index_key": [],
+    "is_primary": True,
+    "name": "#primary",
+    "partition": "HASH(`a`)",
+    "state": "deferred",
+    "using": "gsi",
+}
+
+
+def test_indexes_are_read() -> None:
+    """The bucket has one name, whatever the server calls it; without collections there is no scope."""
+    assert (
+        QueryIndex(
+            name="by_a",
+            is_primary=False,
+            type=QueryIndexType.GSI,
+            state="online",
+            keyspace="travel",
+            index_key=("`a`", "(`b`.`c`)"),
+            condition="(`a` > 1)",
+            partition=None,
+            bucket_name="travel",
+            scope_name=None,
+            collection_name=None,
+        ),
+        QueryIndex(
+            name="#primary",
+            is_primary=True,
+            type=QueryIndexType.GSI,
+            state="deferred",
+            keyspace="hotel",
+            index_key=(),
+            condition=None,
+            partition="HASH(`a`)",
+            bucket_name="travel",
+            scope_name="inventory",
+            collection_name="hotel",
+        ),
+    ) == all_indexes(BUCKET).decode(answered(OLD, NEW)).indexes
+
+
+def test_names_are_read() -> None:
+    """And what changes something is done when it is answered."""
+    assert ("a", "b") == deferred_indexes(BUCKET).decode(answered("a", "b")).names
+    assert Done() == drop_index(BUCKET, "i").decode(answered())
+
+
+@rows("row", [None, 7, "x", {}, OLD | {"using": "paper"}, OLD | {"name": None}, OLD | {"index_key": "a"}])
+def test_rows_that_cannot_be(row: object) -> None:
+    """They are answers that mean nothing."""
+    with pytest.raises(MalformedAnswer):
+        all_indexes(BUCKET).decode(answered(row))
+    if not isinstance(row, str):
+        with pytest.raises(MalformedAnswer):
+            deferred_indexes(BUCKET).decode(answered(row))
+
+
+def test_nonsense() -> None:
+    """Whatever is answered raises MalformedAnswer at worst."""
+    for request in (all_indexes(BUCKET), deferred_indexes(BUCKET), drop_index(BUCKET, "i")):
+        for body in NONSENSE:
+            with pytest.raises(MalformedAnswer):
+                request.decode(HttpAnswer(200, body))
+
+
+@hypothesis_settings(max_examples=50)
+@given(JSON)
+def test_any_json(row: object) -> None:
+    """Nothing else is raised."""
+    for request in (all_indexes(BUCKET), deferred_indexes(BUCKET)):
+        for each in (row, *(OLD | {key: row} for key in OLD)):
+            try:
+                request.decode(answered(each))
+            except MalformedAnswer as error:
+                assert len(str(error)) < 1000

@@ -1,0 +1,387 @@
+"""Calls of several requests, driven by hand: what is asked in which order, and what ends them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+
+import pytest
+
+from tests.core.services.management.answers import anything
+from tests.rows import rows
+from triclinium_core.errors import (
+    AuthenticationFailureException,
+    BucketAccessException,
+    BucketExistsException,
+    BucketNotFoundException,
+    CouchbaseException,
+    FeatureNotAvailableException,
+    IndexExistsException,
+    IndexNotFoundException,
+    InvalidArgumentException,
+)
+from triclinium_core.kv.operation.inquiries import WaitUntilReady
+from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
+from triclinium_core.kv.operation.manifest.types import CollectionsManifest
+from triclinium_core.kv.operation.reports import ClusterState, Ready
+from triclinium_core.retry.backoff import CONTROLLED_DELAY_MAX
+from triclinium_core.services.management import steps
+from triclinium_core.services.management.buckets import (
+    BucketResult,
+    BucketSettings,
+    BucketType,
+    CreateBucket,
+    DropBucket,
+    GetBucket,
+)
+from triclinium_core.services.management.collections import (
+    CreateCollection,
+    CreateCollectionSettings,
+    CreateScope,
+    DropCollection,
+    ManifestChange,
+    ManifestChanged,
+    UpdateCollection,
+    UpdateCollectionSettings,
+)
+from triclinium_core.services.management.query_indexes import (
+    IndexKeyspace,
+    IndexNamesResult,
+    QueryIndex,
+    QueryIndexesResult,
+    QueryIndexType,
+    all_indexes,
+    build_indexes,
+    create_index,
+    deferred_indexes,
+)
+from triclinium_core.services.management.steps import REFUSALS_MAX, Pause, Step, Steps
+from triclinium_core.services.request import Done
+
+SETTINGS = BucketSettings(name="travel", ram_quota_mb=100)
+HOTELS = IndexKeyspace("travel", "inventory", "hotel")
+
+
+class Driven:
+    """A call, driven by a table of answers: each is returned, or raised, whenever such a request is made."""
+
+    def __init__(self, call: Steps[object]) -> None:
+        self._call: Generator[Step, object, object] = call
+        self.asked: list[str] = []
+        """The names of the requests, and ``pause``."""
+        self.requests: list[Step] = []
+        self.pauses: list[float] = []
+
+    def run(self, answers: dict[type, Sequence[object]]) -> object:
+        """Drive the call to its end; the last answer of a kind of request is given again and again.
+
+        Returns:
+            What the call returns.
+        """
+        left = {kind: list(each) for kind, each in answers.items()}
+        step = next(self._call)
+        try:
+            while True:
+                self.requests.append(step)
+                if isinstance(step, Pause):
+                    self.asked.append("pause")
+                    self.pauses.append(step.seconds)
+                    assert len(self.pauses) < 50
+                    step = self._call.send(None)
+                    continue
+                self.asked.append(step.name)
+                queue = left[type(step)]
+                answer = queue.pop(0) if len(queue) > 1 else queue[0]
+                step = self._call.throw(answer) if isinstance(answer, Exception) else self._call.send(answer)
+        except StopIteration as end:
+            return end.value
+
+
+def bucket(*states: str, capabilities: frozenset[str] = frozenset()) -> BucketResult:
+    """Return a bucket whose nodes are in these states."""
+    return BucketResult(SETTINGS, states, capabilities)
+
+
+def manifest(uid: int) -> CollectionsManifest:
+    """Return a manifest with this number."""
+    return CollectionsManifest(uid=uid, scopes=())
+
+
+READY = Ready(ClusterState.ONLINE)
+
+
+def test_a_bucket_is_made() -> None:
+    """It can be used when all its nodes are healthy and key-value has selected it."""
+    driven = Driven(steps.create_bucket(SETTINGS))
+    driven.run({CreateBucket: [Done()], GetBucket: [bucket("healthy", "healthy")], WaitUntilReady: [READY]})
+
+    assert [
+        CreateBucket(SETTINGS),
+        GetBucket("travel"),
+        WaitUntilReady("travel", ClusterState.DEGRADED),
+    ] == driven.requests
+
+
+def test_a_bucket_takes_its_time() -> None:
+    """It is asked for less and less often, until no node warms up."""
+    states = [BucketNotFoundException(), bucket(), bucket("warmup"), bucket("healthy", "warmup"), bucket("healthy")]
+    driven = Driven(steps.create_bucket(SETTINGS))
+    driven.run({CreateBucket: [Done()], GetBucket: states, WaitUntilReady: [READY]})
+
+    assert ["create_bucket", *(["get_bucket", "pause"] * 4), "get_bucket", "wait_until_ready"] == driven.asked
+    assert sorted(driven.pauses) == driven.pauses
+    assert 0 < driven.pauses[0] < driven.pauses[-1] <= CONTROLLED_DELAY_MAX
+
+
+def test_key_value_is_slow() -> None:
+    """A bucket that it refuses is tried again."""
+    driven = Driven(steps.create_bucket(SETTINGS))
+    refusals = [BucketAccessException(), BucketAccessException(), READY]
+    driven.run({CreateBucket: [Done()], GetBucket: [bucket("healthy")], WaitUntilReady: refusals})
+
+    assert ["wait_until_ready", "pause", "wait_until_ready", "pause", "wait_until_ready"] == driven.asked[2:]
+
+
+def test_a_bucket_for_others() -> None:
+    """Who may make a bucket and not use it is not kept waiting for ever."""
+    driven = Driven(steps.create_bucket(SETTINGS))
+    driven.run({CreateBucket: [Done()], GetBucket: [bucket("healthy")], WaitUntilReady: [BucketAccessException()]})
+
+    assert REFUSALS_MAX == driven.asked.count("wait_until_ready")
+
+
+def test_a_memcached_bucket() -> None:
+    """Key-value of ours cannot use it, so it is ready when its nodes are."""
+    settings = BucketSettings(name="cache", ram_quota_mb=100, bucket_type=BucketType.MEMCACHED)
+    driven = Driven(steps.create_bucket(settings))
+    driven.run({CreateBucket: [Done()], GetBucket: [bucket("healthy")]})
+
+    assert ["create_bucket", "get_bucket"] == driven.asked
+
+
+def test_a_bucket_that_is_not_made() -> None:
+    """Nothing is waited for."""
+    driven = Driven(steps.create_bucket(SETTINGS))
+    with pytest.raises(BucketExistsException):
+        driven.run({CreateBucket: [BucketExistsException()]})
+
+    assert ["create_bucket"] == driven.asked
+
+
+@rows("error", [AuthenticationFailureException("no"), CouchbaseException("no")])
+def test_a_wait_that_fails(error: CouchbaseException) -> None:
+    """What a question fails with ends the call."""
+    for call, first in ((steps.create_bucket(SETTINGS), CreateBucket), (steps.drop_bucket("travel"), DropBucket)):
+        with pytest.raises(type(error)) as caught:
+            Driven(call).run({first: [Done()], GetBucket: [error]})
+
+        assert caught.value is error
+
+
+def test_a_bucket_is_dropped() -> None:
+    """It is gone when the service does not know it."""
+    driven = Driven(steps.drop_bucket("travel"))
+    driven.run({DropBucket: [Done()], GetBucket: [bucket("healthy"), bucket(), BucketNotFoundException()]})
+
+    assert ["drop_bucket", "get_bucket", "pause", "get_bucket", "pause", "get_bucket"] == driven.asked
+
+
+def test_a_bucket_that_was_never_there() -> None:
+    """The drop itself says so."""
+    with pytest.raises(BucketNotFoundException):
+        Driven(steps.drop_bucket("travel")).run({DropBucket: [BucketNotFoundException()]})
+
+
+def test_key_value_learns_of_a_scope() -> None:
+    """The call is over when its manifest is the one with the change, or a later one."""
+    change = CreateScope("travel", "inventory")
+    for last in (5, 6):
+        driven = Driven(steps.change_manifest(change))
+        driven.run(
+            {CreateScope: [ManifestChanged(5)], GetCollectionsManifest: [manifest(3), manifest(4), manifest(last)]}
+        )
+
+        asked = "get_collections_manifest"
+        assert ["create_scope", asked, "pause", asked, "pause", asked] == driven.asked
+        question = driven.requests[1]
+        assert isinstance(question, GetCollectionsManifest)
+        assert "travel" == question.keyspace.bucket
+
+
+def test_collections_of_others() -> None:
+    """Who may change them and not use the bucket waits for nothing."""
+    change = DropCollection("travel", "inventory", "hotel")
+    driven = Driven(steps.change_manifest(change))
+    driven.run({DropCollection: [ManifestChanged(5)], GetCollectionsManifest: [BucketAccessException()]})
+
+    assert ["drop_collection", "get_collections_manifest"] == driven.asked
+
+
+HISTORY: Sequence[ManifestChange] = (
+    CreateCollection("travel", "inventory", "hotel", CreateCollectionSettings(history=False)),
+    UpdateCollection("travel", "inventory", "hotel", UpdateCollectionSettings(history=True)),
+)
+
+
+@rows("change", HISTORY)
+def test_history_needs_a_bucket_that_has_it(change: ManifestChange) -> None:
+    """The bucket is asked first, and nothing is changed where it has none."""
+    able = bucket("healthy", capabilities=frozenset({"nonDedupedHistory"}))
+    driven = Driven(steps.change_manifest(change))
+    driven.run({GetBucket: [able], type(change): [ManifestChanged(1)], GetCollectionsManifest: [manifest(1)]})
+
+    assert ["get_bucket", change.name, "get_collections_manifest"] == driven.asked
+
+    unable = Driven(steps.change_manifest(change))
+    with pytest.raises(FeatureNotAvailableException) as caught:
+        unable.run({GetBucket: [bucket("healthy")]})
+
+    assert change.name == caught.value.context.operation
+    assert ["get_bucket"] == unable.asked
+
+
+def test_no_history_is_asked_for() -> None:
+    """Then nobody asks the bucket."""
+    change = UpdateCollection("travel", "inventory", "hotel", UpdateCollectionSettings(max_expiry=1))
+    driven = Driven(steps.change_manifest(change))
+    driven.run({UpdateCollection: [ManifestChanged(1)], GetCollectionsManifest: [manifest(1)]})
+
+    assert ["update_collection", "get_collections_manifest"] == driven.asked
+
+
+def test_failures_that_are_as_good_as_a_success() -> None:
+    """Only the one that the caller has named."""
+    statement = create_index(HOTELS, "i", ["a"])
+    Driven(steps.change_index(statement, IndexExistsException)).run({type(statement): [IndexExistsException()]})
+    Driven(steps.change_index(statement, None)).run({type(statement): [Done()]})
+
+    for unless, error in ((None, IndexExistsException()), (IndexExistsException, IndexNotFoundException())):
+        with pytest.raises(type(error)):
+            Driven(steps.change_index(statement, unless)).run({type(statement): [error]})
+
+
+def index(name: str, state: str = "online", *, is_primary: bool = False, scope: str | None = "inventory") -> QueryIndex:
+    """Return an index on a collection, or on a bucket without any."""
+    return QueryIndex(
+        name=name,
+        is_primary=is_primary,
+        type=QueryIndexType.GSI,
+        state=state,
+        keyspace="travel",
+        index_key=(),
+        condition=None,
+        partition=None,
+        bucket_name="travel",
+        scope_name=scope,
+        collection_name={None: None, "_default": "_default"}.get(scope, "hotel"),
+    )
+
+
+def found(*indexes: QueryIndex) -> QueryIndexesResult:
+    """Return an answer with these indexes."""
+    return QueryIndexesResult(indexes)
+
+
+ASKED = type(all_indexes(HOTELS))
+
+
+def test_indexes_are_watched() -> None:
+    """Until those that were named are online; others do not matter."""
+    driven = Driven(steps.watch_indexes(HOTELS, ["a", "b"], watch_primary=False))
+    late = index("c", "deferred")
+    driven.run(
+        {
+            ASKED: [
+                found(index("a", "building"), index("b", "pending"), late),
+                found(index("a"), index("b", "building"), late),
+                found(index("a"), index("b"), late),
+            ]
+        }
+    )
+
+    assert ["get_all_query_indexes", "pause"] * 2 + ["get_all_query_indexes"] == driven.asked
+
+
+def test_the_primary_index_is_watched() -> None:
+    """Under any name, with no other or beside others."""
+    for names in ([], ["a"]):
+        driven = Driven(steps.watch_indexes(HOTELS, names, watch_primary=True))
+        driven.run(
+            {
+                ASKED: [
+                    found(index("a"), index("p", "building", is_primary=True)),
+                    found(index("a"), index("p", is_primary=True)),
+                ]
+            }
+        )
+
+        assert 1 == len(driven.pauses)
+
+
+@rows(
+    ("names", "watch_primary", "there"),
+    [
+        (["a"], False, []),
+        (["a", "b"], False, [index("a", "building")]),
+        ([], True, [index("a")]),
+        (["a"], True, [index("a")]),
+        (["a"], False, [index("A")]),
+    ],
+)
+def test_indexes_that_are_not_there(names: list[str], watch_primary: bool, there: list[QueryIndex]) -> None:
+    """Nobody waits for what does not exist."""
+    driven = Driven(steps.watch_indexes(HOTELS, names, watch_primary=watch_primary))
+    with pytest.raises(IndexNotFoundException):
+        driven.run({ASKED: [found(*there)]})
+
+    assert not driven.pauses
+
+
+def test_an_index_that_goes() -> None:
+    """One that is dropped while it is watched ends the wait."""
+    driven = Driven(steps.watch_indexes(HOTELS, ["a"], watch_primary=False))
+    with pytest.raises(IndexNotFoundException) as caught:
+        driven.run({ASKED: [found(index("a", "building")), found()]})
+
+    assert "a" == caught.value.context.index
+
+
+def test_indexes_of_a_bucket() -> None:
+    """They are those of its default collection, whatever the server calls that."""
+    bucket_alone = IndexKeyspace("travel")
+    for scope in (None, "_default"):
+        Driven(steps.watch_indexes(bucket_alone, ["a"], watch_primary=False)).run(
+            {ASKED: [found(index("a", scope=scope))]}
+        )
+    with pytest.raises(IndexNotFoundException):
+        Driven(steps.watch_indexes(bucket_alone, ["a"], watch_primary=False)).run({ASKED: [found(index("a"))]})
+
+
+@rows(
+    "call",
+    [
+        lambda: steps.watch_indexes(HOTELS, [], watch_primary=False),
+        lambda: steps.watch_indexes(HOTELS, "abc", watch_primary=False),
+        lambda: steps.watch_indexes(HOTELS, [""], watch_primary=False),
+        lambda: steps.watch_indexes(HOTELS, anything(None), watch_primary=False),
+        lambda: steps.watch_indexes(HOTELS, ["a"], watch_primary=anything(1)),
+        lambda: steps.create_bucket(anything("travel")),
+        lambda: steps.drop_bucket(".."),
+    ],
+)
+def test_what_cannot_be(call: Callable[[], Steps[object]]) -> None:
+    """It raises instead of a first request."""
+    with pytest.raises(InvalidArgumentException):
+        next(call())
+
+
+def test_deferred_indexes_are_built() -> None:
+    """All of them at once; where there are none, nothing is."""
+    asked, built = type(deferred_indexes(HOTELS)), type(build_indexes(HOTELS, ["a"]))
+    driven = Driven(steps.build_deferred_indexes(HOTELS))
+
+    assert ("a", "b") == driven.run({asked: [IndexNamesResult(("a", "b"))], built: [Done()]})
+    assert [deferred_indexes(HOTELS), build_indexes(HOTELS, ["a", "b"])] == driven.requests
+
+    idle = Driven(steps.build_deferred_indexes(HOTELS))
+    assert () == idle.run({asked: [IndexNamesResult(())]})
+    assert 1 == len(idle.requests)
