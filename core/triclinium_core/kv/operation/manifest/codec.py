@@ -47,13 +47,22 @@ def _encode(operation: Operation) -> Body:
 
 
 def _decode(operation: Operation, frame: Frame, vbucket: int) -> Result:
-    excess = MANIFEST_LIMITS.excess(frame.value)
+    return decode_manifest(frame.value)
+
+
+def decode_manifest(document: bytes) -> CollectionsManifest:
+    """Return a manifest, which key-value and the management service write in the same way.
+
+    Raises:
+        MalformedResponse: it is too large, or is no manifest.
+    """
+    excess = MANIFEST_LIMITS.excess(document)
     if excess is not None:
         raise MalformedResponse(f"a manifest that cannot be: {excess}")
     try:
-        found = _DECODER.decode(frame.value)
+        found = _DECODER.decode(document)
         scopes = tuple(_scope(scope) for scope in found.scopes)
-        return CollectionsManifest(uid=_id(found.uid), scopes=scopes)
+        return CollectionsManifest(uid=parse_id(found.uid), scopes=scopes)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise MalformedResponse(f"a manifest that cannot be: {cut(str(error))}") from error
 
@@ -61,14 +70,19 @@ def _decode(operation: Operation, frame: Frame, vbucket: int) -> Result:
 def _scope(scope: _Scope) -> ScopeSpec:
     collections = tuple(
         CollectionSpec(
-            name=each.name, scope_name=scope.name, id=_id(each.uid), max_expiry=each.max_ttl, history=each.history
+            name=each.name, scope_name=scope.name, id=parse_id(each.uid), max_expiry=each.max_ttl, history=each.history
         )
         for each in scope.collections
     )
-    return ScopeSpec(name=scope.name, id=_id(scope.uid), collections=collections)
+    return ScopeSpec(name=scope.name, id=parse_id(scope.uid), collections=collections)
 
 
-def _id(digits: str) -> int:
+def parse_id(digits: str) -> int:
+    """Return the number of a manifest, a scope or a collection, which travels in hexadecimal.
+
+    Raises:
+        ValueError: it is none.
+    """
     if len(digits) > _ID_SIZE_MAX:
         raise ValueError(f"an id of {len(digits)} digits; at most {_ID_SIZE_MAX} are possible")
     return int(digits, 16)

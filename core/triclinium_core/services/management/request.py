@@ -1,0 +1,131 @@
+"""What all management requests have in common: a method, a path, a form, and an answer in JSON.
+
+Names travel as one segment of a path each. A name may hold a slash, a percent sign or any Unicode, and stays one segment;
+``.`` and ``..`` are refused, for servers and proxies take them for steps through the tree.
+
+Source: SDK-RFC 0054; RFC 3986 "Path", "Remove Dot Segments".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar, TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from triclinium_core.checks import check_text
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.validation import check_name
+from triclinium_core.retry.couchbase.tables.idempotency import is_idempotent
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.request import (
+    Done,
+    HttpAnswer,
+    HttpRequest,
+    MalformedAnswer,
+    ServiceRequest,
+    ServiceResult,
+)
+from triclinium_core.shown import cut, shown
+
+T = TypeVar("T")
+
+FORM = "application/x-www-form-urlencoded"
+NAME_BYTES_MAX = 1024
+"""Far more than servers take, and the first line of a request stays short."""
+
+_DOT_SEGMENTS = frozenset({".", ".."})
+
+
+class ManagementRequest(ServiceRequest, frozen=True, kw_only=True):
+    """Base of the requests that manage a cluster. Only those that read, by GET, may be sent again at any stage."""
+
+    method: ClassVar[str] = "GET"
+    service: ClassVar[Service] = Service.MANAGEMENT
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether it only reads (SDK-RFC 0049 "Idempotent Operation List")."""
+        return is_idempotent(Service.MANAGEMENT, self.name, method=self.method)
+
+    @property
+    def target(self) -> str:
+        """Path and query string, percent-encoded."""
+        raise NotImplementedError
+
+    def form(self) -> Mapping[str, str]:
+        """Return the fields of the form that it sends; empty for no body."""
+        return {}
+
+    def encode(self, remaining: float) -> HttpRequest:
+        """Return what one attempt sends; the service takes no timeout."""
+        form = self.form()
+        if not form:
+            return HttpRequest(self.method, self.target)
+        return HttpRequest(self.method, self.target, urlencode(form).encode("ascii"), content_type=FORM)
+
+    def decode(self, answer: HttpAnswer) -> ServiceResult:
+        """Return that it was done; whatever the service says beyond that is of no use."""
+        return Done()
+
+    def error_context(self) -> ErrorContext:
+        """Return what errors tell of the request."""
+        return replace(ServiceRequest.error_context(self), http_method=self.method, http_path=self.target)
+
+
+def path(*segments: str) -> str:
+    """Return an absolute path of these segments, each percent-encoded as a whole."""
+    return "".join(f"/{quote(segment, safe='')}" for segment in segments)
+
+
+def decoded(answer: HttpAnswer, kind: type[T]) -> T:
+    """Return an answer in JSON as a value of ``kind``.
+
+    Raises:
+        MalformedAnswer: it is nothing of the kind.
+    """
+    try:
+        return msgspec.json.decode(answer.body, type=kind)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise MalformedAnswer(f"an answer that cannot be: {cut(str(error))}") from error
+
+
+def check_segment(value: object, parameter: str) -> str:
+    """Return a name that travels in a path.
+
+    Raises:
+        InvalidArgumentException: it is no text, is empty or too long, has control characters, or is ``.`` or ``..``.
+    """
+    name = check_text(value, parameter)
+    if name in _DOT_SEGMENTS or not name.isprintable() or len(name.encode()) > NAME_BYTES_MAX:
+        rule = f"at most {NAME_BYTES_MAX} bytes, printable, and neither '.' nor '..'"
+        raise InvalidArgumentException(f"{parameter}={shown(name)} must be {rule}", parameter=parameter)
+    return name
+
+
+def check_bucket_name(value: object, parameter: str = "bucket_name") -> str:
+    """Return the name of a bucket.
+
+    Raises:
+        InvalidArgumentException: no bucket can be called so.
+    """
+    check_segment(value, parameter)
+    return check_name(value, "bucket")
+
+
+def check_password(value: object, parameter: str) -> str:
+    """Return a password. No message shows it.
+
+    Raises:
+        InvalidArgumentException: it is no string, is empty, or is not Unicode that UTF-8 can store.
+    """
+    # An error of the codec would hold the password.
+    if not isinstance(value, str) or not value or any("\ud800" <= character <= "\udfff" for character in value):
+        raise InvalidArgumentException(
+            f"{parameter}, which is not shown, must be a string that is not empty, of Unicode that UTF-8 can store",
+            parameter=parameter,
+        )
+    return value

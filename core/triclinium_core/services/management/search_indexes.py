@@ -1,0 +1,415 @@
+"""Search indexes: their definitions, and the requests that make, change, read, control and drop them.
+
+The nodes with the search service are asked. An index belongs to the cluster, or to a scope: then its paths begin with
+that, and its name is the short one.
+
+Source: SDK-RFC 0054 "SearchIndexManager", "ScopeSearchIndexManager", "SearchIndex".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import msgspec
+
+from triclinium_core.checks import check_text, check_type
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.validation import check_name
+from triclinium_core.kv.topology.capabilities import ClusterCapability
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.json_values import encode_json
+from triclinium_core.services.management.request import (
+    ManagementRequest,
+    check_bucket_name,
+    check_segment,
+    decoded,
+    path,
+)
+from triclinium_core.services.request import HttpAnswer, HttpRequest, MalformedAnswer, ServiceResult
+
+JsonObject = Mapping[str, object]
+"""What JSON calls an object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchIndex:
+    """The definition of a search index. What the server's own documentation describes is passed on as it is.
+
+    Raises:
+        InvalidArgumentException: a name is missing or cannot be one, or the parameters are no mapping.
+
+    Source: SDK-RFC 0054 "SearchIndex".
+    """
+
+    name: str
+    source_name: str | None = None
+    """Where its data comes from: a bucket."""
+    type: str = "fulltext-index"
+    """Or ``fulltext-alias``."""
+    source_type: str = "couchbase"
+    """``nil`` for an alias."""
+    uuid: str | None = None
+    """Of the definition that is to be changed: it must be the one that the server has. None to make an index."""
+    params: JsonObject = field(default_factory=dict)
+    """Mappings and store."""
+    source_uuid: str | None = None
+    source_params: JsonObject = field(default_factory=dict)
+    plan_params: JsonObject = field(default_factory=dict)
+    """Partitions and replicas."""
+
+    def __post_init__(self) -> None:
+        check_segment(self.name, "name")
+        for parameter in ("type", "source_type"):
+            check_text(getattr(self, parameter), parameter)
+        for parameter in ("source_name", "uuid", "source_uuid"):
+            value = getattr(self, parameter)
+            if value is not None:
+                check_text(value, parameter)
+        for parameter in ("params", "source_params", "plan_params"):
+            check_type(getattr(self, parameter), parameter, Mapping)
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether it indexes vectors, which needs server 7.6.
+
+        Source: SDK-RFC 0054 "Vector indexes".
+        """
+        types = _object(_object(self.params.get("mapping")).get("types"))
+        properties = (each for kind in types.values() for each in _object(_object(kind).get("properties")).values())
+        fields = (each for found in properties for each in _array(_object(found).get("fields")))
+        return any(_object(each).get("type") in _VECTOR_TYPES for each in fields)
+
+    def to_json(self) -> bytes:
+        """Return the definition as it travels.
+
+        Raises:
+            EncodingFailureException: the parameters have no form in JSON.
+        """
+        definition = {
+            "name": self.name,
+            "type": self.type,
+            "sourceType": self.source_type,
+            "sourceName": self.source_name,
+            "uuid": self.uuid,
+            "params": dict(self.params),
+            "sourceUUID": self.source_uuid,
+            "sourceParams": dict(self.source_params) or None,
+            "planParams": dict(self.plan_params) or None,
+        }
+        return encode_json({key: value for key, value in definition.items() if value is not None}, "index")
+
+
+_VECTOR_TYPES = ("vector", "vector_base64")
+
+
+def _object(value: object) -> JsonObject:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _array(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else ()
+
+
+# -- What the service answers.
+
+
+class SearchIndexResult(ServiceResult, frozen=True):
+    """One index."""
+
+    index: SearchIndex
+
+
+class AllSearchIndexesResult(ServiceResult, frozen=True):
+    """All indexes of the cluster, or of a scope."""
+
+    indexes: tuple[SearchIndex, ...]
+
+
+class DocumentCount(ServiceResult, frozen=True):
+    """How many documents an index has."""
+
+    count: int
+
+
+class AnalyzedDocument(ServiceResult, frozen=True):
+    """What an index makes of a document."""
+
+    analyzed: tuple[JsonObject, ...]
+
+
+class _Index(msgspec.Struct, frozen=True, rename="camel"):
+    name: str
+    type: str
+    source_type: str = ""
+    source_name: str | None = None
+    uuid: str | None = None
+    params: dict[str, object] | None = None
+    source_uuid: str | None = msgspec.field(name="sourceUUID", default=None)
+    source_params: dict[str, object] | None = None
+    plan_params: dict[str, object] | None = None
+
+
+class _OneIndex(msgspec.Struct, frozen=True, rename="camel"):
+    index_def: _Index
+
+
+class _Indexes(msgspec.Struct, frozen=True, rename="camel"):
+    index_defs: dict[str, _Index] | None = None
+
+
+class _AllIndexes(msgspec.Struct, frozen=True, rename="camel"):
+    index_defs: _Indexes | None = None
+
+
+class _Count(msgspec.Struct, frozen=True):
+    count: int
+
+
+class _Analyzed(msgspec.Struct, frozen=True):
+    analyzed: list[dict[str, object] | None] | None = None
+
+
+def _index(found: _Index) -> SearchIndex:
+    try:
+        return SearchIndex(
+            name=found.name,
+            source_name=found.source_name or None,
+            type=found.type,
+            source_type=found.source_type or "nil",
+            uuid=found.uuid or None,
+            params=found.params or {},
+            source_uuid=found.source_uuid or None,
+            source_params=found.source_params or {},
+            plan_params=found.plan_params or {},
+        )
+    except InvalidArgumentException as error:
+        raise MalformedAnswer(f"an index that cannot be: {error.message}") from error
+
+
+# -- The requests.
+
+
+class SearchScope(msgspec.Struct, frozen=True):
+    """The scope that an index belongs to.
+
+    Raises:
+        InvalidArgumentException: a name cannot be one.
+    """
+
+    bucket_name: str
+    scope_name: str
+
+    def __post_init__(self) -> None:
+        check_bucket_name(self.bucket_name)
+        check_name(self.scope_name, "scope_name")
+
+
+class _SearchRequest(ManagementRequest, frozen=True, kw_only=True):
+    """Base of all requests here; ``scope`` is None for the indexes of the cluster."""
+
+    service: ClassVar[Service] = Service.SEARCH
+
+    scope: SearchScope | None = None
+
+    def __post_init__(self) -> None:
+        if self.scope is not None:
+            check_type(self.scope, "scope", SearchScope)
+
+    @property
+    def required_capabilities(self) -> frozenset[ClusterCapability]:
+        """What the search service of all nodes must be able to do (SDK-RFC 0054 "FeatureNotAvailable handling")."""
+        return frozenset() if self.scope is None else frozenset({ClusterCapability.SCOPED_SEARCH_INDEX})
+
+    @property
+    def target(self) -> str:
+        """All indexes."""
+        if self.scope is None:
+            return path("api", "index")
+        return path("api", "bucket", self.scope.bucket_name, "scope", self.scope.scope_name, "index")
+
+    def error_context(self) -> ErrorContext:
+        """Return what errors tell of the request: also whose indexes it is about."""
+        context = ManagementRequest.error_context(self)
+        if self.scope is None:
+            return context
+        return replace(context, bucket=self.scope.bucket_name, scope=self.scope.scope_name)
+
+
+class GetAllSearchIndexes(_SearchRequest, frozen=True):
+    """Read all indexes."""
+
+    name: ClassVar[str] = "get_all_search_indexes"
+
+    def decode(self, answer: HttpAnswer) -> AllSearchIndexesResult:
+        """Return the indexes."""
+        found = decoded(answer, _AllIndexes).index_defs
+        listed = found.index_defs if found is not None else None
+        return AllSearchIndexesResult(tuple(map(_index, (listed or {}).values())))
+
+
+class UpsertSearchIndex(_SearchRequest, frozen=True):
+    """Make an index, or change the one there is.
+
+    Raises:
+        EncodingFailureException: the definition has no form in JSON.
+    """
+
+    name: ClassVar[str] = "upsert_search_index"
+    method: ClassVar[str] = "PUT"
+
+    index: SearchIndex
+    _body: bytes = b""
+
+    def __post_init__(self) -> None:
+        _SearchRequest.__post_init__(self)
+        check_type(self.index, "index", SearchIndex)
+        # Every attempt sends what the definition was when it was asked for.
+        msgspec.structs.force_setattr(self, "_body", self.index.to_json())
+
+    @property
+    def target(self) -> str:
+        """The index."""
+        return f"{super().target}{path(self.index.name)}"
+
+    def error_context(self) -> ErrorContext:
+        """Return what errors tell of the request: also which index it is about."""
+        return replace(super().error_context(), index=self.index.name)
+
+    @property
+    def required_capabilities(self) -> frozenset[ClusterCapability]:
+        """Those of all requests, and vectors where a scope's index has some."""
+        needed = super().required_capabilities
+        return needed | {ClusterCapability.VECTOR_SEARCH} if needed and self.index.has_vectors else needed
+
+    def encode(self, remaining: float) -> HttpRequest:
+        """Return what one attempt sends."""
+        # RFC 0054 "UpsertIndex".
+        return HttpRequest(self.method, self.target, self._body, headers=(("cache-control", "no-cache"),))
+
+
+class _OfIndex(_SearchRequest, frozen=True):
+    """Base of the requests about one index."""
+
+    step: ClassVar[tuple[str, ...]] = ()
+    """What comes behind the index in the path."""
+
+    index_name: str
+
+    def __post_init__(self) -> None:
+        _SearchRequest.__post_init__(self)
+        check_segment(self.index_name, "index_name")
+
+    @property
+    def target(self) -> str:
+        """The index, and what is to be done with it."""
+        return f"{super().target}{path(self.index_name, *self.step)}"
+
+    def error_context(self) -> ErrorContext:
+        """Return what errors tell of the request: also which index it is about."""
+        return replace(super().error_context(), index=self.index_name)
+
+
+class GetSearchIndex(_OfIndex, frozen=True):
+    """Read the definition of an index."""
+
+    name: ClassVar[str] = "get_search_index"
+
+    def decode(self, answer: HttpAnswer) -> SearchIndexResult:
+        """Return the index."""
+        return SearchIndexResult(_index(decoded(answer, _OneIndex).index_def))
+
+
+class DropSearchIndex(_OfIndex, frozen=True):
+    """Remove an index."""
+
+    name: ClassVar[str] = "drop_search_index"
+    method: ClassVar[str] = "DELETE"
+
+
+class GetIndexedDocumentsCount(_OfIndex, frozen=True):
+    """Read how many documents an index has."""
+
+    name: ClassVar[str] = "get_indexed_documents_count"
+    step: ClassVar[tuple[str, ...]] = ("count",)
+
+    def decode(self, answer: HttpAnswer) -> DocumentCount:
+        """Return the number."""
+        return DocumentCount(decoded(answer, _Count).count)
+
+
+class _ControlRequest(_OfIndex, frozen=True):
+    """Base of the requests that change what an index does."""
+
+    method: ClassVar[str] = "POST"
+
+
+class PauseIngest(_ControlRequest, frozen=True):
+    """Have an index take no changes."""
+
+    name: ClassVar[str] = "pause_ingest"
+    step: ClassVar[tuple[str, ...]] = ("ingestControl", "pause")
+
+
+class ResumeIngest(_ControlRequest, frozen=True):
+    """Have an index take changes again."""
+
+    name: ClassVar[str] = "resume_ingest"
+    step: ClassVar[tuple[str, ...]] = ("ingestControl", "resume")
+
+
+class AllowQuerying(_ControlRequest, frozen=True):
+    """Have an index answer searches again."""
+
+    name: ClassVar[str] = "allow_querying"
+    step: ClassVar[tuple[str, ...]] = ("queryControl", "allow")
+
+
+class DisallowQuerying(_ControlRequest, frozen=True):
+    """Have an index answer no searches."""
+
+    name: ClassVar[str] = "disallow_querying"
+    step: ClassVar[tuple[str, ...]] = ("queryControl", "disallow")
+
+
+class FreezePlan(_ControlRequest, frozen=True):
+    """Have the parts of an index stay on their nodes."""
+
+    name: ClassVar[str] = "freeze_plan"
+    step: ClassVar[tuple[str, ...]] = ("planFreezeControl", "freeze")
+
+
+class UnfreezePlan(_ControlRequest, frozen=True):
+    """Let the parts of an index move between nodes again."""
+
+    name: ClassVar[str] = "unfreeze_plan"
+    step: ClassVar[tuple[str, ...]] = ("planFreezeControl", "unfreeze")
+
+
+class AnalyzeDocument(_OfIndex, frozen=True):
+    """Ask what an index makes of a document, which it does not store.
+
+    Raises:
+        EncodingFailureException: the document has no form in JSON.
+    """
+
+    name: ClassVar[str] = "analyze_document"
+    method: ClassVar[str] = "POST"
+    step: ClassVar[tuple[str, ...]] = ("analyzeDoc",)
+
+    document: object
+    _body: bytes = b""
+
+    def __post_init__(self) -> None:
+        _OfIndex.__post_init__(self)
+        msgspec.structs.force_setattr(self, "_body", encode_json(self.document, "document"))
+
+    def encode(self, remaining: float) -> HttpRequest:
+        """Return what one attempt sends."""
+        return HttpRequest(self.method, self.target, self._body)
+
+    def decode(self, answer: HttpAnswer) -> AnalyzedDocument:
+        """Return what the service answers under ``analyzed``."""
+        return AnalyzedDocument(tuple(each or {} for each in decoded(answer, _Analyzed).analyzed or ()))

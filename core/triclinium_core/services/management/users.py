@@ -1,0 +1,528 @@
+"""Users, groups and roles: what they are, and the requests that make, change, read and drop them.
+
+Source: SDK-RFC 0054 "UserManager".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum, unique
+from typing import ClassVar, TypeVar
+
+import msgspec
+
+from triclinium_core.checks import check_choice, check_text, check_type
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.validation import check_name
+from triclinium_core.services.management.request import (
+    ManagementRequest,
+    check_password,
+    check_segment,
+    decoded,
+    path,
+)
+from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceResult
+from triclinium_core.shown import shown
+
+F = TypeVar("F")
+R = TypeVar("R")
+
+ANY = "*"
+"""As the bucket of a role: all of them."""
+
+_RBAC = ("settings", "rbac")
+_ROLE_NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
+
+
+@unique
+class AuthDomain(StrEnum):
+    """Where a user is known; the value is the word that travels."""
+
+    LOCAL = "local"
+    """In the cluster, with a password."""
+    EXTERNAL = "external"
+    """Elsewhere, such as in LDAP."""
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What a user may do, and with which documents. A scope or collection ``*`` stands for all, and becomes None.
+
+    Raises:
+        InvalidArgumentException: a name cannot be one, there is a collection without a scope, or a scope without a bucket.
+
+    Source: SDK-RFC 0054 "Role".
+    """
+
+    name: str
+    bucket: str | None = None
+    """``*`` for all buckets."""
+    scope: str | None = None
+    collection: str | None = None
+
+    def __post_init__(self) -> None:
+        # The roles of a user travel as one text, in which commas and brackets mean something.
+        if not isinstance(self.name, str) or not _ROLE_NAME.fullmatch(self.name):
+            raise InvalidArgumentException(
+                f"name={shown(self.name)} must be 1 to 100 characters out of A-Z a-z 0-9 _", parameter="name"
+            )
+        # RFC 0054 "GetUser", "UpsertUser": so it is the same with every version of the server.
+        for part in ("scope", "collection"):
+            if getattr(self, part) in (ANY, ""):
+                object.__setattr__(self, part, None)
+        for inner, outer in (("collection", "scope"), ("scope", "bucket")):
+            if getattr(self, inner) is not None and getattr(self, outer) is None:
+                raise InvalidArgumentException(
+                    f"{inner}={shown(getattr(self, inner))} needs a {outer}", parameter=inner
+                )
+        for part in ("bucket", "scope", "collection"):
+            value = getattr(self, part)
+            if value is not None and not (part == "bucket" and value == ANY):
+                check_name(value, part)
+
+    def __str__(self) -> str:
+        parts = [part for part in (self.bucket, self.scope, self.collection) if part is not None]
+        return f"{self.name}[{':'.join(parts)}]" if parts else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class RoleAndDescription:
+    """A role that the server knows, and what it says about it."""
+
+    role: Role
+    display_name: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Why a user has a role."""
+
+    type: str
+    """``user`` for a role of the user's own, ``group`` for one of a group."""
+    name: str | None = None
+    """Of the group."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoleAndOrigins:
+    """A role that a user has, and why."""
+
+    role: Role
+    origins: tuple[Origin, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """What can be changed about a user. ``repr`` does not show the password.
+
+    Raises:
+        InvalidArgumentException: a name or a role cannot be one.
+
+    Source: SDK-RFC 0054 "User".
+    """
+
+    username: str
+    display_name: str = ""
+    groups: Collection[str] = frozenset()
+    """Names; kept as a frozenset."""
+    roles: Collection[Role] = frozenset()
+    """Those that are the user's own, not of a group; kept as a frozenset."""
+    password: str | None = field(default=None, repr=False)
+    """A new one; None to leave it as it is. A server never tells it."""
+
+    def __post_init__(self) -> None:
+        check_segment(self.username, "username")
+        check_text(self.display_name, "display_name", empty=True)
+        object.__setattr__(self, "groups", frozenset(check_group_name(each) for each in _all(self.groups, "groups")))
+        object.__setattr__(self, "roles", _roles(self.roles))
+        if self.password is not None:
+            check_password(self.password, "password")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserAndMetadata:
+    """A user, and what follows from the groups that the user belongs to."""
+
+    domain: AuthDomain
+    user: User
+    """Without a password; with the roles that are the user's own."""
+    effective_roles: tuple[RoleAndOrigins, ...] = ()
+    """Of the user's own and of the groups."""
+    password_changed: datetime | None = None
+    external_groups: frozenset[str] = frozenset()
+    """Groups elsewhere, such as in LDAP."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Roles that several users have.
+
+    Raises:
+        InvalidArgumentException: a name or a role cannot be one.
+
+    Source: SDK-RFC 0054 "Group".
+    """
+
+    name: str
+    description: str = ""
+    roles: Collection[Role] = frozenset()
+    """Kept as a frozenset."""
+    ldap_group_reference: str | None = None
+
+    def __post_init__(self) -> None:
+        check_group_name(self.name, "name")
+        check_text(self.description, "description", empty=True)
+        object.__setattr__(self, "roles", _roles(self.roles))
+        if self.ldap_group_reference is not None:
+            check_text(self.ldap_group_reference, "ldap_group_reference")
+
+
+def check_group_name(value: object, parameter: str = "groups") -> str:
+    """Return the name of a group.
+
+    Raises:
+        InvalidArgumentException: no group can be called so: the groups of a user travel as one text, between commas.
+    """
+    name = check_segment(value, parameter)
+    if "," in name:
+        raise InvalidArgumentException(f"{parameter}={shown(name)} must not have a comma", parameter=parameter)
+    return name
+
+
+def _all(values: object, parameter: str) -> Collection[object]:
+    """Return what a collection has. A text is none, although it has characters."""
+    if isinstance(values, str) or not isinstance(values, Collection):
+        raise InvalidArgumentException(f"{parameter}={shown(values)} must be a set of them", parameter=parameter)
+    return values
+
+
+def _roles(values: object) -> frozenset[Role]:
+    roles = []
+    for each in _all(values, "roles"):
+        check_type(each, "roles", Role)
+        assert isinstance(each, Role)
+        roles.append(each)
+    return frozenset(roles)
+
+
+def _joined(parts: Iterable[object]) -> str:
+    return ",".join(sorted(map(str, parts)))
+
+
+# -- What the service answers.
+
+
+class UserResult(ServiceResult, frozen=True):
+    """One user."""
+
+    user: UserAndMetadata
+
+
+class AllUsersResult(ServiceResult, frozen=True):
+    """All users of a domain."""
+
+    users: tuple[UserAndMetadata, ...]
+
+
+class RolesResult(ServiceResult, frozen=True):
+    """All roles that the server knows."""
+
+    roles: tuple[RoleAndDescription, ...]
+
+
+class GroupResult(ServiceResult, frozen=True):
+    """One group."""
+
+    group: Group
+
+
+class AllGroupsResult(ServiceResult, frozen=True):
+    """All groups."""
+
+    groups: tuple[Group, ...]
+
+
+class _Origin(msgspec.Struct, frozen=True):
+    type: str
+    name: str | None = None
+
+
+class _Role(msgspec.Struct, frozen=True):
+    role: str
+    bucket_name: str | None = None
+    scope_name: str | None = None
+    collection_name: str | None = None
+    origins: list[_Origin] | None = None
+    name: str = ""
+    desc: str = ""
+
+
+class _User(msgspec.Struct, frozen=True):
+    id: str
+    domain: AuthDomain
+    name: str | None = None
+    roles: list[_Role] = []
+    groups: list[str] = []
+    external_groups: list[str] = []
+    password_change_date: datetime | None = None
+
+
+class _Group(msgspec.Struct, frozen=True):
+    id: str
+    description: str | None = None
+    roles: list[_Role] = []
+    ldap_group_ref: str | None = None
+
+
+# RFC 0054 "GetUser": a server before 6.5 tells no origins, and then a role is the user's own.
+_OWN = Origin("user")
+
+
+def _role(found: _Role) -> Role:
+    return Role(found.role, found.bucket_name or None, found.scope_name, found.collection_name)
+
+
+def _user(found: _User) -> UserAndMetadata:
+    effective = tuple(
+        RoleAndOrigins(
+            _role(each),
+            (_OWN,) if each.origins is None else tuple(Origin(origin.type, origin.name) for origin in each.origins),
+        )
+        for each in found.roles
+    )
+    own = frozenset(each.role for each in effective if any(origin.type == _OWN.type for origin in each.origins))
+    return UserAndMetadata(
+        domain=found.domain,
+        user=User(username=found.id, display_name=found.name or "", groups=frozenset(found.groups), roles=own),
+        effective_roles=effective,
+        password_changed=found.password_change_date,
+        external_groups=frozenset(found.external_groups),
+    )
+
+
+def _group(found: _Group) -> Group:
+    return Group(
+        name=found.id,
+        description=found.description or "",
+        roles=frozenset(map(_role, found.roles)),
+        ldap_group_reference=found.ldap_group_ref or None,
+    )
+
+
+def _made(make: Callable[[F], R], found: F) -> R:
+    """Return what an answer means.
+
+    Raises:
+        MalformedAnswer: no user, group or role can be so.
+    """
+    try:
+        return make(found)
+    except InvalidArgumentException as error:
+        raise MalformedAnswer(f"an answer that cannot be: {error.message}") from error
+
+
+# -- Users.
+
+
+class GetAllUsers(ManagementRequest, frozen=True):
+    """Read all users of a domain."""
+
+    name: ClassVar[str] = "get_all_users"
+
+    domain: AuthDomain = AuthDomain.LOCAL
+
+    def __post_init__(self) -> None:
+        check_choice(self.domain, "domain", AuthDomain)
+
+    @property
+    def target(self) -> str:
+        """The domain."""
+        return path(*_RBAC, "users", self.domain)
+
+    def decode(self, answer: HttpAnswer) -> AllUsersResult:
+        """Return the users."""
+        return AllUsersResult(tuple(_made(_user, each) for each in decoded(answer, list[_User])))
+
+
+class _OfUser(ManagementRequest, frozen=True):
+    """Base of the requests about one user."""
+
+    username: str
+    domain: AuthDomain = AuthDomain.LOCAL
+
+    def __post_init__(self) -> None:
+        check_segment(self.username, "username")
+        check_choice(self.domain, "domain", AuthDomain)
+
+    @property
+    def target(self) -> str:
+        """The user."""
+        return path(*_RBAC, "users", self.domain, self.username)
+
+
+class GetUser(_OfUser, frozen=True):
+    """Read one user."""
+
+    name: ClassVar[str] = "get_user"
+
+    def decode(self, answer: HttpAnswer) -> UserResult:
+        """Return the user."""
+        return UserResult(_made(_user, decoded(answer, _User)))
+
+
+class DropUser(_OfUser, frozen=True):
+    """Remove a user."""
+
+    name: ClassVar[str] = "drop_user"
+    method: ClassVar[str] = "DELETE"
+
+
+class UpsertUser(ManagementRequest, frozen=True):
+    """Make a user, or change the one there is."""
+
+    name: ClassVar[str] = "upsert_user"
+    method: ClassVar[str] = "PUT"
+
+    user: User
+    domain: AuthDomain = AuthDomain.LOCAL
+
+    def __post_init__(self) -> None:
+        check_type(self.user, "user", User)
+        check_choice(self.domain, "domain", AuthDomain)
+        if self.domain is AuthDomain.EXTERNAL and self.user.password is not None:
+            raise InvalidArgumentException(
+                f"user={shown(self.user.username)} is external, and has no password in the cluster",
+                parameter="user",
+            )
+
+    @property
+    def target(self) -> str:
+        """The user."""
+        return path(*_RBAC, "users", self.domain, self.user.username)
+
+    def form(self) -> Mapping[str, str]:
+        """Return name and roles; groups and password where there are some."""
+        form = {"name": self.user.display_name, "roles": _joined(self.user.roles)}
+        # RFC 0054 "UpsertUser": older servers do not know groups, newer ones take what is missing for none.
+        if self.user.groups:
+            form["groups"] = _joined(self.user.groups)
+        if self.user.password is not None:
+            form["password"] = self.user.password
+        return form
+
+
+class ChangePassword(ManagementRequest, frozen=True):
+    """Change the password of the user who asks. ``repr`` does not show it."""
+
+    name: ClassVar[str] = "change_password"
+    method: ClassVar[str] = "POST"
+
+    new_password: str
+
+    def __post_init__(self) -> None:
+        check_password(self.new_password, "new_password")
+
+    def __repr__(self) -> str:
+        return "ChangePassword()"
+
+    @property
+    def target(self) -> str:
+        """Where passwords are changed."""
+        return path("controller", "changePassword")
+
+    def form(self) -> Mapping[str, str]:
+        """Return the password."""
+        return {"password": self.new_password}
+
+
+class GetRoles(ManagementRequest, frozen=True):
+    """Read which roles the server knows."""
+
+    name: ClassVar[str] = "get_roles"
+
+    @property
+    def target(self) -> str:
+        """All roles."""
+        return path(*_RBAC, "roles")
+
+    def decode(self, answer: HttpAnswer) -> RolesResult:
+        """Return the roles."""
+        found = decoded(answer, list[_Role])
+        return RolesResult(tuple(RoleAndDescription(_made(_role, each), each.name, each.desc) for each in found))
+
+
+# -- Groups.
+
+
+class GetAllGroups(ManagementRequest, frozen=True):
+    """Read all groups."""
+
+    name: ClassVar[str] = "get_all_groups"
+
+    @property
+    def target(self) -> str:
+        """All groups."""
+        return path(*_RBAC, "groups")
+
+    def decode(self, answer: HttpAnswer) -> AllGroupsResult:
+        """Return the groups."""
+        return AllGroupsResult(tuple(_made(_group, each) for each in decoded(answer, list[_Group])))
+
+
+class _OfGroup(ManagementRequest, frozen=True):
+    """Base of the requests about one group."""
+
+    group_name: str
+
+    def __post_init__(self) -> None:
+        check_group_name(self.group_name, "group_name")
+
+    @property
+    def target(self) -> str:
+        """The group."""
+        return path(*_RBAC, "groups", self.group_name)
+
+
+class GetGroup(_OfGroup, frozen=True):
+    """Read one group."""
+
+    name: ClassVar[str] = "get_group"
+
+    def decode(self, answer: HttpAnswer) -> GroupResult:
+        """Return the group."""
+        return GroupResult(_made(_group, decoded(answer, _Group)))
+
+
+class DropGroup(_OfGroup, frozen=True):
+    """Remove a group."""
+
+    name: ClassVar[str] = "drop_group"
+    method: ClassVar[str] = "DELETE"
+
+
+class UpsertGroup(ManagementRequest, frozen=True):
+    """Make a group, or change the one there is."""
+
+    name: ClassVar[str] = "upsert_group"
+    method: ClassVar[str] = "PUT"
+
+    group: Group
+
+    def __post_init__(self) -> None:
+        check_type(self.group, "group", Group)
+
+    @property
+    def target(self) -> str:
+        """The group."""
+        return path(*_RBAC, "groups", self.group.name)
+
+    def form(self) -> Mapping[str, str]:
+        """Return what the group is like, without its name."""
+        form = {"description": self.group.description, "roles": _joined(self.group.roles)}
+        if self.group.ldap_group_reference is not None:
+            form["ldap_group_ref"] = self.group.ldap_group_reference
+        return form

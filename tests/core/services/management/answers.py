@@ -1,0 +1,53 @@
+"""Answers that no service should give, and arguments that no caller should, for the tests of all requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+from triclinium_core.services.management.request import ManagementRequest
+from triclinium_core.services.request import HttpAnswer, MalformedAnswer
+
+NONSENSE: tuple[bytes, ...] = (
+    b"",
+    b"null",
+    b"7",
+    b'"text"',
+    b"[null]",
+    b"[[]]",
+    b"{",
+    b"\xff\xfe",
+    b"<html>proxy</html>",
+    b"[" * 100_000,
+    b'{"a":' * 100_000,
+)
+"""Neither the object nor the list that any request asks for. The empty list is one."""
+
+
+def refuses_nonsense(request: ManagementRequest) -> None:
+    """Check that a request makes a ``MalformedAnswer`` of what it cannot read."""
+    for body in NONSENSE:
+        with pytest.raises(MalformedAnswer):
+            request.decode(HttpAnswer(200, body))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+def survives(request: ManagementRequest, body: bytes) -> None:
+    """Check that a request reads an answer, or makes a ``MalformedAnswer`` of it, and raises nothing else."""
+    try:
+        request.decode(HttpAnswer(200, body))
+    except MalformedAnswer as error:
+        assert len(str(error)) < 1000
+
+
+def anything(value: object) -> Any:
+    """Return a value as type checkers would not let a caller pass it."""
+    return value

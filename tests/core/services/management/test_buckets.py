@@ -1,0 +1,354 @@
+"""Requests about buckets, as RFC 0054 has them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from enum import Enum
+from typing import Any
+from urllib.parse import parse_qsl
+
+import pytest
+from hypothesis import given, settings as hypothesis_settings
+
+from tests.core.services.management.answers import JSON, refuses_nonsense, survives
+from tests.rows import rows
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.durability import DurabilityLevel
+from triclinium_core.services.management.buckets import (
+    BucketSettings,
+    BucketType,
+    CompressionMode,
+    ConflictResolutionType,
+    CreateBucket,
+    CreateBucketSettings,
+    DropBucket,
+    EvictionPolicy,
+    FlushBucket,
+    GetAllBuckets,
+    GetBucket,
+    StorageBackend,
+    UpdateBucket,
+)
+from triclinium_core.services.request import Done, HttpAnswer, HttpRequest, MalformedAnswer
+
+FORM = "application/x-www-form-urlencoded"
+LEAST = BucketSettings(name="travel", ram_quota_mb=128)
+MOST = CreateBucketSettings(
+    name="travel",
+    ram_quota_mb=256,
+    flush_enabled=True,
+    num_replicas=2,
+    replica_indexes=True,
+    bucket_type=BucketType.COUCHBASE,
+    eviction_policy=EvictionPolicy.FULL,
+    max_expiry=timedelta(hours=1),
+    compression_mode=CompressionMode.ACTIVE,
+    minimum_durability_level=DurabilityLevel.MAJORITY,
+    storage_backend=StorageBackend.MAGMA,
+    num_vbuckets=128,
+    history_retention_collection_default=True,
+    history_retention_bytes=2**64 - 1,
+    history_retention_duration=90.5,
+    conflict_resolution_type=ConflictResolutionType.TIMESTAMP,
+)
+
+
+@rows(
+    ("request", "expected"),
+    [
+        (GetBucket("travel"), HttpRequest("GET", "/pools/default/buckets/travel")),
+        (GetAllBuckets(), HttpRequest("GET", "/pools/default/buckets")),
+        (DropBucket("travel"), HttpRequest("DELETE", "/pools/default/buckets/travel")),
+        (FlushBucket("travel"), HttpRequest("POST", "/pools/default/buckets/travel/controller/doFlush")),
+        (
+            CreateBucket(LEAST),
+            HttpRequest(
+                "POST",
+                "/pools/default/buckets",
+                b"name=travel&bucketType=membase&ramQuotaMB=128&flushEnabled=0",
+                content_type=FORM,
+            ),
+        ),
+        (
+            UpdateBucket(LEAST),
+            HttpRequest("POST", "/pools/default/buckets/travel", b"ramQuotaMB=128&flushEnabled=0", content_type=FORM),
+        ),
+    ],
+)
+def test_what_travels(request: GetBucket, expected: HttpRequest) -> None:
+    """Method, path and form; what is not set is left to the server."""
+    assert expected == request.encode(75.0)
+
+
+ALL_FIELDS = {
+    "name": "travel",
+    "bucketType": "membase",
+    "ramQuotaMB": "256",
+    "flushEnabled": "1",
+    "replicaNumber": "2",
+    "replicaIndex": "1",
+    "evictionPolicy": "fullEviction",
+    "maxTTL": "3600",
+    "compressionMode": "active",
+    "durabilityMinLevel": "majority",
+    "storageBackend": "magma",
+    "conflictResolutionType": "lww",
+    "numVBuckets": "128",
+    "historyRetentionCollectionDefault": "true",
+    "historyRetentionBytes": "18446744073709551615",
+    "historyRetentionSeconds": "91",
+}
+SETTLED = {"name", "bucketType", "replicaIndex", "conflictResolutionType", "numVBuckets"}
+"""What no update may send."""
+
+
+def test_all_settings_travel() -> None:
+    """Each under the name and in the words of the service; what was settled is sent once."""
+    created = dict(parse_qsl(CreateBucket(MOST).encode(1.0).body.decode()))
+    updated = dict(parse_qsl(UpdateBucket(MOST).encode(1.0).body.decode()))
+
+    assert ALL_FIELDS == created
+    assert {key: value for key, value in ALL_FIELDS.items() if key not in SETTLED} == updated
+
+
+@rows(
+    ("setting", "key", "words"),
+    [
+        (
+            "bucket_type",
+            "bucketType",
+            {BucketType.COUCHBASE: "membase", BucketType.MEMCACHED: "memcached", BucketType.EPHEMERAL: "ephemeral"},
+        ),
+        (
+            "eviction_policy",
+            "evictionPolicy",
+            {
+                EvictionPolicy.FULL: "fullEviction",
+                EvictionPolicy.VALUE_ONLY: "valueOnly",
+                EvictionPolicy.NOT_RECENTLY_USED: "nruEviction",
+                EvictionPolicy.NO_EVICTION: "noEviction",
+            },
+        ),
+        (
+            "compression_mode",
+            "compressionMode",
+            {CompressionMode.OFF: "off", CompressionMode.PASSIVE: "passive", CompressionMode.ACTIVE: "active"},
+        ),
+        (
+            "minimum_durability_level",
+            "durabilityMinLevel",
+            {
+                DurabilityLevel.NONE: "none",
+                DurabilityLevel.MAJORITY: "majority",
+                DurabilityLevel.MAJORITY_AND_PERSIST_TO_ACTIVE: "majorityAndPersistActive",
+                DurabilityLevel.PERSIST_TO_MAJORITY: "persistToMajority",
+            },
+        ),
+        (
+            "storage_backend",
+            "storageBackend",
+            {StorageBackend.COUCHSTORE: "couchstore", StorageBackend.MAGMA: "magma"},
+        ),
+        (
+            "conflict_resolution_type",
+            "conflictResolutionType",
+            {
+                ConflictResolutionType.TIMESTAMP: "lww",
+                ConflictResolutionType.SEQUENCE_NUMBER: "seqno",
+                ConflictResolutionType.CUSTOM: "custom",
+            },
+        ),
+    ],
+)
+def test_words(setting: str, key: str, words: Mapping[Any, str]) -> None:
+    """Every member of every enum, in the words of the RFC."""
+    kind: type[Enum] = type(next(iter(words)))
+
+    assert set(kind) == set(words)
+
+    for value, word in words.items():
+        body = CreateBucket(replace(MOST, **{setting: value})).encode(1.0).body
+        assert word == dict(parse_qsl(body.decode()))[key]
+
+
+@rows(
+    ("setting", "value"),
+    [
+        ("name", ""),
+        ("name", None),
+        ("name", "a/b"),
+        ("name", ".."),
+        ("ram_quota_mb", 0),
+        ("ram_quota_mb", -1),
+        ("ram_quota_mb", "100"),
+        ("ram_quota_mb", 1.5),
+        ("ram_quota_mb", True),
+        ("flush_enabled", 1),
+        ("flush_enabled", None),
+        ("num_replicas", -1),
+        ("num_replicas", 4),
+        ("replica_indexes", 0),
+        ("bucket_type", "membase"),
+        ("bucket_type", None),
+        ("eviction_policy", "fullEviction"),
+        ("max_expiry", -1),
+        ("max_expiry", float("nan")),
+        ("max_expiry", float("inf")),
+        ("max_expiry", 2**31),
+        ("compression_mode", "off"),
+        ("minimum_durability_level", 1),
+        ("storage_backend", "magma"),
+        ("num_vbuckets", -1),
+        ("history_retention_collection_default", "true"),
+        ("history_retention_bytes", 2**64),
+        ("history_retention_duration", timedelta(seconds=-1)),
+        ("conflict_resolution_type", "lww"),
+    ],
+)
+def test_settings_that_cannot_be(setting: str, value: Any) -> None:
+    """Each is refused when the settings are made, and is named."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        replace(MOST, **{setting: value})
+
+    assert caught.value.parameter in (setting, "bucket")
+
+
+@rows("make", [CreateBucket, UpdateBucket])
+def test_settings_are_settings(make: Callable[[object], object]) -> None:
+    """A name or a mapping is refused."""
+    for wrong in ("travel", {"name": "travel"}, None, BucketSettings):
+        with pytest.raises(InvalidArgumentException):
+            make(wrong)
+
+
+def bucket(**changes: object) -> dict[str, object]:
+    """Return a bucket in the words of the service, with changes; None leaves a member out."""
+    whole: dict[str, object] = {
+        "name": "travel",
+        "bucketType": "membase",
+        "quota": {"ram": 536870912, "rawRAM": 268435456},
+        "controllers": {"flush": "/pools/default/buckets/travel/controller/doFlush"},
+        "replicaNumber": 2,
+        "replicaIndex": True,
+        "evictionPolicy": "fullEviction",
+        "maxTTL": 3600,
+        "compressionMode": "active",
+        "durabilityMinLevel": "majority",
+        "storageBackend": "magma",
+        "numVBuckets": 128,
+        "historyRetentionCollectionDefault": True,
+        "historyRetentionBytes": 2**64 - 1,
+        "historyRetentionSeconds": 91,
+        "nodes": [{"status": "healthy", "hostname": "a:8091"}, {"status": "healthy"}],
+        "bucketCapabilities": ["collections", "nonDedupedHistory"],
+        "conflictResolutionType": "lww",
+        "uuid": "bb",
+    }
+    return {key: value for key, value in (whole | changes).items() if value is not None}
+
+
+def answered(body: object) -> HttpAnswer:
+    """Return an answer with this JSON."""
+    return HttpAnswer(200, json.dumps(body).encode())
+
+
+def test_a_bucket_is_read() -> None:
+    """Its quota in mebibytes; whether it can be flushed by where that would be done."""
+    found = GetBucket("travel").decode(answered(bucket()))
+    expected = {field: getattr(MOST, field) for field in BucketSettings.__dataclass_fields__}
+
+    assert BucketSettings(**expected | {"max_expiry": 3600, "history_retention_duration": 91}) == found.settings
+    assert found.is_healthy
+    assert frozenset({"collections", "nonDedupedHistory"}) == found.capabilities
+
+
+def test_what_was_read_can_be_written() -> None:
+    """A caller changes one setting of what the service answered."""
+    found = GetBucket("travel").decode(answered(bucket())).settings
+    sent = dict(parse_qsl(UpdateBucket(replace(found, ram_quota_mb=512)).encode(1.0).body.decode()))
+
+    assert {key: value for key, value in ALL_FIELDS.items() if key not in SETTLED} | {"ramQuotaMB": "512"} == sent
+
+
+def test_a_bucket_of_an_old_server() -> None:
+    """What it does not tell is None; no way to flush means that it cannot be."""
+    found = GetBucket("old").decode(answered({"name": "old", "quota": {"rawRAM": 104857600}, "controllers": {}}))
+
+    assert BucketSettings(name="old", ram_quota_mb=100) == found.settings
+    assert not found.is_healthy
+
+
+def test_an_ephemeral_bucket() -> None:
+    """Its storage is none that there is a word for."""
+    body = bucket(bucketType="ephemeral", storageBackend="undefined", evictionPolicy="noEviction", replicaIndex=None)
+    found = GetBucket("travel").decode(answered(body)).settings
+
+    assert (BucketType.EPHEMERAL, None, EvictionPolicy.NO_EVICTION) == (
+        found.bucket_type,
+        found.storage_backend,
+        found.eviction_policy,
+    )
+
+
+@rows("states", [[], ["warmup"], ["healthy", "warmup"], ["unhealthy", "healthy"], [""]])
+def test_a_bucket_that_is_not_ready(states: list[str]) -> None:
+    """As long as one node is not healthy, or there is none."""
+    body = bucket(nodes=[{"status": state} for state in states])
+
+    assert not GetBucket("travel").decode(answered(body)).is_healthy
+
+
+def test_all_buckets_are_read() -> None:
+    """In the order of the service; there may be none."""
+    found = GetAllBuckets().decode(answered([bucket(), bucket(name="other")]))
+
+    assert ["travel", "other"] == [each.settings.name for each in found.buckets]
+    assert () == GetAllBuckets().decode(answered([])).buckets
+
+
+@rows(
+    "changes",
+    [
+        {"name": None},
+        {"name": ""},
+        {"name": "a/b"},
+        {"quota": None},
+        {"quota": {"rawRAM": "256"}},
+        {"quota": {"rawRAM": -1}},
+        {"bucketType": "floppy"},
+        {"evictionPolicy": 7},
+        {"maxTTL": -5},
+        {"replicaNumber": 99},
+        {"controllers": []},
+        {"nodes": {}},
+    ],
+)
+def test_buckets_that_cannot_be(changes: dict[str, object]) -> None:
+    """They are answers that mean nothing, and no mistake of the caller's."""
+    with pytest.raises(MalformedAnswer):
+        GetBucket("travel").decode(answered(bucket(**changes)))
+
+
+def test_nonsense() -> None:
+    """Whatever is answered raises MalformedAnswer at worst."""
+    refuses_nonsense(GetBucket("b"))
+    refuses_nonsense(GetAllBuckets())
+
+
+@hypothesis_settings(max_examples=50)
+@given(JSON, JSON)
+def test_any_json(whole: object, part: object) -> None:
+    """Nothing else is raised."""
+    survives(GetBucket("b"), json.dumps(whole).encode())
+    for key in bucket():
+        survives(GetBucket("b"), json.dumps(bucket() | {key: part}).encode())
+
+
+def test_what_is_done_is_done() -> None:
+    """A bucket was made, whatever the service says about it."""
+    for request in (CreateBucket(LEAST), UpdateBucket(LEAST), DropBucket("b"), FlushBucket("b")):
+        assert Done() == request.decode(HttpAnswer(202, b"whatever"))
+        assert request.error_context().bucket in ("travel", "b")

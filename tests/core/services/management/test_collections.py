@@ -1,0 +1,190 @@
+"""Requests about scopes and collections, as RFC 0054 has them."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings as hypothesis_settings
+
+from tests.core.services.management.answers import JSON, anything, refuses_nonsense, survives
+from tests.rows import rows
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.manifest.types import CollectionsManifest, CollectionSpec, ScopeSpec
+from triclinium_core.services.management.collections import (
+    NEVER_EXPIRES,
+    CreateCollection,
+    CreateCollectionSettings,
+    CreateScope,
+    DropCollection,
+    DropScope,
+    GetAllScopes,
+    ManifestChange,
+    ManifestChanged,
+    ScopesResult,
+    UpdateCollection,
+    UpdateCollectionSettings,
+)
+from triclinium_core.services.management.request import ManagementRequest
+from triclinium_core.services.request import HttpAnswer, MalformedAnswer
+
+SCOPES = "/pools/default/buckets/travel/scopes"
+
+
+@rows(
+    ("request", "method", "target", "body"),
+    [
+        (GetAllScopes("travel"), "GET", SCOPES, b""),
+        (CreateScope("travel", "inventory"), "POST", SCOPES, b"name=inventory"),
+        (DropScope("travel", "inventory"), "DELETE", f"{SCOPES}/inventory", b""),
+        (CreateCollection("travel", "inventory", "hotel"), "POST", f"{SCOPES}/inventory/collections", b"name=hotel"),
+        (
+            CreateCollection("travel", "i", "hotel", CreateCollectionSettings(max_expiry=60, history=True)),
+            "POST",
+            f"{SCOPES}/i/collections",
+            b"name=hotel&maxTTL=60&history=true",
+        ),
+        (
+            UpdateCollection("travel", "i", "hotel", UpdateCollectionSettings(max_expiry=0.2)),
+            "PATCH",
+            f"{SCOPES}/i/collections/hotel",
+            b"maxTTL=1",
+        ),
+        (
+            UpdateCollection(
+                "travel", "i", "hotel", UpdateCollectionSettings(max_expiry=timedelta(days=1), history=False)
+            ),
+            "PATCH",
+            f"{SCOPES}/i/collections/hotel",
+            b"maxTTL=86400&history=false",
+        ),
+        (
+            UpdateCollection("travel", "i", "hotel", UpdateCollectionSettings(max_expiry=NEVER_EXPIRES)),
+            "PATCH",
+            f"{SCOPES}/i/collections/hotel",
+            b"maxTTL=-1",
+        ),
+        (DropCollection("travel", "inventory", "hotel"), "DELETE", f"{SCOPES}/inventory/collections/hotel", b""),
+    ],
+)
+def test_what_travels(request: ManagementRequest, method: str, target: str, body: bytes) -> None:
+    """Method, path and form; what is not set is left out."""
+    sent = request.encode(75.0)
+
+    assert (method, target, body) == (sent.method, sent.target, sent.body)
+    assert not body or sent.content_type == "application/x-www-form-urlencoded"
+
+
+def test_percent_signs_in_names() -> None:
+    """They are legal, and each name stays one segment."""
+    target = DropCollection("a%2Fb", "c%2Fd", "e%2Ff").target
+
+    assert "/pools/default/buckets/a%252Fb/scopes/c%252Fd/collections/e%252Ff" == target
+
+
+@rows("name", ["", ".", "a/b", "a b", "ü", "x" * 252, None, 7, "a\n", "a&b=c"])
+def test_names_that_cannot_be(name: str) -> None:
+    """Scopes and collections have names of few characters."""
+    for make in (
+        lambda: CreateScope("b", name),
+        lambda: DropScope("b", name),
+        lambda: CreateCollection("b", name, "c"),
+        lambda: CreateCollection("b", "s", name),
+        lambda: DropCollection("b", "s", name),
+        lambda: UpdateCollection("b", "s", name, UpdateCollectionSettings(history=True)),
+    ):
+        with pytest.raises(InvalidArgumentException):
+            make()
+
+
+@rows(
+    "options",
+    [
+        {"max_expiry": -2},
+        {"max_expiry": "60"},
+        {"max_expiry": float("nan")},
+        {"max_expiry": 2**31},
+        {"max_expiry": timedelta(seconds=-30)},
+        {"history": 1},
+        {"history": "true"},
+    ],
+)
+def test_settings_that_cannot_be(options: dict[str, Any]) -> None:
+    """Each is refused when the settings are made."""
+    for kind in (CreateCollectionSettings, UpdateCollectionSettings):
+        with pytest.raises(InvalidArgumentException) as caught:
+            kind(**options)
+
+        assert next(iter(options)) == caught.value.parameter
+
+
+def test_an_update_of_nothing() -> None:
+    """It would be a request without a meaning."""
+    with pytest.raises(InvalidArgumentException):
+        UpdateCollectionSettings()
+    with pytest.raises(InvalidArgumentException):
+        UpdateCollection("b", "s", "c", anything(CreateCollectionSettings()))
+    with pytest.raises(InvalidArgumentException):
+        CreateCollection("b", "s", "c", anything({"max_expiry": 1}))
+
+
+def test_errors_tell_the_collection() -> None:
+    """With its scope and its bucket."""
+    context = DropCollection("travel", "inventory", "hotel").error_context()
+
+    assert ("travel", "inventory", "hotel") == (context.bucket, context.scope, context.collection)
+
+
+def test_a_change_has_a_manifest() -> None:
+    """Its number travels in hexadecimal."""
+    for request in (CreateScope("b", "s"), DropScope("b", "s"), DropCollection("b", "s", "c")):
+        assert ManifestChanged(0x1F) == request.decode(HttpAnswer(200, b'{"uid":"1f"}'))
+
+
+@rows("body", [b"{}", b'{"uid":3}', b'{"uid":""}', b'{"uid":"xyz"}', b'{"uid":"12345678901234567"}'])
+def test_manifests_that_cannot_be(body: bytes) -> None:
+    """A number that is missing, none or too long."""
+    with pytest.raises(MalformedAnswer):
+        CreateScope("b", "s").decode(HttpAnswer(200, body))
+
+
+def test_scopes_are_read() -> None:
+    """With what the service tells of each collection."""
+    body = {
+        "uid": "2a",
+        "scopes": [
+            {
+                "name": "inventory",
+                "uid": "8",
+                "collections": [
+                    {"name": "hotel", "uid": "9", "maxTTL": 60, "history": True},
+                    {"name": "airline", "uid": "a"},
+                ],
+            },
+            {"name": "_default", "uid": "0", "collections": []},
+        ],
+    }
+    hotel = CollectionSpec(name="hotel", scope_name="inventory", id=9, max_expiry=60, history=True)
+    airline = CollectionSpec(name="airline", scope_name="inventory", id=10)
+    inventory = ScopeSpec(name="inventory", id=8, collections=(hotel, airline))
+    expected = CollectionsManifest(uid=42, scopes=(inventory, ScopeSpec(name="_default", id=0, collections=())))
+
+    assert ScopesResult(expected) == GetAllScopes("b").decode(HttpAnswer(200, json.dumps(body).encode()))
+
+
+def test_nonsense() -> None:
+    """Whatever is answered raises MalformedAnswer at worst."""
+    change: ManifestChange = CreateScope("b", "s")
+    refuses_nonsense(change)
+    refuses_nonsense(GetAllScopes("b"))
+
+
+@hypothesis_settings(max_examples=50)
+@given(JSON)
+def test_any_json(whole: object) -> None:
+    """Nothing else is raised."""
+    for body in (whole, {"uid": whole}, {"uid": "1", "scopes": whole}, {"uid": "1", "scopes": [whole]}):
+        survives(GetAllScopes("b"), json.dumps(body).encode())
+        survives(CreateScope("b", "s"), json.dumps(body).encode())

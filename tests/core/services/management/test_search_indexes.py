@@ -1,0 +1,305 @@
+"""Requests about search indexes, as RFC 0054 has them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings as hypothesis_settings
+
+from tests.core.services.management.answers import JSON, anything, refuses_nonsense, survives
+from tests.rows import rows
+from triclinium_core.errors import EncodingFailureException, InvalidArgumentException
+from triclinium_core.kv.topology.capabilities import ClusterCapability
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.management.request import ManagementRequest
+from triclinium_core.services.management.search_indexes import (
+    AllowQuerying,
+    AnalyzedDocument,
+    AnalyzeDocument,
+    DisallowQuerying,
+    DocumentCount,
+    DropSearchIndex,
+    FreezePlan,
+    GetAllSearchIndexes,
+    GetIndexedDocumentsCount,
+    GetSearchIndex,
+    PauseIngest,
+    ResumeIngest,
+    SearchIndex,
+    SearchScope,
+    UnfreezePlan,
+    UpsertSearchIndex,
+)
+from triclinium_core.services.request import HttpAnswer, MalformedAnswer
+
+SCOPE = SearchScope("travel", "inventory")
+IN_SCOPE = "/api/bucket/travel/scope/inventory/index"
+HOTELS = SearchIndex(name="hotels", source_name="travel")
+
+
+@rows(
+    ("make", "method", "path", "body"),
+    [
+        (lambda scope: GetAllSearchIndexes(scope=scope), "GET", "", b""),
+        (lambda scope: GetSearchIndex("hotels", scope=scope), "GET", "/hotels", b""),
+        (
+            lambda scope: UpsertSearchIndex(HOTELS, scope=scope),
+            "PUT",
+            "/hotels",
+            b'{"name":"hotels","type":"fulltext-index","sourceType":"couchbase","sourceName":"travel","params":{}}',
+        ),
+        (lambda scope: DropSearchIndex("hotels", scope=scope), "DELETE", "/hotels", b""),
+        (lambda scope: GetIndexedDocumentsCount("hotels", scope=scope), "GET", "/hotels/count", b""),
+        (lambda scope: PauseIngest("hotels", scope=scope), "POST", "/hotels/ingestControl/pause", b""),
+        (lambda scope: ResumeIngest("hotels", scope=scope), "POST", "/hotels/ingestControl/resume", b""),
+        (lambda scope: AllowQuerying("hotels", scope=scope), "POST", "/hotels/queryControl/allow", b""),
+        (lambda scope: DisallowQuerying("hotels", scope=scope), "POST", "/hotels/queryControl/disallow", b""),
+        (lambda scope: FreezePlan("hotels", scope=scope), "POST", "/hotels/planFreezeControl/freeze", b""),
+        (lambda scope: UnfreezePlan("hotels", scope=scope), "POST", "/hotels/planFreezeControl/unfreeze", b""),
+        (lambda scope: AnalyzeDocument("hotels", {"a": 1}, scope=scope), "POST", "/hotels/analyzeDoc", b'{"a":1}'),
+        (lambda scope: GetSearchIndex("a/b%2F", scope=scope), "GET", "/a%2Fb%252F", b""),
+    ],
+)
+def test_what_travels(
+    make: Callable[[SearchScope | None], ManagementRequest], method: str, path: str, body: bytes
+) -> None:
+    """Method, path and body, for the cluster and for a scope, to the nodes with the search service."""
+    for scope, root in ((None, "/api/index"), (SCOPE, IN_SCOPE)):
+        request = make(scope)
+        sent = request.encode(75.0)
+
+        assert (method, root + path, body) == (sent.method, sent.target, sent.body)
+        assert Service.SEARCH is request.service
+        assert request.idempotent == (method == "GET")
+
+
+def test_an_upsert_is_not_cached() -> None:
+    """Its header says so."""
+    assert (("cache-control", "no-cache"),) == UpsertSearchIndex(HOTELS).encode(1.0).headers
+
+
+def test_a_whole_definition_travels() -> None:
+    """Under the names of the service."""
+    whole = SearchIndex(
+        name="hotels",
+        source_name="travel",
+        type="fulltext-alias",
+        source_type="nil",
+        uuid="u1",
+        params={"mapping": {}},
+        source_uuid="u2",
+        source_params={"x": [1]},
+        plan_params={"numReplicas": 1},
+    )
+
+    assert {
+        "name": "hotels",
+        "type": "fulltext-alias",
+        "sourceType": "nil",
+        "sourceName": "travel",
+        "uuid": "u1",
+        "params": {"mapping": {}},
+        "sourceUUID": "u2",
+        "sourceParams": {"x": [1]},
+        "planParams": {"numReplicas": 1},
+    } == json.loads(UpsertSearchIndex(whole).encode(1.0).body)
+
+
+def test_what_is_sent_is_what_was_asked_for() -> None:
+    """A caller that changes the parameters afterwards changes no later attempt."""
+    params: dict[str, object] = {"a": 1}
+    request = UpsertSearchIndex(replace(HOTELS, params=params))
+    before = request.encode(1.0)
+    params["a"] = object()
+
+    assert before == request.encode(1.0)
+
+
+@rows(
+    ("field", "value"),
+    [
+        ("name", ""),
+        ("name", ".."),
+        ("name", 7),
+        ("type", ""),
+        ("type", None),
+        ("source_type", ""),
+        ("source_name", ""),
+        ("uuid", 7),
+        ("source_uuid", ""),
+        ("params", None),
+        ("params", []),
+        ("source_params", "{}"),
+        ("plan_params", 7),
+    ],
+)
+def test_definitions_that_cannot_be(field: str, value: Any) -> None:
+    """Each is refused when the definition is made, and is named."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        replace(HOTELS, **{field: value})
+
+    assert field == caught.value.parameter
+
+
+@rows("value", [object(), float("nan"), {"a": float("inf")}, b"bytes"])
+def test_what_json_cannot_say(value: object) -> None:
+    """It raises when the request is made."""
+    with pytest.raises(EncodingFailureException):
+        AnalyzeDocument("hotels", value)
+    if not isinstance(value, bytes):
+        with pytest.raises(EncodingFailureException):
+            UpsertSearchIndex(replace(HOTELS, params={"a": value}))
+
+
+@rows(
+    "make",
+    [
+        lambda: UpsertSearchIndex(anything("hotels")),
+        lambda: GetSearchIndex("hotels", scope=anything("inventory")),
+        lambda: GetAllSearchIndexes(scope=anything(("travel", "inventory"))),
+        lambda: SearchScope("a/b", "inventory"),
+        lambda: SearchScope("travel", "a b"),
+        lambda: SearchScope("..", "inventory"),
+    ],
+)
+def test_requests_that_cannot_be(make: Callable[[], object]) -> None:
+    """Scopes and definitions are of their types."""
+    with pytest.raises(InvalidArgumentException):
+        make()
+
+
+def test_errors_tell_the_index() -> None:
+    """With its scope, where it has one."""
+    for request in (GetSearchIndex("hotels", scope=SCOPE), UpsertSearchIndex(HOTELS, scope=SCOPE)):
+        context = request.error_context()
+
+        assert ("travel", "inventory", "hotels") == (context.bucket, context.scope, context.index)
+    assert GetSearchIndex("hotels").error_context().bucket is None
+
+
+def mapping(field: object) -> dict[str, object]:
+    """Return parameters with this among the fields of a type."""
+    return {"mapping": {"types": {"inventory.hotel": {"properties": {"v": {"fields": [{"type": "text"}, field]}}}}}}
+
+
+@rows(
+    ("params", "expected"),
+    [
+        (mapping({"type": "vector"}), True),
+        (mapping({"type": "vector_base64"}), True),
+        (mapping({"type": "number"}), False),
+        (mapping("vector"), False),
+        (mapping({"type": ["vector"]}), False),
+        ({}, False),
+        ({"mapping": []}, False),
+        ({"mapping": {"types": {"a": None}}}, False),
+        ({"mapping": {"types": {"a": {"properties": {"b": 7, "c": {"fields": {"type": "vector"}}}}}}}, False),
+    ],
+)
+def test_vectors(params: dict[str, object], expected: bool) -> None:
+    """They are found where the RFC looks for them; an index of a scope with some needs a cluster that knows them."""
+    index = replace(HOTELS, params=params)
+    needed = {ClusterCapability.SCOPED_SEARCH_INDEX} | ({ClusterCapability.VECTOR_SEARCH} if expected else set())
+
+    assert expected == index.has_vectors
+    assert needed == UpsertSearchIndex(index, scope=SCOPE).required_capabilities
+    assert frozenset() == UpsertSearchIndex(index).required_capabilities
+
+
+def test_scopes_need_a_cluster_that_knows_them() -> None:
+    """For all requests alike."""
+    for request in (
+        GetAllSearchIndexes(scope=SCOPE),
+        PauseIngest("i", scope=SCOPE),
+        AnalyzeDocument("i", 1, scope=SCOPE),
+    ):
+        assert frozenset({ClusterCapability.SCOPED_SEARCH_INDEX}) == request.required_capabilities
+
+
+def answered(body: object) -> HttpAnswer:
+    """Return an answer with this JSON."""
+    return HttpAnswer(200, json.dumps(body).encode())
+
+
+DEFINITION = {
+    "type": "fulltext-index",
+    "name": "hotels",
+    "uuid": "u1",
+    "sourceType": "gocbcore",
+    "sourceName": "travel",
+    "sourceUUID": "u2",
+    "params": {"mapping": {"default_mapping": {"enabled": True}}},
+    "sourceParams": {},
+    "planParams": {"numReplicas": 1},
+}
+
+
+def test_an_index_is_read() -> None:
+    """And can be written back."""
+    found = (
+        GetSearchIndex("hotels").decode(answered({"status": "ok", "indexDef": DEFINITION, "planPIndexes": []})).index
+    )
+    written = json.loads(UpsertSearchIndex(found).encode(1.0).body)
+
+    assert {key: value for key, value in DEFINITION.items() if value != {}} == written
+
+
+def test_all_indexes_are_read() -> None:
+    """There may be none: the service says null."""
+    body = {
+        "status": "ok",
+        "indexDefs": {"uuid": "x", "indexDefs": {"hotels": DEFINITION, "b": DEFINITION | {"name": "b"}}},
+    }
+
+    assert ["hotels", "b"] == [index.name for index in GetAllSearchIndexes().decode(answered(body)).indexes]
+    for none in ({"indexDefs": None}, {"indexDefs": {"indexDefs": None}}, {"status": "ok"}):
+        assert () == GetAllSearchIndexes().decode(answered(none)).indexes
+
+
+def test_an_alias_is_read() -> None:
+    """It has no source."""
+    body = {"indexDef": {"type": "fulltext-alias", "name": "a", "sourceType": "", "params": None}}
+
+    assert (
+        SearchIndex(name="a", type="fulltext-alias", source_type="nil")
+        == GetSearchIndex("a").decode(answered(body)).index
+    )
+
+
+def test_the_rest_is_read() -> None:
+    """A number of documents; what a document was taken apart into."""
+    assert DocumentCount(7) == GetIndexedDocumentsCount("i").decode(answered({"status": "ok", "count": 7}))
+    assert AnalyzedDocument(({"term": "a"}, {})) == AnalyzeDocument("i", {}).decode(
+        answered({"status": "ok", "analyzed": [{"term": "a"}, None]})
+    )
+    assert AnalyzedDocument(()) == AnalyzeDocument("i", {}).decode(answered({"status": "ok", "analyzed": None}))
+
+
+@rows(
+    "body", [{}, {"indexDef": None}, {"indexDef": DEFINITION | {"name": ""}}, {"indexDef": DEFINITION | {"params": []}}]
+)
+def test_indexes_that_cannot_be(body: object) -> None:
+    """They are answers that mean nothing."""
+    with pytest.raises(MalformedAnswer):
+        GetSearchIndex("hotels").decode(answered(body))
+
+
+def test_nonsense() -> None:
+    """Whatever is answered raises MalformedAnswer at worst."""
+    for request in (GetSearchIndex("i"), GetIndexedDocumentsCount("i"), GetAllSearchIndexes(), AnalyzeDocument("i", 1)):
+        refuses_nonsense(request)
+
+
+@hypothesis_settings(max_examples=50)
+@given(JSON)
+def test_any_json(part: object) -> None:
+    """Nothing else is raised."""
+    for request in (GetSearchIndex("i"), GetAllSearchIndexes(), GetIndexedDocumentsCount("i"), AnalyzeDocument("i", 1)):
+        for body in (part, {"indexDef": part}, {"indexDefs": part}, {"count": part}, {"analyzed": part}):
+            survives(request, json.dumps(body).encode())
+    for key in DEFINITION:
+        survives(GetSearchIndex("i"), json.dumps({"indexDef": DEFINITION | {key: part}}).encode())

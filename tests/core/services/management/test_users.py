@@ -1,0 +1,347 @@
+"""Requests about users, groups and roles, as RFC 0054 has them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import parse_qsl
+
+import pytest
+from hypothesis import given, settings as hypothesis_settings
+
+from tests.core.services.management.answers import JSON, anything, refuses_nonsense, survives
+from tests.rows import rows
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.services.management.request import ManagementRequest
+from triclinium_core.services.management.users import (
+    AuthDomain,
+    ChangePassword,
+    DropGroup,
+    DropUser,
+    GetAllGroups,
+    GetAllUsers,
+    GetGroup,
+    GetRoles,
+    GetUser,
+    Group,
+    Origin,
+    Role,
+    RoleAndDescription,
+    RoleAndOrigins,
+    UpsertGroup,
+    UpsertUser,
+    User,
+    UserAndMetadata,
+)
+from triclinium_core.services.request import HttpAnswer, MalformedAnswer
+
+EXTERNAL = AuthDomain.EXTERNAL
+ADA = User(
+    username="ada",
+    display_name="Ada Lovelace",
+    groups={"makers", "readers"},
+    roles={Role("admin"), Role("data_reader", "travel", "inventory", "hotel"), Role("bucket_admin", "*")},
+    password="geheim",
+)
+
+
+@rows(
+    ("request", "method", "target", "form"),
+    [
+        (GetUser("ada"), "GET", "/settings/rbac/users/local/ada", {}),
+        (GetUser("ada", EXTERNAL), "GET", "/settings/rbac/users/external/ada", {}),
+        (GetAllUsers(), "GET", "/settings/rbac/users/local", {}),
+        (GetAllUsers(EXTERNAL), "GET", "/settings/rbac/users/external", {}),
+        (DropUser("ada"), "DELETE", "/settings/rbac/users/local/ada", {}),
+        (DropUser("ada", EXTERNAL), "DELETE", "/settings/rbac/users/external/ada", {}),
+        (
+            UpsertUser(ADA),
+            "PUT",
+            "/settings/rbac/users/local/ada",
+            {
+                "name": "Ada Lovelace",
+                "roles": "admin,bucket_admin[*],data_reader[travel:inventory:hotel]",
+                "groups": "makers,readers",
+                "password": "geheim",
+            },
+        ),
+        # RFC 0054 "UpsertUser": no password unless there is a new one, no groups unless there are some.
+        (
+            UpsertUser(User(username="bob"), EXTERNAL),
+            "PUT",
+            "/settings/rbac/users/external/bob",
+            {"name": "", "roles": ""},
+        ),
+        (GetRoles(), "GET", "/settings/rbac/roles", {}),
+        (GetGroup("makers"), "GET", "/settings/rbac/groups/makers", {}),
+        (GetAllGroups(), "GET", "/settings/rbac/groups", {}),
+        (DropGroup("makers"), "DELETE", "/settings/rbac/groups/makers", {}),
+        (
+            UpsertGroup(
+                Group(
+                    name="makers",
+                    description="They make",
+                    roles=[Role("security_admin"), Role("bucket_full_access", "default")],
+                    ldap_group_reference="cn=makers,dc=example",
+                )
+            ),
+            "PUT",
+            "/settings/rbac/groups/makers",
+            {
+                "description": "They make",
+                "roles": "bucket_full_access[default],security_admin",
+                "ldap_group_ref": "cn=makers,dc=example",
+            },
+        ),
+        (UpsertGroup(Group(name="g")), "PUT", "/settings/rbac/groups/g", {"description": "", "roles": ""}),
+        (ChangePassword("geheim"), "POST", "/controller/changePassword", {"password": "geheim"}),
+    ],
+)
+def test_what_travels(request: ManagementRequest, method: str, target: str, form: dict[str, str]) -> None:
+    """Method, path and form."""
+    sent = request.encode(75.0)
+
+    assert (method, target) == (sent.method, sent.target)
+    assert form == dict(parse_qsl(sent.body.decode(), keep_blank_values=True))
+    assert not form or sent.content_type == "application/x-www-form-urlencoded"
+
+
+@rows(
+    ("role", "expected"),
+    [
+        (Role("admin"), "admin"),
+        (Role("bucket_admin", "*"), "bucket_admin[*]"),
+        (Role("bucket_admin", "travel"), "bucket_admin[travel]"),
+        (Role("data_reader", "travel", "*", "*"), "data_reader[travel]"),
+        (Role("data_reader", "travel", "inventory"), "data_reader[travel:inventory]"),
+        (Role("data_reader", "travel", "inventory", "*"), "data_reader[travel:inventory]"),
+        (Role("data_reader", "travel", "inventory", "hotel"), "data_reader[travel:inventory:hotel]"),
+    ],
+)
+def test_roles(role: Role, expected: str) -> None:
+    """They travel in the words of the service; a star for scope or collection says what nothing says."""
+    assert expected == str(role)
+    assert "*" not in (role.scope, role.collection)
+
+
+@rows(
+    "parts",
+    [
+        ("",),
+        (None,),
+        ("admin,bucket_admin[*]",),
+        ("admin[x]",),
+        ("a b",),
+        ("data_reader", None, "inventory"),
+        ("data_reader", "travel", None, "hotel"),
+        ("data_reader", "travel", "*", "hotel"),
+        ("data_reader", "a,b"),
+        ("data_reader", "a]"),
+        ("data_reader", "a:b"),
+        ("data_reader", "travel", "a:b"),
+        ("data_reader", "travel", "inventory", "a]"),
+        ("data_reader", 7),
+    ],
+)
+def test_roles_that_cannot_be(parts: tuple[str, ...]) -> None:
+    """No role smuggles in another one, and none has a collection of no scope."""
+    with pytest.raises(InvalidArgumentException):
+        Role(*parts)
+
+
+@rows(
+    ("field", "value"),
+    [
+        ("username", ""),
+        ("username", None),
+        ("username", ".."),
+        ("display_name", None),
+        ("display_name", "\ud800"),
+        ("groups", "makers"),
+        ("groups", None),
+        ("groups", ["a,b"]),
+        ("groups", [""]),
+        ("groups", [7]),
+        ("roles", "admin"),
+        ("roles", ["admin"]),
+        ("roles", Role("admin")),
+        ("password", ""),
+        ("password", b"geheim"),
+    ],
+)
+def test_users_that_cannot_be(field: str, value: Any) -> None:
+    """Each is refused when the user is made, and is named."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        replace(ADA, **{field: value})
+
+    assert field == caught.value.parameter
+    assert "geheim" not in str(caught.value)
+
+
+@rows(
+    ("field", "value"),
+    [
+        ("name", ""),
+        ("name", "a,b"),
+        ("name", "."),
+        ("description", None),
+        ("roles", ["admin"]),
+        ("ldap_group_reference", ""),
+        ("ldap_group_reference", 7),
+    ],
+)
+def test_groups_that_cannot_be(field: str, value: Any) -> None:
+    """Each is refused when the group is made."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        replace(Group(name="makers"), **{field: value})
+
+    assert field == caught.value.parameter
+
+
+@rows(
+    "make",
+    [
+        lambda: GetUser("ada", anything("local")),
+        lambda: GetAllUsers(anything("all")),
+        lambda: DropUser("ada", anything(None)),
+        lambda: UpsertUser(anything("ada")),
+        lambda: UpsertUser(ADA, anything("local")),
+        lambda: UpsertUser(ADA, EXTERNAL),
+        lambda: UpsertGroup(anything("makers")),
+        lambda: GetGroup("a,b"),
+        lambda: DropGroup(""),
+    ],
+)
+def test_requests_that_cannot_be(make: Callable[[], object]) -> None:
+    """Domains and values are of their types; a user from elsewhere has no password here."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        make()
+
+    assert "geheim" not in str(caught.value)
+
+
+def answered(body: object) -> HttpAnswer:
+    """Return an answer with this JSON."""
+    return HttpAnswer(200, json.dumps(body).encode())
+
+
+USER = {
+    "id": "ada",
+    "domain": "local",
+    "name": "Ada Lovelace",
+    "groups": ["makers"],
+    "external_groups": ["ldap"],
+    "password_change_date": "2019-09-26T23:58:55.000Z",
+    "uuid": "x",
+    "roles": [
+        {"role": "admin", "origins": [{"type": "user"}]},
+        {
+            "role": "data_reader",
+            "bucket_name": "travel",
+            "scope_name": "*",
+            "collection_name": "*",
+            "origins": [{"type": "group", "name": "makers"}],
+        },
+        {"role": "data_writer", "bucket_name": "*", "origins": [{"type": "user"}, {"type": "group", "name": "makers"}]},
+    ],
+}
+
+
+def test_a_user_is_read() -> None:
+    """Roles of the user's own apart from those of groups."""
+    reader, writer = Role("data_reader", "travel"), Role("data_writer", "*")
+    expected = UserAndMetadata(
+        domain=AuthDomain.LOCAL,
+        user=User(
+            username="ada", display_name="Ada Lovelace", groups=frozenset({"makers"}), roles={Role("admin"), writer}
+        ),
+        effective_roles=(
+            RoleAndOrigins(Role("admin"), (Origin("user"),)),
+            RoleAndOrigins(reader, (Origin("group", "makers"),)),
+            RoleAndOrigins(writer, (Origin("user"), Origin("group", "makers"))),
+        ),
+        password_changed=datetime(2019, 9, 26, 23, 58, 55, tzinfo=UTC),
+        external_groups=frozenset({"ldap"}),
+    )
+
+    assert expected == GetUser("ada").decode(answered(USER)).user
+    assert (expected, expected) == GetAllUsers().decode(answered([USER, USER])).users
+
+
+def test_a_user_of_an_old_server() -> None:
+    """Before 6.5 no origins are told: every role is the user's own. So it can be written back."""
+    body = {"id": "ada", "domain": "external", "roles": [{"role": "bucket_admin", "bucket_name": "travel"}]}
+    found = GetUser("ada", EXTERNAL).decode(answered(body)).user
+
+    assert frozenset({Role("bucket_admin", "travel")}) == found.user.roles
+    assert (RoleAndOrigins(Role("bucket_admin", "travel"), (Origin("user"),)),) == found.effective_roles
+    assert {"name": "", "roles": "bucket_admin[travel]"} == UpsertUser(found.user, EXTERNAL).form()
+
+
+def test_roles_are_read() -> None:
+    """With what the service says about each."""
+    body = [
+        {"role": "admin", "name": "Full Admin", "desc": "Can do all", "ce": True},
+        {"role": "data_reader", "bucket_name": "*", "scope_name": "*", "collection_name": "*", "name": "Reader"},
+    ]
+
+    assert (
+        RoleAndDescription(Role("admin"), "Full Admin", "Can do all"),
+        RoleAndDescription(Role("data_reader", "*"), "Reader", ""),
+    ) == GetRoles().decode(answered(body)).roles
+
+
+def test_groups_are_read() -> None:
+    """A group without a reference has None."""
+    makers = {
+        "id": "makers",
+        "description": "They make",
+        "roles": [{"role": "admin"}],
+        "ldap_group_ref": "cn=makers",
+    }
+    expected = Group(name="makers", description="They make", roles={Role("admin")}, ldap_group_reference="cn=makers")
+
+    assert expected == GetGroup("makers").decode(answered(makers)).group
+    assert (expected, Group(name="g")) == GetAllGroups().decode(
+        answered([makers, {"id": "g", "roles": [], "ldap_group_ref": ""}])
+    ).groups
+
+
+@rows(
+    "changes",
+    [
+        {"id": ""},
+        {"id": 7},
+        {"domain": "moon"},
+        {"roles": [{"role": "a,b"}]},
+        {"roles": [{"role": "a", "scope_name": "s"}]},
+        {"roles": [{}]},
+        {"groups": ["a,b"]},
+        {"password_change_date": "yesterday"},
+    ],
+)
+def test_users_that_no_server_has(changes: dict[str, object]) -> None:
+    """They are answers that mean nothing, and no mistake of the caller's."""
+    with pytest.raises(MalformedAnswer):
+        GetUser("ada").decode(answered(USER | changes))
+
+
+def test_nonsense() -> None:
+    """Whatever is answered raises MalformedAnswer at worst."""
+    for request in (GetUser("u"), GetAllUsers(), GetRoles(), GetGroup("g"), GetAllGroups()):
+        refuses_nonsense(request)
+
+
+@hypothesis_settings(max_examples=50)
+@given(JSON)
+def test_any_json(part: object) -> None:
+    """Nothing else is raised."""
+    for request in (GetUser("u"), GetGroup("g")):
+        survives(request, json.dumps(part).encode())
+        for key in (*USER, "description", "ldap_group_ref"):
+            survives(request, json.dumps(USER | {key: part}).encode())
+    for listing in (GetAllUsers(), GetRoles(), GetAllGroups()):
+        survives(listing, json.dumps([part]).encode())
