@@ -1,8 +1,8 @@
 """Where one JSON value ends whose bytes arrive in any cut.
 
-Brackets are counted and strings are skipped; nothing else is looked at. What is no JSON gets an end as well, and is for
-a decoder to refuse. Each byte is looked at a bounded number of times, whatever it is: the patterns are possessive, so
-they never go back, and a bracket that closes too far away for them is stepped over alone.
+Brackets are counted and strings are skipped; nothing else is looked at. Text that is not JSON may get an end as well: a
+decoder has to refuse it. Each byte is looked at a bounded number of times, whatever stands there: the patterns are
+possessive, so they never go back, and a bracket that closes too far away for them is stepped over alone.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 QUOTE = ord('"')
+BACKSLASH = ord("\\")
 OPENING = frozenset(b"{[")
 VALUE_STARTS = frozenset(b'{["-0123456789tfn')
 """What the first byte of a JSON value can be."""
@@ -19,11 +20,14 @@ LEVELS_AT_ONCE = 3
 
 _PLAIN = rb'[^"{}\[\]]*+'
 _STRING_REST = rb'[^"\\]*+(?:\\.[^"\\]*+)*+'
+_STRING = rb'"(?:[^"]*+(?<!\\)"|(?=[^"]*+")' + _STRING_REST + rb'")'
+"""A quote without a backslash in front of it ends a string for sure, and a search for quotes alone is ten times as fast as
+one that looks at backslashes. That one is made only where a quote follows at all."""
 
 
 def _balanced(levels: int) -> bytes:
     """Return a pattern of anything in which all strings end, and all brackets close within so many levels."""
-    parts = [rb'"' + _STRING_REST + rb'"']
+    parts = [_STRING]
     if levels:
         parts.append(rb"[{\[]" + _balanced(levels - 1) + rb"[}\]]")
     return _PLAIN + rb"(?:(?:" + rb"|".join(parts) + rb")" + _PLAIN + rb")*+"
@@ -84,6 +88,13 @@ class ValueEnd:
         if self._escaped and position < len(data):
             position += 1
             self._escaped = False
+        # The two usual cases, without a pattern.
+        quote = data.find(QUOTE, position)
+        if quote < 0 and data[-1] != BACKSLASH:
+            return -1
+        if quote > position and data[quote - 1] != BACKSLASH:
+            self._in_string = False
+            return quote + 1
         position = end_of(_match_string_rest(data, position))
         if position == len(data):
             return -1

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.rows import rows
 from triclinium_core.services import value_end
 from triclinium_core.services.value_end import LEVELS_AT_ONCE, ValueEnd
 
@@ -36,6 +37,28 @@ def test_any_value(value: object, ascii_only: bool, behind: bytes, data: st.Data
 
     assert len(text) == end_of(text + behind, cuts)
     assert None is end_of(text[: data.draw(st.integers(1, max(1, len(text) - 1)))], cuts)
+
+
+@rows(
+    "text",
+    [
+        rb'""',
+        rb'"\\"',
+        rb'"\""',
+        rb'"\\\""',
+        rb'"a\\\\"',
+        rb'"\",\"]"',
+        rb'["\\","\"","a\"b\\"]',
+        rb'{"\"}":{"\\":"]"},"a":"\\\""}',
+    ],
+)
+def test_escapes(text: bytes) -> None:
+    """A quote ends a string unless an odd number of backslashes stands in front of it, wherever the pieces are cut."""
+    body = text + b',"'
+
+    assert len(text) == end_of(body, [])
+    assert len(text) == end_of(body, list(range(len(body))))
+    assert {len(text)} == {end_of(body, [first, second]) for first in range(len(body)) for second in range(len(body))}
 
 
 @pytest.mark.parametrize("levels", [1, LEVELS_AT_ONCE, LEVELS_AT_ONCE + 1, 100_000])
