@@ -7,11 +7,14 @@ import random
 import sys
 import time
 
+from tests.fuzz.documents import DOCUMENTS, play_rows
 from tests.fuzz.scenes import SCENES
 from tests.fuzz.target import Attack, Edit, play, play_node
 
+SCENES_MAX = len(SCENES) * len(DOCUMENTS)
+"""Each target takes the number of a scene modulo how many it has, so each of its scenes is drawn as often as the others."""
 REPORT_EVERY = 20_000
-TARGETS = {"client": play, "node": play_node}
+TARGETS = {"client": play, "node": play_node, "rows": play_rows}
 
 
 def draw(rng: random.Random) -> Attack:
@@ -23,7 +26,7 @@ def draw(rng: random.Random) -> Attack:
         edits.append(Edit(rng.randrange(4096), length, b"" if kind == 1 else rng.randbytes(rng.randrange(1, 9))))
     tail = rng.randbytes(rng.randrange(64)) if rng.random() < 0.3 else b""
     cuts = tuple(rng.randrange(4096) for _ in range(rng.randrange(4)))
-    return Attack(rng.randrange(len(SCENES)), tuple(edits), tail, cuts)
+    return Attack(rng.randrange(SCENES_MAX), tuple(edits), tail, cuts)
 
 
 def main() -> int:

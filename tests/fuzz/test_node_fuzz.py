@@ -26,13 +26,20 @@ INTERESTING = st.sampled_from(
     ]
 )
 EDITS = st.builds(Edit, POSITIONS, st.integers(0, 64), st.binary(max_size=8) | INTERESTING)
-ATTACKS = st.builds(
-    Attack,
-    st.integers(0, len(SCENES) - 1),
-    st.lists(EDITS, max_size=4).map(tuple),
-    st.binary(max_size=64),
-    st.lists(POSITIONS, max_size=4).map(tuple),
-)
+
+
+def attacks(scenes: int) -> st.SearchStrategy[Attack]:
+    """Return any attack on one of so many scenes."""
+    return st.builds(
+        Attack,
+        st.integers(0, scenes - 1),
+        st.lists(EDITS, max_size=4).map(tuple),
+        st.binary(max_size=64),
+        st.lists(POSITIONS, max_size=4).map(tuple),
+    )
+
+
+ATTACKS = attacks(len(SCENES))
 
 
 @given(attack=ATTACKS)
