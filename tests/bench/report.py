@@ -16,7 +16,18 @@ from rich.table import Table
 from tests.bench.turns import Row, Spread
 
 MACHINE = "machine"
-CONTENDERS = ("trio", "aiomcache", "emcache", "pymemcache", "pylibmc", "couchbase", "tenacity", "stamina")
+CONTENDERS = (
+    "trio",
+    "aiomcache",
+    "emcache",
+    "pymemcache",
+    "pylibmc",
+    "couchbase",
+    "tenacity",
+    "stamina",
+    "ijson",
+    "msgspec",
+)
 """Packages whose versions matter to the figures."""
 PROSE_WIDTH = 120
 PLOT_COLUMNS = 3
