@@ -1,4 +1,4 @@
-"""The two targets of all fuzzing: bend honest bytes, let the peer have them cut anywhere, and see that it stays sound.
+"""Two targets of fuzzing: bend honest bytes, let the peer have them cut anywhere, and see that it stays sound.
 
 ``play_node`` is one connection, decoder and bootstrap: it never raises, tells nothing but documented news, and loses no
 request. ``play`` is the whole client: ``handle`` never raises; nothing but documented actions come out; every operation

@@ -61,7 +61,7 @@ def test_escapes(text: bytes) -> None:
     assert {len(text)} == {end_of(body, [first, second]) for first in range(len(body)) for second in range(len(body))}
 
 
-@pytest.mark.parametrize("levels", [1, LEVELS_AT_ONCE, LEVELS_AT_ONCE + 1, 100_000])
+@pytest.mark.parametrize("levels", [1, LEVELS_AT_ONCE, LEVELS_AT_ONCE + 1, 20_000])
 def test_any_depth(levels: int) -> None:
     """Brackets close at any depth, and those in strings do not count."""
     text = b'[{"]":"\\"}"},' * levels + b"0" + b"]" * levels
