@@ -45,6 +45,10 @@ class AnswerBroken(msgspec.Struct, frozen=True, gc=False):
     text: str
 
 
+class _UnwantedAnswer(Exception):
+    """HTTP would allow it, and nobody asked for it; the text says what."""
+
+
 HttpNews = AnswerBegan | BodyReceived | AnswerEnded | AnswerBroken
 
 
@@ -108,6 +112,9 @@ class HttpConnection:
                 else:
                     # More has to come; or h11 pauses, for a protocol that was never asked for.
                     break
+        except _UnwantedAnswer as error:
+            self.is_busy = False
+            news.append(AnswerBroken(str(error)))
         except h11.RemoteProtocolError as error:
             self.is_busy = False
             what = "ended its answer early" if not data else "answered what is not HTTP"
@@ -133,13 +140,12 @@ class HttpConnection:
         if isinstance(event, h11.InformationalResponse):
             self._interim_answers += 1
             if self._interim_answers > INTERIM_ANSWERS_MAX:
-                raise h11.RemoteProtocolError(f"more than {INTERIM_ANSWERS_MAX} interim answers")
+                raise _UnwantedAnswer(f"sent more than {INTERIM_ANSWERS_MAX} interim answers")
             return []
         for name, value in event.headers:
             if name == b"content-encoding" and value.lower() != b"identity":
-                raise h11.RemoteProtocolError(
-                    f"content-encoding is {value.decode('latin-1')!r}, and none was asked for"
-                )
+                encoding = cut(value.decode("latin-1"))
+                raise _UnwantedAnswer(f"encoded its answer with {encoding!r}, and nothing but identity was accepted")
         return [AnswerBegan(event.status_code)]
 
     def _end(self) -> AnswerEnded:

@@ -76,7 +76,6 @@ from triclinium_core.services.query.request import PrepareRequest, QueryRequest
 from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceRequest
 from triclinium_core.services.rows import MalformedRows
 
-_STALE_PLAN = RetryReason.QUERY_PREPARED_STATEMENT_FAILURE
 HTTP_OK = 200
 """Rows of any other answer belong to an error."""
 
@@ -307,9 +306,11 @@ class OpenRequests:
 
     def _fail_dispatch(self, live: LiveRequest, reason: RetryReason, detail: str, now: float) -> None:
         """Retry or fail a request of which nothing has left the client."""
-        node = live.endpoint.node if live.endpoint is not None else None
-        live.failed_at = live.endpoint.address if live.endpoint is not None else None
-        live.endpoint = live.stream = None
+        endpoint, live.endpoint = live.endpoint, None
+        if endpoint is not None:
+            endpoint.waiting.pop(live.token, None)
+            live.failed_at = endpoint.address
+        node = endpoint.node if endpoint is not None else None
         reason = self._terminal_states.reason_for(live.request.service) or reason
         if live.retry.state is RequestState.IN_FLIGHT:
             # What had to go before it was answered, and the request itself cannot be sent.
@@ -449,8 +450,6 @@ class OpenRequests:
             self._take_plan(live, live.message.query, HttpAnswer(live.status, body), now)
             return
         self._feed(live, facts.ResponseReceived(response), now)
-        if isinstance(live.request, QueryRequest) and live.retry.last_reason is _STALE_PLAN:
-            self._plans.forget(live.request.plan_key)
 
     def _take_plan(self, live: LiveRequest, query: QueryRequest, answer: HttpAnswer, now: float) -> None:
         """Remember the plan that a statement was prepared for, and execute it."""
@@ -499,7 +498,9 @@ class OpenRequests:
             self._emit(CompleteRequest(token, outcome))
 
     def _close(self, stream: StreamId, reason: str) -> None:
-        self._travelling.pop(stream, None)
+        live = self._travelling.pop(stream, None)
+        if live is not None:
+            live.stream = None
         self._pool.close(stream, reason)
 
     # -- What is due.
@@ -571,8 +572,10 @@ class OpenRequests:
                     self._emit(ConsultStrategy(token, strategy, request, reason))
                 case orders.ReportRetry(request, reason, delay, dispatches, node):
                     self.retries_by_reason[reason] += 1
+                    self._forget_plan(live, reason)
                     self._emit(ReportRetry(token, request, reason, delay, dispatches, node))
                 case orders.ReportRefusal(request, reason, error_name, node):
+                    self._forget_plan(live, reason)
                     self._emit(ReportRefusal(token, request, reason, error_name, node))
                 case orders.Ignore():
                     pass
@@ -580,6 +583,10 @@ class OpenRequests:
                     raise AssertionError(f"{action} is for the key-value service")
                 case _:
                     assert_never(action)
+
+    def _forget_plan(self, live: LiveRequest, reason: RetryReason) -> None:
+        if reason is RetryReason.QUERY_PREPARED_STATEMENT_FAILURE and isinstance(live.request, QueryRequest):
+            self._plans.forget(live.request.plan_key)
 
     def _fail_for_good(self, live: LiveRequest, error: type[CouchbaseException], text: str, now: float) -> None:
         """Fail a request that cannot succeed, without asking its strategy."""
@@ -600,7 +607,6 @@ class OpenRequests:
         endpoint, live.endpoint = live.endpoint, None
         if live.stream is not None:
             self._close(live.stream, reason)
-            live.stream = None
         if endpoint is not None:
             endpoint.waiting.pop(live.token, None)
             self._serve(endpoint, now)

@@ -93,6 +93,8 @@ class SimulatedStream:
     incoming: bytearray = field(default_factory=bytearray)
     """Sent by the node, not delivered yet."""
     handed_over: int = 0
+    is_paused: bool = False
+    """The client reads nothing, for now."""
     is_hung_up: bool = False
     """The node has closed; the client hears of it once everything incoming is delivered."""
 
@@ -136,6 +138,8 @@ class Simulation:
         """What the services have answered, by request."""
         self.rows: dict[Token, list[bytes]] = {}
         """The rows that came before that."""
+        self.takes_rows: bool = True
+        """Whether whoever was given rows asks for more at once."""
         self.errors: dict[Token, CouchbaseException] = {}
         self.settled_at: dict[Token, float] = {}
         self.consulted: list[ConsultStrategy] = []
@@ -293,7 +297,7 @@ class Simulation:
 
     def _busy_links(self) -> Iterator[tuple[StreamId, SimulatedStream]]:
         for stream, link in self.links.items():
-            if not link.is_open or link.outgoing or link.incoming or link.is_hung_up:
+            if not link.is_open or link.outgoing or ((link.incoming or link.is_hung_up) and not link.is_paused):
                 yield stream, link
 
     def _handle(self, event: Event) -> Sequence[Action]:
@@ -326,10 +330,10 @@ class Simulation:
                 self.answers[token] = answer
             case RowsReceived(token, rows):
                 self.rows.setdefault(token, []).extend(rows)
-                self._answers.append(RowsWanted(token))
-            case PauseReading() | ResumeReading():
-                # Whoever asks for more rows at once has nothing to pause.
-                pass
+                if self.takes_rows:
+                    self._answers.append(RowsWanted(token))
+            case PauseReading(stream) | ResumeReading(stream):
+                self.links[stream].is_paused = isinstance(action, PauseReading)
             case FailOperation(token, error):
                 self._settle(token)
                 self.errors[token] = error

@@ -1,0 +1,72 @@
+"""A simulation whose users ask the query service, and what its nodes were asked."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from tests.core.kv.simulated import node_options
+from triclinium_core.client.actions import Action, PauseReading, ResumeReading
+from triclinium_core.client.events import Event, Token
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.options import ClientOptions, PasswordAuthenticator
+from triclinium_core.services.query.request import QueryRequest
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.fakes.services.answers import FakeAnswer
+from triclinium_core.testing.fakes.services.request_log import LoggedRequest
+from triclinium_core.testing.simulation import Simulation
+
+E = TypeVar("E", bound=CouchbaseException)
+
+STATEMENT = "SELECT hotels"
+ROWS = [b'{"n":1}', b'{"n":2}', b'{"n":3}']
+ANSWER = FakeAnswer(rows=[{"n": 1}, {"n": 2}, {"n": 3}])
+
+
+def asking(statement: str = STATEMENT, **options: Any) -> QueryRequest:
+    """Return a query."""
+    return QueryRequest(statement=statement, **options)
+
+
+class Asking(Simulation):
+    """A simulation of a client, and of nodes whose query service knows one statement."""
+
+    def __init__(self, nodes: int = 1, **options: Any) -> None:
+        self.actions: list[Action] = []
+        cluster = FakeNodes(node_options(), nodes=nodes)
+        cluster.script.answer(STATEMENT, ANSWER)
+        connection_string = cluster.connection_string()
+        assert connection_string is not None
+        user = PasswordAuthenticator("Administrator", "password")
+        super().__init__(cluster, ClientOptions(connection_string=connection_string, authenticator=user, **options))
+
+    def feed(self, event: Event) -> list[Action]:
+        """Feed an event, and keep what it leads to."""
+        actions = list(super().feed(event))
+        self.actions += actions
+        return actions
+
+    def finish(self, request: QueryRequest, **options: Any) -> Token:
+        """Ask, let the request come to its end, and return its token."""
+        token = self.request(request, **options)
+        self.run()
+        assert token in self.settled_at
+        return token
+
+    def failure(self, kind: type[E], request: QueryRequest, **options: Any) -> E:
+        """Return the error of a request that must fail with exactly this class."""
+        error = self.errors[self.finish(request, **options)]
+        assert type(error) is kind, repr(error)
+        assert isinstance(error, kind)
+        return error
+
+    @property
+    def asked(self) -> list[LoggedRequest]:
+        """What the nodes were asked over HTTP, by time."""
+        return sorted((each for node in self.nodes for each in node.request_log), key=lambda each: each.now)
+
+    def count(self, *kinds: type[Action]) -> int:
+        """Return how many actions of these kinds were ordered."""
+        return sum(type(action) in kinds for action in self.actions)
+
+
+PAUSES = (PauseReading, ResumeReading)

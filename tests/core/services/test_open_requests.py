@@ -1,0 +1,415 @@
+"""Requests over HTTP from submission to settlement, against the fake cluster's query service."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.services.asking import ANSWER, ROWS, STATEMENT, Asking, asking
+from triclinium_core.client.actions import Action, CloseStream, OpenStream, PauseReading
+from triclinium_core.client.events import OperationAbandoned, RequestSubmitted, RowsWanted, StreamId, Token
+from triclinium_core.errors import (
+    AmbiguousTimeoutException,
+    CouchbaseException,
+    DecodingFailureException,
+    FeatureNotAvailableException,
+    InvalidArgumentException,
+    ParsingFailureException,
+    PreparedStatementFailureException,
+    RequestCanceledException,
+    UnambiguousTimeoutException,
+)
+from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.live_request import HELD_SIZE_BYTES, HELD_SIZE_BYTES_MAX
+from triclinium_core.services.query.result import QueryMetaData
+from triclinium_core.testing.fakes.faults import Fault, drop_response, hang_up
+from triclinium_core.testing.fakes.services import faults
+from triclinium_core.testing.fakes.services.answers import FakeAnswer
+
+LARGE_ROW = "x" * 1000
+
+
+class ReadingOn(Asking):
+    """A driver that does not pause."""
+
+    def _carry_out(self, action: Action) -> None:
+        if not isinstance(action, PauseReading):
+            super()._carry_out(action)
+
+
+class Never:
+    """A strategy that retries nothing."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Refuse."""
+        return RetryAction.no_retry()
+
+
+def test_rows_and_then_what_came_after_them() -> None:
+    """A request hands out its rows, each once and in order, and ends with the metadata."""
+    simulation = Asking()
+
+    token = simulation.finish(asking())
+
+    assert ROWS == simulation.rows[token]
+    assert isinstance(simulation.answers[token], QueryMetaData)
+    assert 0 == simulation.open_operations
+
+
+def test_one_connection_carries_one_request_after_the_other() -> None:
+    """What was used is used again while it is warm, and closed a second later."""
+    simulation = Asking()
+    for _ in range(3):
+        simulation.finish(asking())
+    streams = {each.connection for each in simulation.asked}
+
+    simulation.advance(1.1)
+    simulation.tick()
+
+    assert 1 == len(streams)
+    assert [*streams] == [action.stream for action in simulation.actions if isinstance(action, CloseStream)]
+
+
+def test_requests_at_once_share_the_connections_that_are_permitted() -> None:
+    """What is beyond the bound waits in order, and nothing is left out."""
+    simulation = Asking(max_http_connections=2)
+    simulation.run()
+    before = simulation.count(OpenStream)
+
+    tokens = [simulation.request(asking()) for _ in range(7)]
+    simulation.run()
+
+    assert 2 == simulation.count(OpenStream) - before
+    assert tokens == sorted(simulation.answers, key=lambda token: simulation.settled_at[token])
+
+
+def test_requests_wait_for_the_first_config_and_no_longer() -> None:
+    """Where the cluster cannot be found the strategy is asked, and the error says what is missing."""
+    simulation = Asking()
+    token = simulation.request(asking())
+    assert not simulation.asked
+    simulation.run()
+
+    lost = Asking()
+    lost.nodes.kill(0)
+    error = lost.failure(RequestCanceledException, asking(), retry_strategy=Never())
+
+    assert ROWS == simulation.rows[token]
+    assert str(RetryReason.SERVICE_NOT_AVAILABLE) == error.context.refused_reason
+
+
+def test_no_node_has_the_service() -> None:
+    """It is waited for; once a node has it, the request is answered."""
+    simulation = Asking()
+    simulation.run()
+    simulation.nodes.set_services(0, {Service.KV})
+    simulation.run(5.0)
+    error = simulation.failure(RequestCanceledException, asking(), retry_strategy=Never())
+    token = simulation.request(asking())
+    simulation.advance(1.0)
+    simulation.flow()
+
+    simulation.nodes.set_services(0, {Service.KV, Service.QUERY})
+    simulation.run()
+
+    assert "no node has the query service" in str(error.context.last_dispatch_error)
+    assert ROWS == simulation.rows[token]
+
+
+def test_an_endpoint_that_failed_is_avoided_on_the_next_attempt() -> None:
+    """A node that refuses does not keep a request from the one beside it."""
+    simulation = Asking(nodes=2)
+    simulation.run()
+    simulation.nodes.kill(0)
+    tokens = [simulation.request(asking()) for _ in range(4)]
+    simulation.run(30.0)
+
+    assert tokens == sorted(simulation.answers)
+
+
+@pytest.mark.parametrize("readonly", [True, False])
+@pytest.mark.parametrize("fault", [hang_up(), faults.cut_body(bytes_sent=10)], ids=repr)
+def test_a_connection_lost_in_flight(fault: Fault, readonly: bool) -> None:
+    """What may be sent again is, after the request left the client; nothing else is, ever."""
+    simulation = Asking()
+    simulation.nodes[0].faults.next(Service.QUERY, fault)
+
+    token = simulation.finish(asking(readonly=readonly))
+
+    if readonly:
+        assert ROWS == simulation.rows[token]
+        assert 2 == len(simulation.asked)
+    else:
+        error = simulation.errors[token]
+        assert str(RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT) == error.context.refused_reason
+        assert 1 == len(simulation.asked)
+
+
+def test_what_never_left_the_client_is_sent_again() -> None:
+    """A stream that is lost before the driver has handed over a byte of the request makes nothing ambiguous."""
+    simulation = Asking()
+    simulation.finish(asking())
+    token = simulation.request(asking())
+    (stream,) = (stream for stream, link in simulation.links.items() if link.outgoing)
+
+    simulation.lose(stream)
+    simulation.run()
+
+    assert ROWS == simulation.rows[token]
+    assert 2 == len(simulation.asked)
+
+
+def test_rows_that_were_handed_out_are_not_handed_out_again() -> None:
+    """A connection that is lost between two rows ends a request that might be sent again otherwise."""
+    simulation = Asking()
+    simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[{"n": 1}, {"n": 2}], seconds_between_rows=1.0))
+    token = simulation.request(asking(readonly=True))
+    simulation.run(0.5)
+    assert 1 == len(simulation.rows[token])
+    (stream,) = (each.connection for each in simulation.asked)
+
+    simulation.lose(StreamId(stream))
+    simulation.run()
+
+    assert isinstance(simulation.errors[token], RequestCanceledException)
+    assert 1 == len(simulation.asked)
+
+
+def test_an_error_after_rows_is_raised_after_them() -> None:
+    """Rows that came before the error are handed out first, and a retryable one is not retried any more."""
+    simulation = Asking()
+    failing = FakeAnswer(rows=[{"n": 1}], errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
+    simulation.nodes.script.answer(STATEMENT, failing)
+
+    token = simulation.finish(asking(readonly=True))
+
+    assert [b'{"n":1}'] == simulation.rows[token]
+    assert isinstance(simulation.errors[token], CouchbaseException)
+    assert 1 == len(simulation.asked)
+
+
+def test_an_error_without_rows() -> None:
+    """The service's code says which exception it is; the context has what it said, and nothing of the parameters."""
+    simulation = Asking()
+
+    error = simulation.failure(ParsingFailureException, asking("SELEC"))
+
+    assert (400, 3000) == (error.context.http_status, error.context.error_code)
+    assert "SELEC" == error.context.statement
+
+
+def test_a_retryable_error_without_rows() -> None:
+    """The strategy is asked, and the next answer is taken."""
+    simulation = Asking()
+    failing = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
+    simulation.nodes.script.answer(STATEMENT, failing, failing, ANSWER)
+
+    token = simulation.finish(asking())
+
+    assert ROWS == simulation.rows[token]
+    assert [RetryReason.QUERY_INDEX_NOT_FOUND] * 2 == [retry.reason for retry in simulation.retries]
+
+
+@pytest.mark.parametrize(
+    ("readonly", "kind"), [(True, UnambiguousTimeoutException), (False, AmbiguousTimeoutException)]
+)
+def test_a_service_that_never_answers(readonly: bool, kind: type[CouchbaseException]) -> None:
+    """The deadline ends the request and its connection; only what is read-only is certainly not applied."""
+    simulation = Asking(timeouts=TimeoutOptions(query=2.0))
+    simulation.nodes[0].faults.next(Service.QUERY, drop_response())
+
+    token = simulation.request(asking(readonly=readonly))
+    simulation.run()
+
+    assert type(simulation.errors[token]) is kind
+    assert 1 <= simulation.count(CloseStream)
+
+
+def test_what_was_not_sent_in_time_was_not_applied() -> None:
+    """A request that waited for a connection until its deadline names what it waited for."""
+    simulation = Asking(timeouts=TimeoutOptions(query=2.0), max_http_connections=1)
+    simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1], seconds=60.0))
+    simulation.run()
+    _, token = simulation.request(asking()), simulation.request(asking())
+    simulation.run()
+
+    error = simulation.errors[token]
+    assert isinstance(error, UnambiguousTimeoutException)
+    assert "no connection" in str(error.context.last_dispatch_error)
+
+
+def test_nobody_takes_the_rows() -> None:
+    """Reading pauses once a quarter of a mebibyte is held, goes on when the rows are taken, and all of them arrive."""
+    simulation = Asking()
+    simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[LARGE_ROW], repeat=2000))
+    simulation.takes_rows = False
+    token = simulation.request(asking())
+    simulation.run(5.0)
+    held = simulation.count(PauseReading)
+    simulation.takes_rows = True
+
+    simulation.feed(RowsWanted(token))
+    simulation.run()
+
+    assert 1 == held
+    assert 2000 == len(simulation.rows[token])
+    assert 0 == simulation.open_operations
+
+
+def test_a_driver_that_reads_on_gets_the_request_failed() -> None:
+    """Memory is bounded whatever the driver does."""
+    simulation = ReadingOn()
+    size = HELD_SIZE_BYTES_MAX * 2 // len(LARGE_ROW)
+    simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[LARGE_ROW], repeat=size))
+    simulation.takes_rows = False
+    token = simulation.request(asking())
+    simulation.run(5.0)
+    simulation.takes_rows = True
+
+    simulation.feed(RowsWanted(token))
+    simulation.run()
+
+    assert isinstance(simulation.errors[token], DecodingFailureException)
+    assert HELD_SIZE_BYTES_MAX + HELD_SIZE_BYTES >= sum(map(len, simulation.rows[token])) >= HELD_SIZE_BYTES
+
+
+def test_the_caller_leaves_in_the_middle() -> None:
+    """The connection is closed, so that the service notices; the others go on."""
+    simulation = Asking()
+    simulation.nodes.script.answer("SELECT slow", FakeAnswer(rows=[1] * 10, seconds_between_rows=1.0))
+    token, other = simulation.request(asking("SELECT slow")), simulation.request(asking())
+    simulation.run(2.5)
+
+    simulation.feed(OperationAbandoned(token))
+    simulation.run(2.0)
+
+    assert [True] == [each.client_hung_up for each in simulation.asked if each.statement == "SELECT slow"]
+    assert ROWS == simulation.rows[other]
+    assert 0 == simulation.open_operations
+
+
+def test_the_caller_leaves_when_all_has_come() -> None:
+    """An answer that is whole costs no connection."""
+    simulation = Asking()
+    simulation.takes_rows = False
+    token = simulation.request(asking())
+    simulation.run(0.5)
+
+    simulation.feed(OperationAbandoned(token))
+
+    assert 0 == simulation.count(CloseStream)
+    assert 0 == simulation.open_operations
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        faults.gzipped(),
+        faults.endless_headers(),
+        faults.endless_body(),
+        faults.raw_answer(b"\x15\x03\x01\x00\x02\x02\x46"),
+        faults.raw_answer(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+        faults.wrong_chunk_size(announced=5),
+    ],
+    ids=repr,
+)
+def test_nonsense_costs_only_its_own_request(fault: Fault) -> None:
+    """A named error, in bounded memory; the request beside it and the next one are answered."""
+    simulation = Asking(timeouts=TimeoutOptions(query=5.0))
+    simulation.nodes[0].faults.next(Service.QUERY, fault)
+
+    bad, good = simulation.request(asking()), simulation.request(asking())
+    simulation.run()
+    again = simulation.finish(asking())
+
+    assert isinstance(simulation.errors[bad], CouchbaseException)
+    assert ROWS == simulation.rows[good] == simulation.rows[again]
+
+
+def test_a_second_answer_is_nobody_s() -> None:
+    """It is read as no answer to the next request; its connection is closed."""
+    simulation = Asking()
+    simulation.nodes[0].faults.next(Service.QUERY, faults.answer_twice())
+
+    first = simulation.finish(asking())
+    second = simulation.finish(asking())
+
+    assert ROWS == simulation.rows[first] == simulation.rows[second]
+    assert 2 == len({each.connection for each in simulation.asked})
+
+
+def test_a_redirect_is_not_followed() -> None:
+    """Credentials go to no other host."""
+    simulation = Asking()
+    simulation.nodes[0].faults.next(Service.QUERY, faults.redirect("http://127.0.0.2:8093/query/service"))
+
+    token = simulation.finish(asking())
+
+    assert isinstance(simulation.errors[token], CouchbaseException)
+    assert 1 == len(simulation.asked)
+
+
+def test_a_statement_is_prepared_once() -> None:
+    """The first execution has it prepared, the next ones send the plan."""
+    simulation = Asking()
+
+    for _ in range(3):
+        simulation.finish(asking(adhoc=False))
+
+    assert [True, False, False] == [b"PREPARE" in each.body for each in simulation.asked]
+
+
+@pytest.mark.parametrize("code", [4040, 4050, 4070])
+def test_a_plan_that_went_stale_is_asked_for_again(code: int) -> None:
+    """The strategy is asked, the plan is forgotten, and the statement is prepared anew."""
+    simulation = Asking()
+    simulation.finish(asking(adhoc=False))
+    simulation.nodes.plans.go_stale(code)
+
+    token = simulation.finish(asking(adhoc=False))
+    simulation.nodes.plans.go_stale(code)
+    error = simulation.failure(PreparedStatementFailureException, asking(adhoc=False), retry_strategy=Never())
+
+    assert ROWS == simulation.rows[token]
+    assert [RetryReason.QUERY_PREPARED_STATEMENT_FAILURE] == [retry.reason for retry in simulation.retries]
+    assert code == error.context.error_code
+
+
+def test_a_cluster_that_cannot_read_from_replicas() -> None:
+    """What a cluster does not offer is not sent."""
+    simulation = Asking()
+
+    simulation.failure(FeatureNotAvailableException, asking(use_replica=True))
+
+    assert not simulation.asked
+
+
+def test_the_breaker_opens_and_closes_again() -> None:
+    """Timeouts open it, so that requests are not sent; its canary is a ping, and an answer to that closes it."""
+    simulation = Asking(timeouts=TimeoutOptions(query=1.0))
+    simulation.nodes[0].faults.next(Service.QUERY, drop_response(), times=20)
+    for _ in range(20):
+        simulation.finish(asking())
+    refused = simulation.failure(RequestCanceledException, asking(), retry_strategy=Never())
+
+    simulation.advance(6.0)
+    simulation.flow()
+    token = simulation.finish(asking())
+
+    assert str(RetryReason.CIRCUIT_BREAKER_OPEN) == refused.context.refused_reason
+    assert ["/admin/ping"] == [each.target for each in simulation.asked if each.method == "GET"]
+    assert ROWS == simulation.rows[token]
+
+
+def test_what_cannot_be_submitted() -> None:
+    """A caller's mistake raises, and changes nothing."""
+    simulation = Asking()
+    token = simulation.request(asking())
+
+    with pytest.raises(InvalidArgumentException):
+        simulation.machine.handle(RequestSubmitted(Token(99), "SELECT 1"), simulation.now)  # type: ignore[arg-type]
+    simulation.run()
+
+    assert ROWS == simulation.rows[token]
