@@ -9,7 +9,15 @@ import pytest
 
 from tests.core.retry.couchbase.request_cases import NODE, Awaits, Raises, Says, annotation, machine_of
 from tests.rows import rows
-from triclinium_core.retry.couchbase.actions import Ignore
+from triclinium_core.retry.couchbase.actions import (
+    Complete,
+    ConsultStrategy,
+    Dispatch,
+    Fail,
+    Ignore,
+    RequestAction,
+    RetryAfter,
+)
 from triclinium_core.retry.couchbase.events import (
     Abandoned,
     Dispatched,
@@ -69,6 +77,14 @@ EVENTS: dict[type[RequestEvent], list[RequestEvent]] = {
     Abandoned: [Abandoned()],
 }
 
+LEADS_TO: dict[type[RequestAction], RequestState] = {
+    Dispatch: S.PENDING,
+    ConsultStrategy: S.CONSULTING,
+    Complete: S.COMPLETED,
+    Fail: S.FAILED,
+}
+"""Where a request stands once this was ordered; a delay leads to one of two states."""
+
 PAIRS = list(itertools.product(RequestState, EVENTS))
 
 
@@ -102,7 +118,7 @@ def strategies_for(state: RequestState) -> list[AnyRetryStrategy]:
 
 @rows(("state", "kind"), PAIRS)
 def test_all_pairs(state: RequestState, kind: type[RequestEvent]) -> None:
-    """A pair of the table leads to every state it names and no other, a missing one raises; final states ignore all."""
+    """A pair of the table leads to the states it names and no other, as what is ordered wants it; a missing one raises."""
     allowed = events_heard(state).get(kind)
     # Nobody is asked where nothing is decided: one strategy, of one request, will do.
     sorts = slice(None if allowed is not None and not state.is_final else 1)
@@ -120,6 +136,13 @@ def test_all_pairs(state: RequestState, kind: type[RequestEvent]) -> None:
             continue
         actions = list(machine.handle(event, now))
         assert not state.is_final or ([Ignore()], before) == (actions, vars(machine))
+        for action in actions:
+            if isinstance(action, RetryAfter):
+                assert (S.WAITING if action.dispatches else S.EXPIRING) is machine.state
+            else:
+                assert LEADS_TO.get(type(action), machine.state) is machine.state
+        if not actions:
+            assert {Dispatched: S.IN_FLIGHT, Abandoned: S.ABANDONED}.get(kind, state) is machine.state
         reached.add(machine.state)
 
     assert set((allowed or {}).values()) == reached
