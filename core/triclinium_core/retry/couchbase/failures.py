@@ -52,7 +52,7 @@ HINTS_OF_ANSWERS: dict[type[CouchbaseException], str] = {
 """The next step after a final response of KV, where it does not speak for itself."""
 
 HINTS_OF_SERVICES: dict[type[CouchbaseException], str] = {
-    e.ParsingFailureException: "look at the statement near the place that the server names",
+    e.ParsingFailureException: "look at the statement where the server points to",
     e.PlanningFailureException: "check the names in the statement; where no index fits, create one, such as a primary one",
     e.PreparedStatementFailureException: "the plan of the statement is stale; send the statement itself, ad hoc",
     e.IndexNotFoundException: "check the name of the index and of what it is on, or create it",
@@ -67,7 +67,7 @@ HINTS_OF_SERVICES: dict[type[CouchbaseException], str] = {
     e.CollectionNotFoundException: "check the collection's name, or create it",
     e.BucketNotFlushableException: "permit it in the settings of the bucket",
     e.FeatureNotAvailableException: "this version of the server does not have it",
-    DecodingFailureException: "the service did not write this; see what answers at this address",
+    DecodingFailureException: "see what answers at this address",
     AmbiguousTimeoutException: LOOK_AT_THE_SERVICE,
 }
 """The next step after a final response of an HTTP service."""

@@ -136,6 +136,31 @@ def test_what_is_no_reason_of_the_batch(case: CouchbaseCase, expected: tuple[obj
     assert expected == fate(explain(case))
 
 
+@rows(
+    ("happened", "operation", "service", "clause"),
+    [
+        (ErrorCode(3000, "syntax"), "query", QUERY, "RFC 0058, 8 ParsingFailure"),
+        (HttpAnswer(404, "Unknown user."), "get_user", MANAGEMENT, "RFC 0054 GetUser"),
+        (HttpAnswer(429), "query", SEARCH, "RFC 6585"),
+        (HttpAnswer(200, "<html>"), "query", QUERY, "RFC 0058, 20"),
+    ],
+)
+def test_what_an_answer_of_a_service_stands_for(
+    happened: Happening, operation: str, service: Service, clause: str
+) -> None:
+    """The row that says so stands among the clauses and in a sentence, whether the request is retried or not."""
+    explanation = explain(case_of(happened, operation, service=service))
+
+    assert 1 == sum(found.startswith(clause) for found in explanation.clauses)
+    assert any(clause in sentence.text for sentence in explanation.told)
+
+
+def test_a_success_stands_for_nothing() -> None:
+    """Nor does what no service answered."""
+    for happened in (HttpAnswer(200, "{}"), SocketClosed(HandedOver.ALL)):
+        assert not any("0058" in clause for clause in explain(case_of(happened, "query", service=QUERY)).clauses)
+
+
 @pytest.mark.parametrize(
     ("case", "expected", "clause"),
     [

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import event as note, given, strategies as st
 
 from tests.core.retry.couchbase.request_cases import NODE, Awaits, Refusal, Unbuildable, annotation, map_entry
+from tests.core.retry.couchbase.tables.service_cases import bodies, body_of
 from triclinium_core.errors import AmbiguousTimeoutException, CouchbaseException, TimeoutException
 from triclinium_core.retry.backoff import exponential
 from triclinium_core.retry.couchbase.actions import (
@@ -96,8 +97,15 @@ shipped = [
 RETRYABLE = [0x07, 0x09, 0x86, 0x88, 0xA2, 0xA4, SCHEDULED, SCHEDULED, 0x07, 0x09]
 statuses = st.sampled_from([*RETRYABLE, *RETRYABLE, 0x00, 0x01, 0x24, 0x25, 0x7FF1, 0x7FF2])
 kv_answers = st.builds(KvResponse, statuses, st.sampled_from([NODE, NODE, "10.0.0.2:11210", None]))
+GAVE_UP = 1080
+"""What the query service says when it has run out of time itself."""
+
 http_answers = st.builds(
-    ServiceResponse, st.sampled_from([Service.SEARCH, Service.VIEWS]), st.sampled_from([200, 302, 404, 429, 500, 503])
+    ServiceResponse,
+    st.sampled_from([service for service in Service if service is not Service.KV]),
+    st.sampled_from([200, 302, 401, 404, 429, 500, 503]),
+    st.sampled_from([body_of(4040), body_of(GAVE_UP), body_of(23000), body_of(3000)]) | bodies,
+    st.sampled_from(["", "get_user", "create_bucket"]),
 )
 
 EVENTS: dict[type[RequestEvent], st.SearchStrategy[RequestEvent]] = {
@@ -184,7 +192,9 @@ class Witness:
 
     def _judge_error(self, error: CouchbaseException) -> None:
         assert isinstance(error, CouchbaseException)
-        if isinstance(error, TimeoutException):
+        if error.context.error_code == GAVE_UP and isinstance(error, TimeoutException):
+            assert self.machine.annotation.idempotent is not isinstance(error, AmbiguousTimeoutException)
+        elif isinstance(error, TimeoutException):
             ambiguous = self.unanswered and not self.machine.annotation.idempotent
             assert ambiguous is isinstance(error, AmbiguousTimeoutException)
             assert self.now >= self.machine.annotation.deadline - ROUNDING

@@ -38,7 +38,7 @@ class ServiceAnswer:
     operation: str
     http_status: int
     body: object
-    """The body as decoded from JSON; None where it is not JSON, or says null."""
+    """The body as decoded from JSON; None where it is not JSON, says null, or cannot name an error."""
     raw: str
     """The body as text."""
     is_foreign: bool
@@ -77,7 +77,9 @@ class ServiceAnswer:
 def read_answer(service: Service, http_status: int, body: bytes | str, operation: str = "") -> ServiceAnswer:
     """Return what an answer says. A body that is not JSON is text, never a mistake of the caller."""
     raw = body if isinstance(body, str) else body.decode("utf-8", "replace")
-    decoded = _decode(body)
+    # A success of the cluster manager says nothing of errors, and may be a large document.
+    is_silent = service is Service.MANAGEMENT and http_status < 300
+    decoded = None if is_silent else _decode(body)
     foreign = _is_foreign(service, decoded, raw)
     listed = decoded.get("errors") if isinstance(decoded, Mapping) and service in _NUMBERED else None
     first = listed[0] if isinstance(listed, list) and listed else None

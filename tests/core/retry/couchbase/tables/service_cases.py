@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from hypothesis import strategies as st
+
 from triclinium_core import errors
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.retry.couchbase.events import ServiceResponse
@@ -38,3 +40,18 @@ def answers_to(service: Service, row: ErrorRow) -> Iterator[ServiceResponse]:
             body = body_of(code, text, **({} if row.cause is None else {"reason": {"code": row.cause}}))
         for operation in row.operations or ("",):
             yield ServiceResponse(service, row.http_status or 400, body, operation)
+
+
+keys = st.sampled_from(["errors", "error", "reason", "code", "msg", "retry", "status", "message", "permissions"])
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=4),
+    max_leaves=12,
+)
+numbered = st.builds(
+    lambda errors, more: json.dumps({"errors": errors, **more}),
+    st.lists(st.fixed_dictionaries({"code": json_values, "msg": json_values, "reason": json_values}), max_size=3),
+    st.dictionaries(keys, json_values, max_size=3).map(lambda more: {k: v for k, v in more.items() if k != "errors"}),
+)
+bodies = json_values.map(json.dumps) | numbered | st.text() | st.binary()
+"""What a service, a proxy or a stranger may send, from well-formed errors to noise."""

@@ -6,6 +6,7 @@ import json
 
 from hypothesis import given, strategies as st
 
+from tests.core.retry.couchbase.tables.service_cases import bodies
 from tests.rows import rows
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.tables.service_answers import CODES_TOLD_MAX, one_line, read_answer
@@ -129,20 +130,6 @@ def test_many_errors_are_told_in_part() -> None:
     body = json.dumps({"errors": [{"code": number} for number in range(10_000)]})
 
     assert tuple(range(1, CODES_TOLD_MAX + 1)) == read_answer(QUERY, 400, body).more_codes
-
-
-keys = st.sampled_from(["errors", "error", "reason", "code", "msg", "retry", "status", "message", "permissions"])
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=4),
-    max_leaves=12,
-)
-numbered = st.builds(
-    lambda errors, more: json.dumps({"errors": errors, **more}),
-    st.lists(st.fixed_dictionaries({"code": json_values, "msg": json_values, "reason": json_values}), max_size=3),
-    st.dictionaries(keys, json_values, max_size=3).map(lambda more: {k: v for k, v in more.items() if k != "errors"}),
-)
-bodies = json_values.map(json.dumps) | numbered | st.text() | st.binary()
 
 
 @given(st.sampled_from(Service), st.integers(100, 599), bodies)

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from tests.core.retry.couchbase.doctored import import_with
 from tests.core.retry.couchbase.request_cases import annotation, error_of, hear, machine_of
-from tests.core.retry.couchbase.tables.service_cases import ROWS, answers_to, body_of, error_class
+from tests.core.retry.couchbase.tables.service_cases import ROWS, answers_to, bodies, body_of, error_class
 from tests.rows import rows
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
@@ -213,7 +213,7 @@ def test_a_row_twice_fails_at_import() -> None:
         import_with(service_errors, "codes=code(2120)", "codes=code(3000)")
 
 
-@given(st.sampled_from(sorted(SERVICE_ERRORS)), st.integers(300, 599), st.text() | st.binary())
+@given(st.sampled_from(sorted(SERVICE_ERRORS)), st.integers(300, 599), bodies)
 def test_total(service: Service, http_status: int, body: bytes | str) -> None:
     """Every failed answer has a row."""
     assert issubclass(error_row(read_answer(service, http_status, body)).error, CouchbaseException)

@@ -6,8 +6,7 @@ import json
 
 from hypothesis import given, strategies as st
 
-from tests.core.retry.couchbase.tables.service_cases import body_of, error_class
-from tests.core.retry.couchbase.tables.test_service_answers import bodies
+from tests.core.retry.couchbase.tables.service_cases import bodies, body_of, error_class
 from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.errors import CouchbaseException
