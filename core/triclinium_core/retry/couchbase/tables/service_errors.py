@@ -16,6 +16,8 @@ from triclinium_core.retry.couchbase.tables.service_answers import ServiceAnswer
 
 SEARCH_INDEX_OPERATIONS: tuple[str, ...] = (
     *("upsert_search_index", "get_search_index", "get_all_search_indexes", "drop_search_index"),
+    *("get_indexed_documents_count", "analyze_document", "pause_ingest", "resume_ingest"),
+    *("allow_querying", "disallow_querying", "freeze_plan", "unfreeze_plan"),
 )
 """What requests about indexes are called that go to the search service."""
 

@@ -28,7 +28,11 @@ LIST_OF_THE_RFC: dict[str, set[str]] = {
 BEYOND_THE_RFC = {"exists"}
 """Decision C34."""
 
-ABOUT_INDEXES = ("upsert_search_index", "get_search_index", "get_all_search_indexes", "drop_search_index")
+ABOUT_INDEXES = (
+    *("upsert_search_index", "get_search_index", "get_all_search_indexes", "drop_search_index"),
+    *("get_indexed_documents_count", "analyze_document", "pause_ingest", "resume_ingest"),
+    *("allow_querying", "disallow_querying", "freeze_plan", "unfreeze_plan"),
+)
 """What goes to the search service and is no search, but management."""
 
 IDEMPOTENT_KV = BEYOND_THE_RFC.union(*LIST_OF_THE_RFC.values())

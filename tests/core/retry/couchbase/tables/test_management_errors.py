@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+from collections.abc import Iterator
+
 from tests.core.retry.couchbase.tables.service_cases import error_class
 from tests.rows import rows
 from triclinium_core.retry.couchbase.tables.management_errors import MANAGEMENT_ERRORS, MANAGEMENT_OPERATIONS
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.tables.service_answers import read_answer
-from triclinium_core.retry.couchbase.tables.service_errors import error_row
+from triclinium_core.retry.couchbase.tables.service_errors import SEARCH_INDEX_OPERATIONS, error_row
+from triclinium_core.services import management
+from triclinium_core.services.request import ServiceRequest
 
 NO_COLLECTION = '{"errors":{"_":"Collection with name \\"c\\" in scope \\"s\\" is not found."}}'
 NO_SCOPE = '{"errors":{"_":"Scope with name \\"s\\" is not found."}}'
@@ -61,3 +67,23 @@ def test_rows_name_operations_that_there_are() -> None:
 
     assert set() == named - set(MANAGEMENT_OPERATIONS)
     assert len(MANAGEMENT_OPERATIONS) == len(set(MANAGEMENT_OPERATIONS))
+
+
+def requests_of(base: type[ServiceRequest]) -> Iterator[type[ServiceRequest]]:
+    """Yield every kind of request that has a name."""
+    for kind in base.__subclasses__():
+        yield from requests_of(kind)
+        if kind.name and kind.__module__.startswith(management.__name__):
+            yield kind
+
+
+def test_requests_are_called_as_the_rows_call_them() -> None:
+    """What the client sends to the cluster manager, and about indexes to the search service, and nothing besides."""
+    for module in pkgutil.iter_modules(management.__path__):
+        importlib.import_module(f"{management.__name__}.{module.name}")
+    names = {
+        service: {kind.name for kind in requests_of(ServiceRequest) if kind.service is service} for service in Service
+    }
+
+    assert set(MANAGEMENT_OPERATIONS) == names[Service.MANAGEMENT]
+    assert set(SEARCH_INDEX_OPERATIONS) == names[Service.SEARCH]
