@@ -50,9 +50,6 @@ TLS_SERVICE_PORTS: Mapping[Service, int] = {service: port + 10_000 for service, 
 SERVICE_PORT_STRIDE = 10
 """From these ports of one node to those of the next."""
 
-IMPLEMENTED_SERVICES = frozenset({Service.KV, Service.QUERY})
-"""Services that the node can have."""
-
 HTTP_SERVICES = frozenset(SERVICE_PORTS)
 """All services but KV: those that speak HTTP."""
 
@@ -75,7 +72,7 @@ class FakeNodeOptions:
 
     The other services have the same ports there.
     """
-    services: frozenset[Service] = IMPLEMENTED_SERVICES
+    services: frozenset[Service] = frozenset(Service)
     """Those that the node has; a service that is not among them has no port, and does not stand in configs."""
     service_ports: Mapping[Service, int] = field(default_factory=lambda: SERVICE_PORTS)
     tls_service_ports: Mapping[Service, int] = field(default_factory=lambda: TLS_SERVICE_PORTS)
@@ -136,7 +133,7 @@ class FakeNodeOptions:
             check_integer(self.tls_port, "tls_port", 1, 0xFFFF)
         _check_addresses(self.alternate_addresses)
         check_type(self.services, "services", frozenset)
-        _check_choice("services", self.services, IMPLEMENTED_SERVICES)
+        _check_choice("services", self.services, tuple(Service))
         _check_service_ports("service_ports", self.service_ports)
         _check_service_ports("tls_service_ports", self.tls_service_ports)
         check_integer(self.scram_iterations, "scram_iterations", 1, ITERATIONS_MAX)

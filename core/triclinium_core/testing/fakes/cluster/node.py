@@ -110,6 +110,8 @@ class FakeNode:
         self._held: list[HeldCommand] = []
         """Commands whose durable writes are not settled, in the order in which they came."""
         self._now = -math.inf
+        self._known_drops = 0
+        """How many buckets had been dropped when clients of those that are gone were hung up on."""
         self._hung_up: list[int] = []
         """Connections that ended when the node was killed; the driver has not heard of it yet."""
         self._announced = state.map
@@ -161,6 +163,8 @@ class FakeNode:
         long; ``-inf`` when clients are to hear of a change or can be reached again, infinity for never.
         """
         if self._hung_up or self._announced is not self._state.map:
+            return -math.inf
+        if self._known_drops != self._state.cluster.buckets.dropped:
             return -math.inf
         if any(held.write.is_settled for held in self._held):
             return -math.inf
@@ -357,6 +361,7 @@ class FakeNode:
         self._see(now)
         actions = self.network.released() + self._outbox.take_due(now) + self._services.time_passed(now)
         actions += self._answer_settled()
+        self._leave_dropped_buckets()
         actions += map(HangUp, self._hung_up)
         self._hung_up.clear()
         if self._announced is not self._state.map:
@@ -373,6 +378,16 @@ class FakeNode:
             if notification is not None:
                 connection.unsent_size += len(notification)
                 yield SendReply(connection.number, notification)
+
+    def _leave_dropped_buckets(self) -> None:
+        buckets = self._state.cluster.buckets
+        if self._known_drops == buckets.dropped:
+            return
+        self._known_drops = buckets.dropped
+        for connection in list(self._connections.values()):
+            if connection.bucket is not None and connection.bucket not in buckets:
+                self._hung_up.append(connection.number)
+                self._forget(connection)
 
     def _hang_up_on_everybody(self) -> None:
         self._hung_up += self._connections

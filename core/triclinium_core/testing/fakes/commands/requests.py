@@ -117,8 +117,9 @@ def read_request(command: Command, node: NodeState, connection: ClientConnection
         collection_id, key = split_key(connection, frame.key)
         if not (node.has_replica(frame.status) if reads_replica else node.owns(frame.status)):
             raise node.not_my_vbucket(connection)
-        if collection_id not in node.collections:
-            raise node.collections.unknown(Status.UNKNOWN_COLLECTION)
+        collections = node.collections_of(connection.bucket)
+        if collection_id not in collections:
+            raise collections.unknown(Status.UNKNOWN_COLLECTION)
     address = DocumentAddress(connection.bucket or "", frame.status, collection_id, key)
     return Request(
         frame.opcode, frame.cas, frame.extras, key, value, address, preserves_expiry, reads_replica, durable_within

@@ -73,8 +73,9 @@ def _create(node: NodeState, connection: ClientConnection, request: Request) -> 
         raise CommandRefused(Status.INVALID_ARGUMENTS, f"this is no scan: {error}") from error
     if wanted.range is not None and wanted.sampling is not None:
         raise CommandRefused(Status.INVALID_ARGUMENTS, "a scan has a range or a sampling, not both")
-    if collection_id not in node.collections:
-        raise node.collections.unknown(Status.UNKNOWN_COLLECTION)
+    collections = node.collections_of(connection.bucket)
+    if collection_id not in collections:
+        raise collections.unknown(Status.UNKNOWN_COLLECTION)
     bucket, vbucket = request.address.bucket, request.address.vbucket
     found = node.documents.in_vbucket(bucket, vbucket, collection_id)
     if wanted.snapshot_requirements is not None:

@@ -116,7 +116,7 @@ def _select_bucket(node: NodeState, connection: ClientConnection, request: Reque
     name = request.key.decode("utf-8", "replace")
     if request.key == NO_BUCKET:
         connection.bucket = None
-    elif name in node.options.buckets + node.options.memcached_buckets:
+    elif name in node.cluster.buckets:
         connection.bucket = name
     else:
         raise CommandRefused(Status.NO_ACCESS, f"there is no bucket {name!a}, or it is not for this user")

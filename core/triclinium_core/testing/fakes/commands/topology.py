@@ -21,8 +21,9 @@ _COLLECTION_ID = Struct(">QI")
 
 
 def _get_cluster_config(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
-    """Answer the bucket's config where one is selected, else the global one; nothing where the client has it."""
-    if connection.bucket in node.options.memcached_buckets:
+    """CommandAnswer the bucket's config where one is selected, else the global one; nothing where the client has it."""
+    bucket = node.cluster.buckets.get(connection.bucket)
+    if bucket is not None and bucket.is_memcached:
         raise CommandRefused(Status.KEY_NOT_FOUND, "a memcached bucket has no cluster config")
     if request.extras:
         known = ConfigVersion(*CONFIG_VERSION.unpack(request.extras))
@@ -37,7 +38,7 @@ def _get_cluster_config(node: NodeState, connection: ClientConnection, request: 
 
 
 def _get_manifest(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
-    return CommandAnswer(value=node.collections.encode(), datatype=Datatype.JSON)
+    return CommandAnswer(value=node.collections_of(connection.bucket).encode(), datatype=Datatype.JSON)
 
 
 def _get_collection_id(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
@@ -47,8 +48,9 @@ def _get_collection_id(node: NodeState, connection: ClientConnection, request: R
             Status.INVALID_ARGUMENTS, "the value must be a scope and a collection with a dot between them"
         )
     scope, collection = (name or DEFAULT_NAME for name in names)
-    collection_id = node.collections.id_of(scope, collection)
-    return CommandAnswer(extras=_COLLECTION_ID.pack(node.collections.uid, collection_id))
+    collections = node.collections_of(connection.bucket)
+    collection_id = collections.id_of(scope, collection)
+    return CommandAnswer(extras=_COLLECTION_ID.pack(collections.uid, collection_id))
 
 
 # fmt: off

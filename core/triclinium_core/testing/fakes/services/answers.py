@@ -100,8 +100,8 @@ class ServiceReply(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     """Until its first byte."""
     fault: ServiceFault | None = None
-    follows_bucket: str | None = None
-    """The bucket whose configs follow, for as long as the client listens."""
+    follows: str | None = None
+    """The bucket whose configs follow for as long as the client listens, empty for the global one; None for none."""
     applied: bool = True
     """Whether the request was carried out."""
 
@@ -113,6 +113,18 @@ class ServiceReply(msgspec.Struct, frozen=True, kw_only=True):
 def as_json(document: object, status: int = 200) -> ServiceReply:
     """Return a reply whose body is JSON."""
     return ServiceReply(status=status, body=msgspec.json.encode(document))
+
+
+def without_rows(answer: FakeAnswer) -> ServiceReply:
+    """Return the reply that a script gives where a service answers no rows: its body, or its metadata as an object."""
+    return ServiceReply(
+        status=answer.status,
+        body=msgspec.json.encode(answer.metadata) if answer.body is None else answer.body.encode(),
+        content_type=answer.content_type,
+        headers=answer.headers,
+        seconds=answer.seconds,
+        fault=answer.fault,
+    )
 
 
 def with_rows(
@@ -130,14 +142,7 @@ def with_rows(
         after: returns the fields behind the rows, of how many rows and bytes there were; the answer's own go before.
     """
     if answer.body is not None:
-        return ServiceReply(
-            status=answer.status,
-            body=answer.body.encode(),
-            content_type=answer.content_type,
-            headers=answer.headers,
-            seconds=answer.seconds,
-            fault=answer.fault,
-        )
+        return without_rows(answer)
 
     def pieces() -> Iterator[Piece]:
         head = {name: value for name, value in before.items() if name not in answer.metadata}

@@ -45,7 +45,7 @@ class ServedConnection:
         self.logged: LoggedRequest | None = None
         """The request that is being answered."""
         self.followed: str | None = None
-        """The bucket whose configs go to the client."""
+        """The bucket whose configs go to the client, empty for the global one; None for none."""
         self.known_version: object = None
         """The version of the newest config that went there."""
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_SIZE_MAX)
@@ -144,10 +144,14 @@ class ServedConnection:
         """Have an answer begin its journey, and return it; ``leave`` sends what is due of it."""
         journey = journey_of(self._http, reply, fault)
         self._pieces, self._ending = journey.pieces, journey.ending
-        self.followed = reply.follows_bucket
+        self.followed = reply.follows
         self._due = now + slowness
         self._advance()
         return journey
+
+    def follows(self, version: object) -> bool:
+        """Tell whether the client listens to configs, and that of this version is to be sent now."""
+        return self.followed is not None and self._next is None and self.known_version != version
 
     def push(self, data: bytes, now: float) -> None:
         """Send another piece of an answer that has no end of its own."""

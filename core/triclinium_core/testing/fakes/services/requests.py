@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
-
-from triclinium_core.testing.fakes.options import FakeNodeOptions
 
 
 class FakeRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,22 +38,3 @@ class FakeRequest(msgspec.Struct, frozen=True, kw_only=True):
             return msgspec.json.decode(self.body, type=dict[str, object])
         except msgspec.DecodeError:
             return None
-
-
-def is_let_in(request: FakeRequest, options: FakeNodeOptions) -> bool:
-    """Tell whether the credentials of a request are right: user and password, or a token.
-
-    Source: RFC 7617 (Basic), RFC 6750 §2.1 (Bearer).
-    """
-    scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
-    match scheme.lower():
-        case "basic":
-            try:
-                given = base64.b64decode(credentials, validate=True)
-            except (binascii.Error, ValueError):
-                return False
-            return given == f"{options.username}:{options.password}".encode()
-        case "bearer":
-            return credentials in options.tokens
-        case _:
-            return False

@@ -13,11 +13,12 @@ from triclinium_core.testing.fakes.cluster.network import FakeNetwork
 from triclinium_core.testing.fakes.cluster.outbox import NodeAction
 from triclinium_core.testing.fakes.fault_table import Faults
 from triclinium_core.testing.fakes.faults import ServiceFaultBeforeApplying
-from triclinium_core.testing.fakes.services import query
+from triclinium_core.testing.fakes.services import analytics, management, query, search, views
 from triclinium_core.testing.fakes.services.answers import ServiceReply
 from triclinium_core.testing.fakes.services.connection import ServedConnection
+from triclinium_core.testing.fakes.services.credentials import is_let_in
 from triclinium_core.testing.fakes.services.request_log import LoggedRequest, log_request
-from triclinium_core.testing.fakes.services.requests import FakeRequest, is_let_in
+from triclinium_core.testing.fakes.services.requests import FakeRequest
 from triclinium_core.testing.fakes.store.state import NodeState
 
 Answering = Callable[[NodeState, FakeRequest], ServiceReply]
@@ -34,7 +35,14 @@ class Role(NamedTuple):
 
 
 ROLES: Mapping[Service, Role] = {
-    Service.QUERY: Role(query.answer, query.unauthorized, query.said_in),
+    service: Role(module.answer, module.unauthorized, module.said_in)
+    for service, module in (
+        (Service.MANAGEMENT, management),
+        (Service.VIEWS, views),
+        (Service.QUERY, query),
+        (Service.SEARCH, search),
+        (Service.ANALYTICS, analytics),
+    )
 }
 
 
@@ -57,7 +65,7 @@ class ServiceServer:
     @property
     def due(self) -> float:
         """When something is to be sent; ``-inf`` for at once, infinity for never."""
-        return min((connection.due for connection in self._connections.values()), default=math.inf)
+        return min(map(self._due_of, self._connections.values()), default=math.inf)
 
     def open(self, number: int, service: Service, unsent_size_max: float) -> None:
         """Take up a connection."""
@@ -86,7 +94,7 @@ class ServiceServer:
         """Return what sends all that is due."""
         actions: list[NodeAction] = []
         for connection in list(self._connections.values()):
-            if connection.due <= now:
+            if self._due_of(connection) <= now:
                 actions += self._go_on(connection, None, now)
         return actions
 
@@ -109,14 +117,30 @@ class ServiceServer:
         while True:
             if request is not None:
                 self._take_up(connection, request, now)
+            self._follow(connection, now)
             was_answering = connection.is_answering
             actions += connection.leave(now)
             if connection.is_over:
                 del self._connections[connection.number]
                 return actions
-            if connection.is_answering or not was_answering:
+            if connection.follows(self._node.map.version):
+                request = None
+            elif connection.is_answering or not was_answering:
                 return actions
-            request = connection.next_request(self._faults)
+            else:
+                request = connection.next_request(self._faults)
+
+    def _due_of(self, connection: ServedConnection) -> float:
+        return -math.inf if connection.follows(self._node.map.version) else connection.due
+
+    def _follow(self, connection: ServedConnection, now: float) -> None:
+        """Send the newest config to who listens and does not have it."""
+        version = self._node.map.version
+        if connection.followed is not None and connection.follows(version):
+            connection.known_version = version
+            config = management.config_of(self._node, connection.followed or None)
+            # Source: ns_server, the streaming endpoints: four line feeds stand behind each config.
+            connection.push(config + b"\n\n\n\n", now)
 
     def _take_up(self, connection: ServedConnection, request: FakeRequest, now: float) -> None:
         fault, connection.fault = connection.fault, None
@@ -142,6 +166,6 @@ class ServiceServer:
         connection.logged.status = journey.status
 
     def _reply(self, connection: ServedConnection, role: Role, request: FakeRequest) -> ServiceReply:
-        if connection.has_certificate or is_let_in(request, self._node.options):
+        if connection.has_certificate or is_let_in(request, self._node.options, self._node.cluster.services.users):
             return role.answer(self._node, request)
         return replace(role.unauthorized(self._node, request), applied=False)

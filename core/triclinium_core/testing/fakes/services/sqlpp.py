@@ -135,6 +135,18 @@ class SqlReader:
         self._place += 1
         return token.text.strip("`") if token.kind == "escaped" else token.text
 
+    def skip_to(self, statement: str, *keywords: str) -> str:
+        """Return the text up to the first of these words or signs outside of brackets, or to the end; read none of them."""
+        start, end, depth = self.peek().start, self.peek().start, 0
+        while not self.is_at_end:
+            token = self.peek()
+            if not depth and token.keyword in keywords:
+                break
+            depth += (token.keyword in ("(", "[", "{")) - (token.keyword in (")", "]", "}"))
+            end = token.start + len(token.text)
+            self._place += 1
+        return statement[start:end]
+
     def read_text(self) -> str:
         """Return a name, or a string."""
         if self.peek().kind != "string":

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from triclinium_core.testing.fakes.services.design_documents import FakeDesignDocuments
+from triclinium_core.testing.fakes.services.indexes import FakeIndexes
 from triclinium_core.testing.fakes.services.plans import FakePlans
 from triclinium_core.testing.fakes.services.script import FakeScript
+from triclinium_core.testing.fakes.services.search_indexes import FakeSearchIndexes
+from triclinium_core.testing.fakes.services.users import FakeUsers
 
 
 class ServicesStore:
@@ -12,6 +16,10 @@ class ServicesStore:
     def __init__(self) -> None:
         self.script: FakeScript = FakeScript()
         self.plans: FakePlans = FakePlans()
+        self.indexes: FakeIndexes = FakeIndexes()
+        self.search_indexes: FakeSearchIndexes = FakeSearchIndexes()
+        self.design_documents: FakeDesignDocuments = FakeDesignDocuments()
+        self.users: FakeUsers = FakeUsers()
         self._requests = 0
 
     def new_request_id(self) -> str:

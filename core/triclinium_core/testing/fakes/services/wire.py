@@ -135,12 +135,14 @@ def _proper(http: h11.Connection, reply: ServiceReply) -> Iterator[Piece]:
     """Make what HTTP asks for, the head first, each piece when it is asked for."""
     headers = {"Content-Type": reply.content_type, **reply.headers}
     has_body = reply.status not in (204, 304)
-    if reply.pieces is None and has_body:
+    if reply.pieces is None and has_body and reply.follows is None:
         headers["Content-Length"] = str(len(reply.body))
     head = h11.Response(
         status_code=reply.status, reason=REASONS.get(reply.status, "").encode(), headers=list(headers.items())
     )
     yield Piece(_sent(http, head), reply.seconds)
+    if reply.follows is not None:
+        return
     body: Iterable[Piece] = [Piece(reply.body)] if reply.pieces is None else reply.pieces()
     for data, delay in body if has_body else ():
         yield Piece(_sent(http, h11.Data(data=data)), delay)

@@ -38,16 +38,24 @@ class FakeCollections:
     ) -> None:
         self.uid: int = 1
         self._scopes: dict[str, dict[str, int]] = {}
+        self._scope_ids: dict[str, int] = {}
+        self._settings: dict[int, Mapping[str, int | bool]] = {}
+        """What the manifest says of a collection beside its name, by its id."""
         self._ids: set[int] = set()
         self._on_drop = on_drop
         self._next_id = FIRST_FREE_ID
         for scope, collections in scopes.items():
-            self._scopes[check_name(scope, "scope")] = {}
+            self._add_scope(scope)
             for collection, collection_id in collections.items():
                 self._add(scope, collection, collection_id)
 
     def __contains__(self, collection_id: int) -> bool:
         return collection_id in self._ids
+
+    @property
+    def scopes(self) -> Mapping[str, Mapping[str, int]]:
+        """Collection ids by scope and collection."""
+        return {scope: dict(collections) for scope, collections in self._scopes.items()}
 
     def id_of(self, scope: str, collection: str) -> int:
         """Return the id of a collection; CommandRefused where there is no such scope or collection."""
@@ -57,15 +65,43 @@ class FakeCollections:
             raise self.unknown(Status.UNKNOWN_COLLECTION)
         return self._scopes[scope][collection]
 
-    def create(self, scope: str, collection: str) -> int:
-        """Return the id of a new collection, one that none had before; its scope is made where there is none."""
-        self._scopes.setdefault(check_name(scope, "scope"), {})
+    def create(self, scope: str, collection: str, settings: Mapping[str, int | bool] | None = None) -> int:
+        """Return the id of a new collection, one that none had before; its scope is made where there is none.
+
+        Args:
+            settings: what the manifest says of it beside its name, ``maxTTL`` and ``history``: nothing follows from it.
+        """
+        if scope not in self._scopes:
+            self._add_scope(scope)
         if collection in self._scopes[scope]:
             raise InvalidArgumentException(f"{scope}.{collection} exists; drop it first", parameter="collection")
         collection_id = self._next_id
         self._add(scope, collection, collection_id)
+        self._settings[collection_id] = {} if settings is None else settings
         self.uid += 1
         return collection_id
+
+    def update(self, scope: str, collection: str, settings: Mapping[str, int | bool]) -> None:
+        """Give a collection other settings; those that are not given stay. CommandRefused where there is none."""
+        collection_id = self.id_of(scope, collection)
+        self._settings[collection_id] = {**self._settings.get(collection_id, {}), **settings}
+        self.uid += 1
+
+    def create_scope(self, scope: str) -> None:
+        """Add a scope without collections; InvalidArgumentException where there is one of that name."""
+        if scope in self._scopes:
+            raise InvalidArgumentException(f"scope={scope!r} exists; drop it first", parameter="scope")
+        self._add_scope(scope)
+        self.uid += 1
+
+    def drop_scope(self, scope: str) -> None:
+        """Remove a scope with its collections, and their documents with them."""
+        if scope not in self._scopes:
+            raise InvalidArgumentException(f"scope={scope!r}: there is none; create it first", parameter="scope")
+        for collection in list(self._scopes[scope]):
+            self.drop(scope, collection)
+        del self._scopes[scope], self._scope_ids[scope]
+        self.uid += 1
 
     def drop(self, scope: str, collection: str) -> None:
         """Remove a collection, and its documents with it."""
@@ -86,16 +122,24 @@ class FakeCollections:
         return CommandRefused(status, body=body)
 
     def encode(self) -> bytes:
-        """Return the manifest as GET_COLLECTIONS_MANIFEST answers it."""
+        """Return the manifest as GET_COLLECTIONS_MANIFEST answers it, and the cluster manager."""
         scopes = [
             {
-                "uid": f"{0 if scope == DEFAULT_NAME else FIRST_FREE_ID + position:x}",
+                "uid": f"{self._scope_ids[scope]:x}",
                 "name": scope,
-                "collections": [{"uid": f"{uid:x}", "name": name} for name, uid in collections.items()],
+                "collections": [
+                    {"uid": f"{uid:x}", "name": name, **self._settings.get(uid, {})}
+                    for name, uid in collections.items()
+                ],
             }
-            for position, (scope, collections) in enumerate(self._scopes.items())
+            for scope, collections in self._scopes.items()
         ]
         return msgspec.json.encode({"uid": f"{self.uid:x}", "scopes": scopes})
+
+    def _add_scope(self, scope: str) -> None:
+        self._scopes[check_name(scope, "scope")] = {}
+        known = self._scope_ids.values()
+        self._scope_ids[scope] = 0 if scope == DEFAULT_NAME else max([FIRST_FREE_ID, *known]) + 1
 
     def _add(self, scope: str, collection: str, collection_id: int) -> None:
         check_name(collection, "collection")

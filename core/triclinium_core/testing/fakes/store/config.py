@@ -29,8 +29,11 @@ SERVICE_NAMES: Mapping[Service, str] = {
 }
 """What a config calls the services; over TLS, ``SSL`` follows."""
 
-_QUERY_CAPABILITIES = ("enhancedPreparedStatements",)
-"""What clients may ask of the query service of every node; it can do no more than that."""
+_CLUSTER_CAPABILITIES: Mapping[Service, Sequence[str]] = {
+    Service.QUERY: ("enhancedPreparedStatements",),
+    Service.SEARCH: ("scopedSearchIndex", "vectorSearch"),
+}
+"""What clients may ask of a service, as far as it is not there from of old."""
 
 _BUCKET_CAPABILITIES: Mapping[str, HelloFeature | None] = {
     "cbhello": None,
@@ -63,9 +66,15 @@ _KV_NAMES = (SERVICE_NAMES[Service.KV], SERVICE_NAMES[Service.KV] + "SSL")
 
 
 def _cluster_capabilities(members: Iterable[FakeNodeOptions]) -> dict[str, object]:
-    if any(Service.QUERY in options.services for options in members):
-        return {SERVICE_NAMES[Service.QUERY]: _QUERY_CAPABILITIES}
-    return {}
+    offered = {service for options in members for service in options.services}
+    # A config calls search by another name here than among the ports.
+    names = {**SERVICE_NAMES, Service.SEARCH: "search"}
+    return {names[service]: what for service, what in _CLUSTER_CAPABILITIES.items() if service in offered}
+
+
+def bucket_uuid(bucket: str) -> str:
+    """Return the uuid of a bucket, the same whenever there is one of that name."""
+    return f"{zlib.crc32(bucket.encode()):032x}"
 
 
 def _node_part(options: FakeNodeOptions, *, is_this: bool) -> dict[str, object]:
@@ -100,7 +109,7 @@ def _bucket_part(
     forward = [[positions[owner]] for owner in known.forward]
     return {
         "name": bucket,
-        "uuid": f"{zlib.crc32(bucket.encode()):032x}",
+        "uuid": bucket_uuid(bucket),
         "nodeLocator": "vbucket",
         "bucketCapabilitiesVer": "",
         "bucketCapabilities": capabilities,

@@ -244,12 +244,21 @@ class FakeDocuments:
             address: document for address, document in self._documents.items() if address.vbucket not in vbuckets
         }
 
-    def forget_collection(self, collection_id: int) -> None:
-        """Lose the documents of a collection that was dropped, in all buckets: nobody can reach them any more."""
+    def forget_collection(self, collection_id: int, buckets: Collection[str]) -> None:
+        """Lose the documents of a collection that was dropped, in these buckets: nobody can reach them any more."""
+        self._forget(lambda bucket, of: bucket in buckets and of == collection_id)
+
+    def forget_bucket(self, bucket: str) -> None:
+        """Lose the documents of a bucket."""
+        self._forget(lambda of, _: of == bucket)
+
+    def _forget(self, is_gone: Callable[[str, int], bool]) -> None:
         self._documents = {
-            address: document for address, document in self._documents.items() if address.collection_id != collection_id
+            address: document
+            for address, document in self._documents.items()
+            if not is_gone(address.bucket, address.collection_id)
         }
-        for place in [place for place in self._addresses if place[2] == collection_id]:
+        for place in [(bucket, vbucket, of) for bucket, vbucket, of in self._addresses if is_gone(bucket, of)]:
             del self._addresses[place]
 
     def is_locked(self, document: Document) -> bool:

@@ -19,6 +19,7 @@ from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import CommandRefused
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fakes.services.state import ServicesStore
+from triclinium_core.testing.fakes.store.buckets import FakeBuckets
 from triclinium_core.testing.fakes.store.cluster_map import ConfigVersion, FakeMap, dealt_replicas
 from triclinium_core.testing.fakes.store.collections import FakeCollections
 from triclinium_core.testing.fakes.store.config import encode_config
@@ -121,7 +122,8 @@ class ClusterStore:
         self.documents: FakeDocuments = FakeDocuments(
             vbuckets=first.vbuckets, wall_seconds_at_zero=first.wall_seconds_at_zero
         )
-        self.collections: FakeCollections = FakeCollections(first.collections, on_drop=self.documents.forget_collection)
+        self.buckets: FakeBuckets = FakeBuckets(first, self.documents)
+        self.collections: FakeCollections = self.buckets.shared
         self.sync_writes: SyncWrites = SyncWrites(self.documents)
         self.services: ServicesStore = ServicesStore()
         self.dead: set[int] = set()
@@ -194,6 +196,11 @@ class NodeState:
     def map(self) -> FakeMap:
         """The map as the node knows it."""
         return self.cluster.map if self.held_map is None else self.held_map
+
+    def collections_of(self, bucket: str | None) -> FakeCollections:
+        """Return the collections of a bucket; those that most have where it is gone, or none is named."""
+        found = self.cluster.buckets.get(bucket)
+        return self.collections if found is None else found.collections
 
     def owns(self, vbucket: int) -> bool:
         """Tell whether the node answers for a vbucket, as far as it knows."""

@@ -177,7 +177,7 @@ def test_services_come_and_go() -> None:
     assert nodes.find("127.0.0.1", port) is None
     assert 2 == nodes.map.version.revision
 
-    nodes.set_services(1, [Service.KV, Service.QUERY])
+    nodes.set_services(1, frozenset(Service))
 
     assert NodePort(nodes[1], Service.QUERY) == nodes.find("127.0.0.1", port)
 

@@ -74,14 +74,14 @@ def test_leaves_the_host_to_the_client() -> None:
 def test_services() -> None:
     """Each under the name and the port that clients look for, over TLS too where the node speaks it, as far as it has them."""
     plain, secure = (config_of(FakeNodeOptions(tls_port=port))["nodesExt"][0]["services"] for port in (None, 11207))
-    ports = {"kv": 11210, "n1ql": 8093}
+    ports = {"kv": 11210, "mgmt": 8091, "capi": 8092, "n1ql": 8093, "fts": 8094, "cbas": 8095}
     tls_ports = {f"{name}SSL": port + 10_000 for name, port in ports.items() if name != "kv"} | {"kvSSL": 11207}
     lacking = config_of(FakeNodeOptions(services=frozenset({Service.KV})))
 
     assert [ports, ports | tls_ports] == [plain, secure]
     assert {"kv": 11210} == lacking["nodesExt"][0]["services"]
     assert {} == lacking["clusterCapabilities"]
-    assert ["n1ql"] == list(config_of(FakeNodeOptions())["clusterCapabilities"])
+    assert ["n1ql", "search"] == list(config_of(FakeNodeOptions())["clusterCapabilities"])
 
 
 @pytest.mark.parametrize("feature", [HelloFeature.COLLECTIONS, HelloFeature.PRESERVE_TTL])

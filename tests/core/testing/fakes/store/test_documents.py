@@ -158,7 +158,7 @@ def test_what_readers_find_in_one_vbucket() -> None:
     store.put("other", "y", b"1")
     store.now = 1.0
     in_collection = store.in_vbucket("default", 0, 8)
-    store.forget_collection(8)
+    store.forget_collection(8, ["default"])
 
     assert [(b"a", b"1"), (b"c", b"1")] == [(key, found.value) for key, found in store.in_vbucket("default", 0, 0)]
     assert [b"x"] == [key for key, _ in in_collection]

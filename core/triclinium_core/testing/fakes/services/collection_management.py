@@ -1,0 +1,146 @@
+"""What the cluster manager does about scopes and collections; KV sees it at once.
+
+Source: SDK-RFC 0054, CollectionsManager; Couchbase Server documentation, "Scopes and Collections API".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.validation import DEFAULT_NAME, check_name
+from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json
+from triclinium_core.testing.fakes.services.requests import FakeRequest
+from triclinium_core.testing.fakes.store.collections import FakeCollections
+
+MAX_EXPIRY_MAX = 2_147_483_647
+"""Seconds."""
+
+
+def answer(collections: FakeCollections, request: FakeRequest, segments: tuple[str, ...]) -> ServiceReply | None:
+    """Answer a request about the scopes of a bucket; None where it is about something else.
+
+    Args:
+        segments: of the path, behind ``/pools/default/buckets/NAME/scopes``.
+    """
+    match request.method, segments:
+        case "GET", ():
+            return ServiceReply(body=collections.encode())
+        case "POST", ():
+            return _create_scope(collections, request.form.get("name", ""))
+        case "POST", ("@ensureManifest", uid):
+            return as_json({}) if _is_uid(uid, collections.uid) else _wrong("manifestUid", "Invalid manifest uid")
+        case "DELETE", (scope,):
+            return _drop_scope(collections, scope)
+        case "POST", (scope, "collections"):
+            return _create(collections, scope, request.form)
+        case "PATCH", (scope, "collections", collection):
+            return _update(collections, scope, collection, request.form)
+        case "DELETE", (scope, "collections", collection):
+            return _drop(collections, scope, collection)
+        case _:
+            return None
+
+
+def _create_scope(collections: FakeCollections, scope: str) -> ServiceReply:
+    if scope in collections.scopes:
+        return _wrong("_", f'Scope with name "{scope}" already exists')
+    try:
+        collections.create_scope(scope)
+    except InvalidArgumentException as error:
+        return _wrong("name", error.message)
+    return _changed(collections)
+
+
+def _drop_scope(collections: FakeCollections, scope: str) -> ServiceReply:
+    if scope not in collections.scopes:
+        return _no_scope(scope)
+    if scope == DEFAULT_NAME:
+        return _wrong("_", "Deleting _default scope is not allowed")
+    collections.drop_scope(scope)
+    return _changed(collections)
+
+
+def _create(collections: FakeCollections, scope: str, form: Mapping[str, str]) -> ServiceReply:
+    if scope not in collections.scopes:
+        return _no_scope(scope)
+    name = form.get("name", "")
+    if name in collections.scopes[scope]:
+        return _wrong("_", f'Collection with name "{name}" in scope "{scope}" already exists')
+    settings = _read_settings(form)
+    if isinstance(settings, ServiceReply):
+        return settings
+    try:
+        collections.create(scope, check_name(name, "collection"), settings)
+    except InvalidArgumentException as error:
+        return _wrong("name", error.message)
+    return _changed(collections)
+
+
+def _update(collections: FakeCollections, scope: str, name: str, form: Mapping[str, str]) -> ServiceReply:
+    settings = _read_settings(form)
+    missing = _missing(collections, scope, name)
+    if missing is not None:
+        return missing
+    if isinstance(settings, ServiceReply):
+        return settings
+    collections.update(scope, name, settings)
+    return _changed(collections)
+
+
+def _drop(collections: FakeCollections, scope: str, name: str) -> ServiceReply:
+    missing = _missing(collections, scope, name)
+    if missing is not None:
+        return missing
+    collections.drop(scope, name)
+    return _changed(collections)
+
+
+def _missing(collections: FakeCollections, scope: str, name: str) -> ServiceReply | None:
+    if scope not in collections.scopes:
+        return _no_scope(scope)
+    if name not in collections.scopes[scope]:
+        return _refused(404, "_", f'Collection with name "{name}" in scope "{scope}" is not found')
+    return None
+
+
+def _read_settings(form: Mapping[str, str]) -> dict[str, int | bool] | ServiceReply:
+    settings: dict[str, int | bool] = {}
+    if "maxTTL" in form:
+        try:
+            seconds = int(form["maxTTL"])
+        except ValueError:
+            seconds = -2
+        if not -1 <= seconds <= MAX_EXPIRY_MAX:
+            return _wrong("maxTTL", f"The value must be in range from -1 to {MAX_EXPIRY_MAX}")
+        settings["maxTTL"] = seconds
+    if "history" in form:
+        if form["history"] not in ("true", "false"):
+            return _wrong("history", "The value must be one of the following: [true, false]")
+        settings["history"] = form["history"] == "true"
+    return settings
+
+
+def _is_uid(text: str, newest: int) -> bool:
+    try:
+        return int(text, 16) <= newest
+    except ValueError:
+        return False
+
+
+def _changed(collections: FakeCollections) -> ServiceReply:
+    return as_json({"uid": f"{collections.uid:x}"})
+
+
+def _no_scope(scope: str) -> ServiceReply:
+    return _refused(404, "_", f'Scope with name "{scope}" is not found')
+
+
+def _wrong(field: str, text: str) -> ServiceReply:
+    return _refused(400, field, text)
+
+
+def _refused(status: int, field: str, text: str) -> ServiceReply:
+    return ServiceReply(status=status, body=msgspec.json.encode({"errors": {field: text}}), applied=False)

@@ -1,0 +1,29 @@
+"""Who is let in by the services over HTTP."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+from triclinium_core.testing.fakes.options import FakeNodeOptions
+from triclinium_core.testing.fakes.services.requests import FakeRequest
+from triclinium_core.testing.fakes.services.users import FakeUsers
+
+
+def is_let_in(request: FakeRequest, options: FakeNodeOptions, users: FakeUsers) -> bool:
+    """Tell whether the credentials of a request are right: user and password, or a token.
+
+    Source: RFC 7617 (Basic), RFC 6750 §2.1 (Bearer).
+    """
+    scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
+    match scheme.lower():
+        case "basic":
+            try:
+                given = base64.b64decode(credentials, validate=True)
+            except (binascii.Error, ValueError):
+                return False
+            return given == f"{options.username}:{options.password}".encode() or users.knows(given)
+        case "bearer":
+            return credentials in options.tokens
+        case _:
+            return False

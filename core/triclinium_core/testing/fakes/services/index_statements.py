@@ -1,0 +1,157 @@
+"""CREATE INDEX, DROP INDEX and BUILD INDEX.
+
+Source: Couchbase Server documentation, "SQL++ Language Reference": CREATE INDEX, CREATE PRIMARY INDEX, DROP INDEX,
+DROP PRIMARY INDEX, BUILD INDEX; query errors 4300, 12003, 12004 and 12016.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from triclinium_core.kv.operation.validation import DEFAULT_NAME
+from triclinium_core.testing.fakes.services.indexes import FakeIndex, IndexKeyspace
+from triclinium_core.testing.fakes.services.sqlpp import NotUnderstood, SqlReader
+from triclinium_core.testing.fakes.store.state import NodeState
+
+PRIMARY_NAME = "#primary"
+"""Of a primary index that was given none."""
+
+Context = tuple[str, ...]
+"""Bucket and scope that a lone name is looked for in; empty for none."""
+
+
+class IndexRefused(Exception):
+    """A statement that is understood, and fails."""
+
+    def __init__(self, code: int, message: str, status: int) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.status = status
+
+
+def create(node: NodeState, context: Context, statement: str, reader: SqlReader) -> None:
+    """CREATE [PRIMARY] INDEX [IF NOT EXISTS] NAME [IF NOT EXISTS] ON KEYSPACE [(KEYS)] [WHERE …] [USING GSI] [WITH {…}]."""
+    reader.expect("CREATE")
+    is_primary = reader.take("PRIMARY")
+    reader.expect("INDEX")
+    forgives = reader.take("IF", "NOT", "EXISTS")
+    name = PRIMARY_NAME if is_primary and reader.peek().keyword in ("ON", "IF") else reader.read_name()
+    forgives = reader.take("IF", "NOT", "EXISTS") or forgives
+    reader.expect("ON")
+    keyspace = _keyspace(node, context, reader.read_path())
+    keys: tuple[str, ...] = ()
+    if not is_primary:
+        keys = _read_keys(statement, reader)
+    condition = None
+    if reader.take("WHERE"):
+        condition = reader.skip_to(statement, "USING", "WITH")
+    _read_using(reader)
+    options = reader.read_value() if reader.take("WITH") else {}
+    reader.end()
+    if not isinstance(options, Mapping):
+        raise NotUnderstood("WITH")
+    indexes = node.cluster.services.indexes
+    if (keyspace, name) in indexes:
+        if forgives:
+            return
+        raise IndexRefused(4300, f"The index {name} already exists.", 409)
+    indexes.add(
+        FakeIndex(
+            keyspace=keyspace,
+            name=name,
+            keys=keys,
+            condition=condition,
+            is_primary=is_primary,
+            is_deferred=options.get("defer_build") is True,
+            online_at=node.documents.now + indexes.build_seconds,
+        )
+    )
+
+
+def drop(node: NodeState, context: Context, statement: str, reader: SqlReader) -> None:
+    """DROP INDEX NAME ON KEYSPACE, or KEYSPACE.NAME; DROP PRIMARY INDEX ON KEYSPACE; IF EXISTS, USING GSI."""
+    reader.expect("DROP")
+    is_primary = reader.take("PRIMARY")
+    reader.expect("INDEX")
+    forgives = reader.take("IF", "EXISTS")
+    path = () if is_primary else reader.read_path()
+    forgives = reader.take("IF", "EXISTS") or forgives
+    indexes = node.cluster.services.indexes
+    if is_primary or len(path) == 1:
+        reader.expect("ON")
+        keyspace = _keyspace(node, context, reader.read_path())
+        name = indexes.primary_of(keyspace) if is_primary else path[0]
+    else:
+        keyspace, name = _keyspace(node, context, path[:-1]), path[-1]
+    forgives = reader.take("IF", "EXISTS") or forgives
+    _read_using(reader)
+    reader.end()
+    if name is not None and (keyspace, name) in indexes:
+        indexes.remove(keyspace, name)
+    elif not forgives and is_primary:
+        raise IndexRefused(12004, f"No primary index on keyspace {keyspace.path}", 404)
+    elif not forgives:
+        raise IndexRefused(12016, f"Index Not Found - cause: GSI index {name} not found.", 404)
+
+
+def build(node: NodeState, context: Context, statement: str, reader: SqlReader) -> None:
+    """BUILD INDEX ON KEYSPACE (NAMES) [USING GSI]."""
+    reader.expect("BUILD", "INDEX", "ON")
+    keyspace = _keyspace(node, context, reader.read_path())
+    reader.expect("(")
+    names = reader.read_list(reader.read_text, ")")
+    _read_using(reader)
+    reader.end()
+    indexes = node.cluster.services.indexes
+    for name in names:
+        if (keyspace, name) not in indexes:
+            raise IndexRefused(12016, f"Index Not Found - cause: GSI index {name} not found.", 404)
+    for name in names:
+        indexes.build(keyspace, name, node.documents.now)
+
+
+def exists(node: NodeState, keyspace: IndexKeyspace) -> bool:
+    """Tell whether there is such a collection."""
+    bucket = node.cluster.buckets.get(keyspace.bucket)
+    return bucket is not None and keyspace.collection in bucket.collections.scopes.get(keyspace.scope, ())
+
+
+INDEX_STATEMENTS: Mapping[str, Callable[[NodeState, Context, str, SqlReader], None]] = {
+    "CREATE": create,
+    "DROP": drop,
+    "BUILD": build,
+}
+"""By their first word. Each raises NotUnderstood, or IndexRefused."""
+
+
+def _keyspace(node: NodeState, context: Context, path: tuple[str, ...]) -> IndexKeyspace:
+    if len(path) == 3:
+        keyspace = IndexKeyspace(*path)
+    elif len(path) == 1 and len(context) == 2:
+        keyspace = IndexKeyspace(*context, *path)
+    elif len(path) == 1:
+        keyspace = IndexKeyspace(path[0], DEFAULT_NAME, DEFAULT_NAME)
+    else:
+        raise NotUnderstood(".".join(path))
+    if not exists(node, keyspace):
+        raise IndexRefused(12003, f"Keyspace not found in CB datastore: {keyspace.path}", 404)
+    return keyspace
+
+
+def _read_keys(statement: str, reader: SqlReader) -> tuple[str, ...]:
+    reader.expect("(")
+    keys = []
+    while True:
+        keys.append(reader.skip_to(statement, ",", ")"))
+        if not reader.take(","):
+            break
+    reader.expect(")")
+    if not all(keys):
+        raise NotUnderstood(")")
+    return tuple(keys)
+
+
+def _read_using(reader: SqlReader) -> None:
+    if reader.take("USING"):
+        reader.expect("GSI")

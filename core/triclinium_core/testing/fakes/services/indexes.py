@@ -1,0 +1,105 @@
+"""The query indexes of a fake cluster: they are kept, and no statement uses them.
+
+Source: SDK-RFC 0054, QueryIndexManager; Couchbase Server documentation, "system:indexes".
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from triclinium_core.kv.operation.validation import DEFAULT_NAME
+
+SYSTEM_INDEXES = ("system", "indexes")
+"""The keyspace that lists them."""
+
+
+class IndexKeyspace(NamedTuple):
+    """A collection, by its names."""
+
+    bucket: str
+    scope: str
+    collection: str
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it is the default collection, of which only the bucket is named."""
+        return (self.scope, self.collection) == (DEFAULT_NAME, DEFAULT_NAME)
+
+    @property
+    def path(self) -> str:
+        """As errors name it."""
+        return f"default:{self.bucket}" if self.is_default else f"default:{'.'.join(self)}"
+
+
+class FakeIndex(msgspec.Struct, frozen=True, kw_only=True):
+    """One index."""
+
+    keyspace: IndexKeyspace
+    name: str
+    keys: tuple[str, ...] = ()
+    """Texts of the expressions."""
+    condition: str | None = None
+    is_primary: bool = False
+    is_deferred: bool = False
+    online_at: float = 0.0
+    """When it is built, on the nodes' clock; of no meaning while it is deferred."""
+
+
+class FakeIndexes:
+    """All indexes. ``build_seconds`` is how long one is built for."""
+
+    def __init__(self) -> None:
+        self.build_seconds: float = 0.0
+        self._indexes: dict[tuple[IndexKeyspace, str], FakeIndex] = {}
+
+    def __contains__(self, place: tuple[IndexKeyspace, str]) -> bool:
+        return place in self._indexes
+
+    def add(self, index: FakeIndex) -> None:
+        """Add an index, whose name no other of its keyspace has."""
+        self._indexes[index.keyspace, index.name] = index
+
+    def remove(self, keyspace: IndexKeyspace, name: str) -> None:
+        """Remove an index."""
+        del self._indexes[keyspace, name]
+
+    def build(self, keyspace: IndexKeyspace, name: str, now: float) -> None:
+        """Begin to build an index that was deferred."""
+        known = self._indexes[keyspace, name]
+        if known.is_deferred:
+            built = msgspec.structs.replace(known, is_deferred=False, online_at=now + self.build_seconds)
+            self._indexes[keyspace, name] = built
+
+    def primary_of(self, keyspace: IndexKeyspace) -> str | None:
+        """Return the name of a primary index; None where there is none."""
+        names = (index.name for index in self._indexes.values() if index.is_primary and index.keyspace == keyspace)
+        return next(names, None)
+
+    def documents(self, exists: Callable[[IndexKeyspace], bool], now: float) -> list[Mapping[str, object]]:
+        """Return what is listed of the indexes, and forget those whose collection is gone."""
+        self._indexes = {place: index for place, index in self._indexes.items() if exists(index.keyspace)}
+        return [_document(index, now) for index in self._indexes.values()]
+
+
+def _document(index: FakeIndex, now: float) -> Mapping[str, object]:
+    bucket, scope, collection = index.keyspace
+    state = "deferred" if index.is_deferred else "building" if now < index.online_at else "online"
+    place: dict[str, object] = {"keyspace_id": bucket}
+    if not index.keyspace.is_default:
+        place = {"bucket_id": bucket, "scope_id": scope, "keyspace_id": collection}
+    return {
+        "id": f"{zlib.crc32(f'{index.keyspace.path}.{index.name}'.encode()):016x}",
+        "datastore_id": "fake",
+        "namespace_id": "default",
+        **place,
+        "name": index.name,
+        "index_key": index.keys,
+        "state": state,
+        "using": "gsi",
+        **({"condition": index.condition} if index.condition is not None else {}),
+        **({"is_primary": True} if index.is_primary else {}),
+    }

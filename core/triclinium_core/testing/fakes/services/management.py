@@ -1,0 +1,85 @@
+"""The cluster manager: configs, buckets, scopes and collections, users and groups.
+
+Source: SDK-RFC 0054; Couchbase Server documentation, "REST API reference".
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.testing.fakes.services import bucket_management
+from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json, without_rows
+from triclinium_core.testing.fakes.services.requests import FakeRequest
+from triclinium_core.testing.fakes.store.config import encode_config
+from triclinium_core.testing.fakes.store.state import NodeState
+
+
+def said_in(node: NodeState, request: FakeRequest) -> str:
+    """Return method and path."""
+    return f"{request.method} {request.target.partition('?')[0]}"
+
+
+def answer(node: NodeState, request: FakeRequest) -> ServiceReply:
+    """Answer a request to the cluster manager."""
+    scripted = node.cluster.services.script.take(Service.MANAGEMENT, said_in(node, request))
+    if scripted is not None:
+        return without_rows(scripted)
+    reply = _answer(node, request)
+    if reply is not None:
+        return reply
+    return ServiceReply(status=404, body=b'"Not found."', applied=False)
+
+
+def unauthorized(node: NodeState, request: FakeRequest) -> ServiceReply:
+    """Answer a request without the right credentials."""
+    return ServiceReply(status=401, headers={"WWW-Authenticate": 'Basic realm="Couchbase Server Admin / REST"'})
+
+
+def _answer(node: NodeState, request: FakeRequest) -> ServiceReply | None:
+    match request.method, request.segments:
+        case "GET", ("pools",):
+            return as_json(
+                {
+                    "isAdminCreds": True,
+                    "isEnterprise": True,
+                    "implementationVersion": bucket_management.VERSION,
+                    "pools": [{"name": "default", "uri": "/pools/default"}],
+                }
+            )
+        case "GET", ("pools", "default"):
+            return as_json(
+                {
+                    "name": "default",
+                    "nodes": bucket_management.nodes_of(node),
+                    "buckets": {"uri": "/pools/default/buckets"},
+                    "rebalanceStatus": "none",
+                }
+            )
+        case "GET", ("pools", "default", "nodeServices"):
+            return ServiceReply(body=config_of(node, None))
+        case "GET", ("pools", "default", "nodeServicesStreaming"):
+            return ServiceReply(follows="")
+        case "GET", ("pools", "default", ("b" | "bs") as how, name):
+            if name not in node.cluster.buckets:
+                return bucket_management.not_found()
+            return ServiceReply(follows=name) if how == "bs" else ServiceReply(body=config_of(node, name))
+        case _, ("pools", "default", "buckets", *further):
+            return bucket_management.answer(node, request, tuple(further))
+        case "POST", ("controller", "changePassword"):
+            return _change_password(node, request.form.get("password", ""))
+        case _:
+            return node.cluster.services.users.answer(request)
+
+
+def config_of(node: NodeState, bucket: str | None) -> bytes:
+    """Return the config of a bucket, or the global one, as the node knows it."""
+    return encode_config(node.map, node.cluster.nodes, node.index, bucket)
+
+
+def _change_password(node: NodeState, password: str) -> ServiceReply:
+    if not password:
+        return ServiceReply(status=400, body=b'{"errors":{"password":"The password must be given"}}', applied=False)
+    cluster = node.cluster
+    cluster.nodes[:] = [replace(options, password=password) for options in cluster.nodes]
+    return ServiceReply()

@@ -1,0 +1,131 @@
+"""The search service: indexes are kept, and hits are what a script says; nothing is indexed.
+
+Source: SDK-RFC 0052, 0054 SearchIndexManager; Couchbase Server documentation, "Search REST API".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json, with_rows
+from triclinium_core.testing.fakes.services.requests import FakeRequest
+from triclinium_core.testing.fakes.services.search_indexes import FakeSearchIndexes
+from triclinium_core.testing.fakes.store.state import NodeState
+
+HINT = "this fake search service finds nothing by itself; script hits: nodes.script.answer(index, FakeAnswer(rows=[...]), service=Service.SEARCH)"
+
+_CONTROLS: Mapping[str, tuple[str, ...]] = {
+    "ingestControl": ("pause", "resume"),
+    "queryControl": ("allow", "disallow"),
+    "planFreezeControl": ("freeze", "unfreeze"),
+}
+
+
+def said_in(node: NodeState, request: FakeRequest) -> str | None:
+    """Return the name of the index; in a scope ``BUCKET.SCOPE.NAME``."""
+    place = _place(request.segments)
+    return None if place is None or not place[1] else place[0] + place[1][0]
+
+
+def answer(node: NodeState, request: FakeRequest) -> ServiceReply:
+    """Answer a request to the search service."""
+    if (request.method, request.segments) == ("GET", ("api", "ping")):
+        return as_json({})
+    place = _place(request.segments)
+    reply = None if place is None else _answer(node, request, *place)
+    if reply is None:
+        return ServiceReply(status=404, body=b"404 page not found\n", content_type="text/plain", applied=False)
+    return reply
+
+
+def unauthorized(node: NodeState, request: FakeRequest) -> ServiceReply:
+    """Answer a request without the right credentials."""
+    return _failed("rest_auth: user is not authenticated", status=401)
+
+
+def _place(segments: tuple[str, ...]) -> tuple[str, tuple[str, ...]] | None:
+    """Return what stands in front of the names of indexes, and what follows ``index`` in the path."""
+    match segments:
+        case ("api", "index", *further):
+            return "", tuple(further)
+        case ("api", "bucket", bucket, "scope", scope, "index", *further):
+            return f"{bucket}.{scope}.", tuple(further)
+        case _:
+            return None
+
+
+def _answer(node: NodeState, request: FakeRequest, prefix: str, further: tuple[str, ...]) -> ServiceReply | None:
+    indexes = node.cluster.services.search_indexes
+    if not further:
+        found = {name: each for name, each in indexes.definitions.items() if name.startswith(prefix)}
+        if request.method != "GET":
+            return None
+        return as_json({"status": "ok", "indexDefs": {"indexDefs": found}})
+    name = prefix + further[0]
+    known = indexes.definitions.get(name)
+    match request.method, further[1:]:
+        case "POST", ("query",):
+            return _query(node, request, name, is_known=known is not None)
+        case "PUT", ():
+            return _put(indexes, request, name)
+        case _ if known is None:
+            return _failed(f"rest_auth: preparePerms, err: index not found: {name}")
+        case "GET", ():
+            return as_json({"status": "ok", "indexDef": known, "planPIndexes": []})
+        case "DELETE", ():
+            del indexes.definitions[name]
+            return as_json({"status": "ok", "uuid": known["uuid"]})
+        case "GET", ("count",):
+            return as_json({"status": "ok", "count": 0})
+        case "POST", (control, how) if how in _CONTROLS.get(control, ()):
+            return as_json({"status": "ok"})
+        case _:
+            return None
+
+
+def _put(indexes: FakeSearchIndexes, request: FakeRequest, name: str) -> ServiceReply:
+    definition = request.document()
+    if definition is None:
+        return _failed(f"rest_create_index: error creating index: {name}, err: the definition is no JSON object")
+    known = indexes.definitions.get(name)
+    uuid = definition.get("uuid") or None
+    if known is not None and uuid is None:
+        text = "cannot create index because an index with the same name already exists"
+        return _failed(f"rest_create_index: error creating index: {name}, err: manager_api: {text}: {name}")
+    if uuid is not None and (known is None or uuid != known["uuid"]):
+        return _failed(
+            f"rest_create_index: error creating index: {name}, err: manager_api: the uuid {uuid} is not current"
+        )
+    return as_json({"status": "ok", "uuid": indexes.put(name, definition), "name": name})
+
+
+def _query(node: NodeState, request: FakeRequest, name: str, *, is_known: bool) -> ServiceReply:
+    scripted = node.cluster.services.script.take(Service.SEARCH, name)
+    if scripted is None:
+        text = f"{name}: {HINT}" if is_known else f"index not found: {name}; {HINT}"
+        return _failed(f"rest_index: Query, indexName: {name}, err: {text}")
+    if scripted.errors and not scripted.rows and scripted.body is None:
+        scripted = msgspec.structs.replace(scripted, body=_failure(str(scripted.errors[0].get("msg", ""))).decode())
+    failures = {f"partition{number}": error.get("msg", "") for number, error in enumerate(scripted.errors)}
+    status: dict[str, object] = {"total": 1 + len(failures), "failed": len(failures), "successful": 1}
+    if failures:
+        status["errors"] = failures
+
+    def after(count: int, size: int) -> Mapping[str, object]:
+        scores = [row["score"] for row in scripted.rows if isinstance(row, Mapping) and "score" in row]
+        highest = max((score for score in scores if isinstance(score, int | float)), default=0.0)
+        took = int((scripted.seconds + max(count - 1, 0) * scripted.seconds_between_rows) * 1e9)
+        return {"total_hits": count, "max_score": highest, "took": took, "facets": None}
+
+    return with_rows(scripted, before={"status": status, "request": request.document()}, rows_key="hits", after=after)
+
+
+def _failure(text: str) -> bytes:
+    return msgspec.json.encode({"error": text, "status": "fail"})
+
+
+def _failed(text: str, *, status: int = 400) -> ServiceReply:
+    return ServiceReply(status=status, body=_failure(text), applied=False)

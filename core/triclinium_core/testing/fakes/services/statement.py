@@ -1,0 +1,120 @@
+"""What the query service and the analytics service have in common: how a statement is sent, and how it is answered.
+
+Source: Couchbase Server documentation, "Query Service REST API", "Analytics Service REST API".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from triclinium_core.testing.fakes.services.answers import FakeAnswer, ServiceReply, with_rows
+from triclinium_core.testing.fakes.services.requests import FakeRequest
+from triclinium_core.testing.fakes.services.sqlpp import Parameters
+from triclinium_core.testing.fakes.store.state import NodeState
+
+HINT = (
+    "this fake service has no answer to it; script one: nodes.script.answer(statement, FakeAnswer(rows=[...])), "
+    "or triclinium serve --script FILE"
+)
+
+_TEXTS = frozenset({"statement", "prepared", "query_context", "client_context_id", "encoded_plan"})
+"""Parameters that are no JSON in a form."""
+
+
+class StatementRequest(msgspec.Struct, frozen=True):
+    """What a statement is sent with."""
+
+    document: Mapping[str, object]
+    """Its parameters by their names."""
+
+    @property
+    def statement(self) -> str | None:
+        """The statement; None where a prepared one is named."""
+        return self._text("statement")
+
+    @property
+    def prepared(self) -> str | None:
+        """The name of the prepared statement to execute."""
+        return self._text("prepared")
+
+    @property
+    def auto_executes(self) -> bool:
+        """Whether a statement is to be executed as soon as it is prepared."""
+        return self.document.get("auto_execute") is True
+
+    @property
+    def context(self) -> tuple[str, ...]:
+        """Bucket and scope in which a lone name of a collection is looked for; empty for none."""
+        context = self._text("query_context") or ""
+        return tuple(name.strip("`") for name in context.rpartition(":")[2].split(".") if name)
+
+    @property
+    def parameters(self) -> Parameters:
+        """The values of the statement's parameters."""
+        named = {name[1:]: value for name, value in self.document.items() if name.startswith("$")}
+        positional = self.document.get("args")
+        return Parameters(named, positional if isinstance(positional, list) else [])
+
+    def _text(self, name: str) -> str | None:
+        value = self.document.get(name)
+        return value if isinstance(value, str) else None
+
+
+def read_statement(request: FakeRequest) -> StatementRequest:
+    """Return what a statement was sent with, in whatever form."""
+    document = request.document()
+    if document is not None:
+        return StatementRequest(document)
+    given = {**request.parameters, **request.form}
+    return StatementRequest({name: value if name in _TEXTS else _decoded(value) for name, value in given.items()})
+
+
+def _decoded(value: str) -> object:
+    try:
+        return msgspec.json.decode(value)
+    except msgspec.DecodeError:
+        return value
+
+
+def refused(code: int, message: str, *, status: int = 400) -> FakeAnswer:
+    """Return the answer that is one error."""
+    return FakeAnswer(errors=[{"code": code, "msg": message}], http_status=status)
+
+
+def reply_with(
+    node: NodeState,
+    request: StatementRequest,
+    found: FakeAnswer,
+    *,
+    further: Mapping[str, object] | None = None,
+    metrics: Mapping[str, object] | None = None,
+) -> ServiceReply:
+    """Return the reply that gives an answer.
+
+    Args:
+        further: fields in front of the rows, beside those that are always there.
+        metrics: beside those that both services have.
+    """
+    before: dict[str, object] = {"requestID": node.cluster.services.new_request_id()}
+    if isinstance(context_id := request.document.get("client_context_id"), str):
+        before["clientContextID"] = context_id
+    before |= {"signature": {"*": "*"}, **(further or {})}
+
+    def after(count: int, size: int) -> Mapping[str, object]:
+        document: dict[str, object] = {"errors": found.errors} if found.errors else {}
+        document["status"] = ("errors" if count else "fatal") if found.errors else "success"
+        if request.document.get("metrics", True) is not False:
+            seconds = found.seconds + max(count - 1, 0) * found.seconds_between_rows
+            elapsed = f"{seconds * 1000:.6f}ms"
+            document["metrics"] = {
+                "elapsedTime": elapsed,
+                "executionTime": elapsed,
+                "resultCount": count,
+                "resultSize": size,
+                **(metrics or {}),
+            } | ({"errorCount": len(found.errors)} if found.errors else {})
+        return document
+
+    return with_rows(found, before=before, rows_key="results", after=after)

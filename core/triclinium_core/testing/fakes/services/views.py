@@ -1,0 +1,78 @@
+"""The views: design documents are kept, and rows are what a script says; no function is run.
+
+Source: SDK-RFC 0051, 0054 ViewIndexManager; Couchbase Server documentation, "Views REST API".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json, with_rows
+from triclinium_core.testing.fakes.services.requests import FakeRequest
+from triclinium_core.testing.fakes.store.state import NodeState
+
+HINT = "this fake cluster runs no view; script its rows: nodes.script.answer('DESIGN_DOCUMENT/VIEW', FakeAnswer(rows=[...]), service=Service.VIEWS)"
+
+
+def said_in(node: NodeState, request: FakeRequest) -> str | None:
+    """Return the names of the design document and of its view, with a slash between them."""
+    match request.segments:
+        case (_, "_design", design_document, "_view", view):
+            return f"{design_document}/{view}"
+        case _:
+            return None
+
+
+def answer(node: NodeState, request: FakeRequest) -> ServiceReply:
+    """Answer a request to the views."""
+    documents = node.cluster.services.design_documents.documents
+    match request.method, request.segments:
+        case "GET", ():
+            return as_json({"couchdb": "Welcome", "version": "fake"})
+        case _, (bucket, "_design", *_) if bucket not in node.cluster.buckets:
+            return _failed(404, "not_found", "no_db_file")
+        case (("GET" | "POST"), (bucket, "_design", name, "_view", view)):
+            return _query(node, request, documents.get((bucket, name)), view)
+        case "PUT", (bucket, "_design", name):
+            document = request.document()
+            if document is None:
+                return _failed(400, "bad_request", "invalid UTF-8 JSON")
+            documents[bucket, name] = document
+            return ServiceReply(status=201, body=msgspec.json.encode({"ok": True, "id": f"_design/{name}"}))
+        case ("GET" | "DELETE") as method, (bucket, "_design", name):
+            if (bucket, name) not in documents:
+                return _failed(404, "not_found", "missing")
+            if method == "GET":
+                return as_json(documents[bucket, name])
+            del documents[bucket, name]
+            return as_json({"ok": True, "id": f"_design/{name}"})
+        case _:
+            return _failed(404, "not_found", "no such path")
+
+
+def unauthorized(node: NodeState, request: FakeRequest) -> ServiceReply:
+    """Answer a request without the right credentials."""
+    return _failed(401, "unauthorized", "The user name or the password is wrong.")
+
+
+def _query(node: NodeState, request: FakeRequest, document: Mapping[str, object] | None, view: str) -> ServiceReply:
+    scripted = node.cluster.services.script.take(Service.VIEWS, said_in(node, request) or "")
+    if scripted is None:
+        views = None if document is None else document.get("views")
+        if document is None:
+            return _failed(404, "not_found", "missing")
+        is_there = isinstance(views, Mapping) and view in views
+        return _failed(404, "not_found", HINT if is_there else "missing_named_view")
+    total = len(scripted.rows) * scripted.repeat
+
+    def after(count: int, size: int) -> Mapping[str, object]:
+        return {"errors": scripted.errors} if scripted.errors else {}
+
+    return with_rows(scripted, before={"total_rows": total}, rows_key="rows", after=after)
+
+
+def _failed(status: int, error: str, reason: str) -> ServiceReply:
+    return ServiceReply(status=status, body=msgspec.json.encode({"error": error, "reason": reason}), applied=False)
