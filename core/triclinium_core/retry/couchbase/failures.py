@@ -194,6 +194,8 @@ def _said(context: ErrorContext) -> str:
 
 def _hint_of_service(error: type[CouchbaseException] | None, context: ErrorContext) -> str:
     steps = [HINTS_OF_SERVICES[error]] if error in HINTS_OF_SERVICES else []
+    if error is DecodingFailureException and not context.idempotent:
+        steps.append(LOOK_AT_THE_SERVICE)
     if context.server_permits_retry:
         steps.append("the server says that it may be sent again")
     return f": {'; '.join(steps)}" if steps else ""

@@ -232,6 +232,15 @@ def test_what_to_do_about_an_answer_of_a_service(error: type[CouchbaseException]
         assert (error, []) == (type(raised), missing([HINTS_OF_SERVICES[error]], raised))
 
 
+def test_an_answer_of_somebody_else_leaves_a_doubt() -> None:
+    """Whether the service was ever reached nobody knows, so a write is looked after; a read is not."""
+    write = surfaced(DecodingFailureException, QUERY)
+    read = surfaced(DecodingFailureException, replace(QUERY, idempotent=True))
+
+    assert LOOK_AT_THE_SERVICE in str(write)
+    assert LOOK_AT_THE_SERVICE not in str(read)
+
+
 def test_nobody_reads_a_document_after_a_query() -> None:
     """What may have been applied is looked at in other ways than a document."""
     lost = R.SOCKET_CLOSED_WHILE_IN_FLIGHT
