@@ -264,6 +264,7 @@ IMPORTED_AS: Mapping[str, str] = {
 
 UNDECLARED: Mapping[tuple[str, str], str] = {
     (C_MODULE_DOOR, C_MODULE): "looked for when it is asked for; the client's extra `c` installs it",
+    ("triclinium._services.rows", "typing_extensions"): "for type checkers, which bring it: defaults of type variables",
 }
 """Imports that no pyproject declares, by importing module and import name, with the reason."""
 

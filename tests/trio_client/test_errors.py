@@ -18,9 +18,9 @@ def test_every_exception_of_the_core_is_offered() -> None:
         if isinstance(value, type) and issubclass(value, BaseException)
     }
 
-    assert of_the_core | {"AmbiguousTooSlowError", "UnambiguousTooSlowError", "ErrorContext"} == set(
-        triclinium.errors.__all__
-    )
+    of_the_client = {"AmbiguousTooSlowError", "UnambiguousTooSlowError", "ErrorContext", "RowsNotReadError"}
+
+    assert of_the_core | of_the_client == set(triclinium.errors.__all__)
 
 
 def test_the_exceptions_are_the_cores_own() -> None:

@@ -26,6 +26,8 @@ from triclinium._retry.strategies import (
     StandardRetryStrategy,
 )
 from triclinium._retry.watching import watching_retries
+from triclinium._services.analytics import AnalyticsResult
+from triclinium._services.query import QueryResult
 from triclinium_core.checks import Duration
 from triclinium_core.kv.health.statistics import (
     ClientStatistics,
@@ -114,6 +116,21 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.smithy.classification import ErrorInfo
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
+from triclinium_core.services.analytics.options import AnalyticsScanConsistency
+from triclinium_core.services.analytics.result import (
+    AnalyticsMetaData,
+    AnalyticsMetrics,
+    AnalyticsStatus,
+    AnalyticsWarning,
+)
+from triclinium_core.services.mutation_state import MutationState
+from triclinium_core.services.query.options import QueryProfile, QueryScanConsistency
+from triclinium_core.services.query.result import (
+    QueryMetaData,
+    QueryMetrics,
+    QueryStatus,
+    QueryWarning,
+)
 from triclinium_core.transcoding.transcoder import (
     EncodedValue,
     JsonTranscoder,
@@ -126,6 +143,12 @@ from triclinium_core.transcoding.transcoder import (
 __all__ = [
     "AbandonedOperation",
     "AdaptiveRetryStrategy",
+    "AnalyticsMetaData",
+    "AnalyticsMetrics",
+    "AnalyticsResult",
+    "AnalyticsScanConsistency",
+    "AnalyticsStatus",
+    "AnalyticsWarning",
     "AnyRetryStrategy",
     "AsyncRetryStrategy",
     "Attempt",
@@ -172,11 +195,19 @@ __all__ = [
     "MutateInSpec",
     "MutationMacro",
     "MutationResult",
+    "MutationState",
     "MutationToken",
     "PasswordAuthenticator",
     "PingResult",
     "PingState",
     "PrefixScan",
+    "QueryMetaData",
+    "QueryMetrics",
+    "QueryProfile",
+    "QueryResult",
+    "QueryScanConsistency",
+    "QueryStatus",
+    "QueryWarning",
     "RangeScan",
     "RawBinaryTranscoder",
     "RawJsonTranscoder",

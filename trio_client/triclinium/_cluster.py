@@ -10,6 +10,8 @@ from triclinium._driver.hidden_nursery import in_background
 from triclinium._driver.subscriptions import TopologyChanges
 from triclinium._health import Watched, named
 from triclinium._keyspace import Bucket
+from triclinium._services.analytics import AnalyticsQueries
+from triclinium._services.query import Queries
 from triclinium_core.kv.health.statistics import ClientStatistics
 from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.operation.requests import Keyspace, Noop
@@ -17,7 +19,7 @@ from triclinium_core.kv.operation.results import Done
 from triclinium_core.options import Authenticator
 
 
-class Cluster(Watched):
+class Cluster(Watched, Queries, AnalyticsQueries):
     """A client of one cluster; ``open_cluster`` makes it. Any number of tasks may share it."""
 
     def __init__(self, driver: Driver, connection_string: str) -> None:

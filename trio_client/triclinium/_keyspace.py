@@ -6,8 +6,11 @@ from triclinium._collection.collection import Collection
 from triclinium._collection_manager import CollectionManager
 from triclinium._driver.driver import Driver
 from triclinium._health import Watched
+from triclinium._services.analytics import AnalyticsQueries
+from triclinium._services.query import Queries
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.operation.validation import DEFAULT_NAME, check_name
+from triclinium_core.services.statement.request import QueryContext
 
 
 class Bucket(Watched):
@@ -55,12 +58,13 @@ class Bucket(Watched):
         return Collection(self._driver, self._keyspace)
 
 
-class Scope:
+class Scope(Queries, AnalyticsQueries):
     """A scope of a bucket. Whether it exists shows in the first operation."""
 
     def __init__(self, driver: Driver, bucket: str, name: str) -> None:
         self._driver = driver
         self._keyspace = Keyspace(bucket, name)
+        self._query_context = QueryContext(bucket, name)
 
     def __repr__(self) -> str:
         return f"<Scope {self._keyspace.bucket}.{self.name}>"

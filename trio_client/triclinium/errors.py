@@ -1,7 +1,8 @@
 """Every exception that triclinium raises; ``triclinium_core.errors`` draws the tree.
 
 The two of ``fail_after``, ``AmbiguousTooSlowError`` and ``UnambiguousTooSlowError``, are ``trio.TooSlowError`` as well; whoever
-catches ``AmbiguousTimeoutException`` or ``UnambiguousTimeoutException`` catches them too.
+catches ``AmbiguousTimeoutException`` or ``UnambiguousTimeoutException`` catches them too. ``RowsNotReadError`` is no
+failure of a request but a mistake of its caller, and a ``RuntimeError``.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from triclinium._deadlines import (
     AmbiguousTooSlowError,
     UnambiguousTooSlowError,
 )
+from triclinium._services.rows import RowsNotReadError
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
@@ -150,6 +152,7 @@ __all__ = [
     "QuotaLimitedException",
     "RateLimitedException",
     "RequestCanceledException",
+    "RowsNotReadError",
     "ScopeExistsException",
     "ScopeNotFoundException",
     "ServiceNotAvailableException",

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from triclinium_core.checks import check_type
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.results import CounterResult, MutateInResult, MutationResult, MutationToken
 from triclinium_core.shown import shown
@@ -85,6 +86,18 @@ class MutationState:
     def __repr__(self) -> str:
         buckets = sorted({bucket for bucket, _ in self._newest})
         return f"<MutationState of {len(self._newest)} vbuckets in {', '.join(buckets) or 'no bucket'}>"
+
+
+def tokens_of(consistent_with: MutationState | None) -> tuple[MutationToken, ...]:
+    """Return what an option has to be consistent with; nothing for None.
+
+    Raises:
+        InvalidArgumentException: it is no mutation state.
+    """
+    if consistent_with is None:
+        return ()
+    check_type(consistent_with, "consistent_with", MutationState)
+    return consistent_with.tokens
 
 
 def vectors_of(tokens: Iterable[MutationToken]) -> Vectors:

@@ -28,6 +28,7 @@ class Parameters:
     Args:
         positional: for ``?`` or ``$1``, ``$2``, in their order.
         named: by name, with or without the ``$``.
+        keywords: further ones by name.
 
     Raises:
         InvalidArgumentException: these are no sequence and no mapping, or a name is no text, empty, or there twice.
@@ -39,7 +40,12 @@ class Parameters:
     named: tuple[tuple[str, bytes], ...]
     """Names with their ``$``, and JSON texts."""
 
-    def __init__(self, positional: Sequence[object] = (), named: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self,
+        positional: Sequence[object] = (),
+        named: Mapping[str, object] | None = None,
+        keywords: Mapping[str, object] | None = None,
+    ) -> None:
         if isinstance(positional, str | bytes | bytearray) or not isinstance(positional, Sequence):
             raise InvalidArgumentException(
                 f"positional parameters must be a list or a tuple, not {type(positional).__name__}",
@@ -47,7 +53,7 @@ class Parameters:
             )
         encoded = tuple(encode_json(value, f"parameter ${place}") for place, value in enumerate(positional, 1))
         object.__setattr__(self, "positional", encoded)
-        object.__setattr__(self, "named", _named(named) if named is not None else ())
+        object.__setattr__(self, "named", _encode_named({} if named is None else named, keywords or {}))
 
     def __repr__(self) -> str:
         return f"Parameters({', '.join(self.names)})"
@@ -66,10 +72,11 @@ class Parameters:
         return members
 
 
-def _named(named: Mapping[str, object]) -> tuple[tuple[str, bytes], ...]:
+def _encode_named(named: Mapping[str, object], keywords: Mapping[str, object]) -> tuple[tuple[str, bytes], ...]:
     check_names(named, "named_parameters")
+    check_names(keywords, "keywords")
     encoded: dict[str, bytes] = {}
-    for name, value in named.items():
+    for name, value in (*named.items(), *keywords.items()):
         prefixed = PREFIX + name.removeprefix(PREFIX)
         if prefixed == PREFIX:
             raise InvalidArgumentException(
@@ -77,9 +84,7 @@ def _named(named: Mapping[str, object]) -> tuple[tuple[str, bytes], ...]:
                 parameter="named_parameters",
             )
         if prefixed in encoded:
-            raise InvalidArgumentException(
-                f"parameter {prefixed} is given twice, with and without its $", parameter="named_parameters"
-            )
+            raise InvalidArgumentException(f"parameter {prefixed} is given twice", parameter="named_parameters")
         encoded[prefixed] = encode_json(value, f"parameter {prefixed}")
     return tuple(encoded.items())
 

@@ -57,6 +57,7 @@ def test_what_is_shown() -> None:
         (lambda: Parameters([], {"$": 1}), InvalidArgumentException, "no name"),
         (lambda: Parameters([], {"\ud800": 1}), InvalidArgumentException, "named_parameters"),
         (lambda: Parameters([], {"a": 1, "$a": 2}), InvalidArgumentException, r"\$a is given twice"),
+        (lambda: Parameters([], {"a": 1}, {"a": 2}), InvalidArgumentException, r"\$a is given twice"),
         (lambda: RawOptions({"": 1}), InvalidArgumentException, "raw"),
         (lambda: RawOptions(["a"]), InvalidArgumentException, "raw"),  # type: ignore[arg-type]
     ],

@@ -1,0 +1,47 @@
+"""A machine whose service sends rows in pieces that a test writes down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from triclinium_core.client.actions import Action, CompleteRequest, FailOperation, RowsReceived
+from triclinium_core.client.events import Event, RequestSubmitted, RowsWanted
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.services.query.result import QueryMetaData, QueryStatus
+from triclinium_core.services.request import ServiceRequest, ServiceResult
+from triclinium_core.testing.driver_laws import ScriptedMachine
+
+Piece = Sequence[bytes] | ServiceResult | CouchbaseException | None
+"""Rows, what comes at the end, or None for silence."""
+
+METADATA = QueryMetaData(request_id="r1", client_context_id="c1", status=QueryStatus.SUCCESS)
+
+
+class Pieces:
+    """Answers each request, and each demand for rows, with the next piece."""
+
+    def __init__(self, *pieces: Piece) -> None:
+        self._pieces = list(pieces)
+        self.machine: ScriptedMachine = ScriptedMachine(self._answer)
+
+    @property
+    def requests(self) -> Sequence[ServiceRequest]:
+        """What was asked, oldest first."""
+        return [event.request for event in self.machine.events if isinstance(event, RequestSubmitted)]
+
+    def heard(self, kind: type[Event]) -> int:
+        """Return how often something was heard."""
+        return sum(isinstance(event, kind) for event in self.machine.events)
+
+    def _answer(self, event: Event) -> Sequence[Action]:
+        if not isinstance(event, RequestSubmitted | RowsWanted):
+            return ()
+        match self._pieces.pop(0):
+            case None:
+                return ()
+            case CouchbaseException() as error:
+                return [FailOperation(event.token, error)]
+            case ServiceResult() as result:
+                return [CompleteRequest(event.token, result)]
+            case rows:
+                return [RowsReceived(event.token, rows)]

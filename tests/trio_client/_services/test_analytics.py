@@ -1,0 +1,84 @@
+"""Queries for analytics: what is asked of the machine, and what the block gets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.rows import rows
+from tests.trio_client._services.pieces import Pieces
+from tests.trio_client.doubles import open_scripted
+from triclinium import AnalyticsMetaData, AnalyticsScanConsistency, AnalyticsStatus
+from triclinium.errors import EncodingFailureException, InvalidArgumentException
+from triclinium_core.services.analytics.request import AnalyticsRequest
+from triclinium_core.services.statement.parameters import Parameters, RawOptions
+from triclinium_core.services.statement.request import QueryContext
+
+STATEMENT = "SELECT COUNT(*) AS n FROM people WHERE age > $age"
+METADATA = AnalyticsMetaData(request_id="r1", client_context_id="c1", status=AnalyticsStatus.SUCCESS)
+
+
+async def test_rows_and_metadata() -> None:
+    """As of a query; each option stands in the request."""
+    pieces = Pieces([b'{"n":5}'], METADATA)
+    async with (
+        open_scripted(pieces.machine) as cluster,
+        cluster.analytics_query(
+            STATEMENT,
+            1,
+            age=30,
+            row_type=dict[str, int],
+            readonly=True,
+            priority=True,
+            scan_consistency=AnalyticsScanConsistency.REQUEST_PLUS,
+            client_context_id="c1",
+            raw={"max-warnings": 5},
+        ) as result,
+    ):
+        assert [{"n": 5}] == [row async for row in result]
+        assert METADATA == await result.metadata()
+
+    expected = AnalyticsRequest(
+        statement=STATEMENT,
+        parameters=Parameters([1], {"age": 30}),
+        readonly=True,
+        priority=True,
+        scan_consistency=AnalyticsScanConsistency.REQUEST_PLUS,
+        client_context_id="c1",
+        raw=RawOptions({"max-warnings": 5}),
+    )
+    assert [expected] == pieces.requests
+
+
+async def test_a_scope() -> None:
+    """It travels with its statements; each has a name of its own."""
+    pieces = Pieces(METADATA, METADATA)
+    async with open_scripted(pieces.machine) as cluster:
+        scope = cluster.bucket("travel").scope("inventory")
+        for _ in range(2):
+            async with scope.analytics_query("SELECT 1") as result:
+                assert [] == await result.rows()
+
+    first, second = pieces.requests
+    assert isinstance(first, AnalyticsRequest)
+    assert QueryContext("travel", "inventory") == first.query_context
+    assert first.client_context_id != second.client_context_id
+
+
+@rows(
+    ("options", "error"),
+    [
+        ({"prioritiy": True}, InvalidArgumentException),
+        ({"priority": -1}, InvalidArgumentException),
+        ({"age": object()}, EncodingFailureException),
+        ({"age": 1, "named_parameters": {"age": 2}}, InvalidArgumentException),
+    ],
+)
+async def test_wrong_arguments(options: dict[str, Any], error: type[Exception]) -> None:
+    """They are refused at the call, and nothing is asked of the machine."""
+    pieces = Pieces()
+    async with open_scripted(pieces.machine) as cluster:
+        with pytest.raises(error):
+            cluster.analytics_query(STATEMENT, **options)
+    assert [] == pieces.requests

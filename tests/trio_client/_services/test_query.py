@@ -1,0 +1,393 @@
+"""Queries of a cluster of fake nodes: what travels, what comes back, and what the nodes see of a client that leaves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import msgspec
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from tests.rows import rows
+from tests.trio_client.pair import PATIENCE, Never
+from triclinium import (
+    Cluster,
+    MutationState,
+    QueryMetrics,
+    QueryProfile,
+    QueryScanConsistency,
+    QueryStatus,
+    QueryWarning,
+)
+from triclinium.errors import (
+    AmbiguousTimeoutException,
+    CouchbaseException,
+    EncodingFailureException,
+    IndexNotFoundException,
+    InternalServerFailureException,
+    InvalidArgumentException,
+    ParsingFailureException,
+    PreparedStatementFailureException,
+    UnambiguousTimeoutException,
+)
+from triclinium.testing import FakeAnswer, FakeCluster, Service, drop_response, open_fake_cluster
+
+STATEMENT = "SELECT p.* FROM people p"
+
+
+class Queried(NamedTuple):
+    """Nodes with a query service, and a client of them."""
+
+    fake: FakeCluster
+    cluster: Cluster
+
+    def answers(self, *answers: FakeAnswer, statement: str = STATEMENT) -> None:
+        """Have the nodes answer a statement."""
+        self.fake.nodes.script.answer(statement, *answers)
+
+    @property
+    def log(self) -> Sequence[Any]:
+        """What the services were asked, in order."""
+        return sorted((each for node in self.fake.nodes for each in node.request_log), key=lambda each: each.now)
+
+    @property
+    def sent(self) -> Sequence[Mapping[str, Any]]:
+        """The objects that were sent."""
+        return [json.loads(each.body) for each in self.log]
+
+
+@asynccontextmanager
+async def open_queried(nodes: int = 1, **arguments: Any) -> AsyncIterator[Queried]:
+    """Give the block nodes and a client."""
+    with trio.fail_after(PATIENCE):
+        async with open_fake_cluster(nodes=nodes) as fake, fake.open_client(**arguments) as cluster:
+            yield Queried(fake, cluster)
+
+
+async def found(cluster: Cluster, statement: str = STATEMENT, /, *positional: object, **options: Any) -> list[object]:
+    """Return the rows of a statement."""
+    async with cluster.query(statement, *positional, **options) as result:
+        return [row async for row in result]
+
+
+async def test_rows_and_metadata(autojump_clock: MockClock) -> None:
+    """Whole rows in their order, and after them all that was asked for beside them."""
+    answer = FakeAnswer(
+        rows=[{"name": "ada"}, {"name": "eve"}],
+        metadata={"warnings": [{"code": 5503, "msg": "odd"}], "profile": {"phaseTimes": {}}},
+    )
+    async with open_queried() as queried:
+        queried.answers(answer)
+        async with queried.cluster.query(
+            STATEMENT, metrics=True, profile=QueryProfile.PHASES, client_context_id="c1"
+        ) as result:
+            assert [{"name": "ada"}, {"name": "eve"}] == [row async for row in result]
+            metadata = await result.metadata()
+
+    assert ("c1", QueryStatus.SUCCESS, {"*": "*"}) == (
+        metadata.client_context_id,
+        metadata.status,
+        metadata.signature,
+    )
+    assert ((QueryWarning(5503, "odd"),), {"phaseTimes": {}}, 2) == (
+        metadata.warnings,
+        metadata.profile,
+        metadata.metrics.result_count,
+    )
+    assert (str(UUID(metadata.request_id)), QueryMetrics()) != ("", metadata.metrics)
+
+
+async def test_parameters(autojump_clock: MockClock) -> None:
+    """Positional ones follow the statement, named ones are keywords; one that is called like an option has its own way."""
+    async with open_queried() as queried:
+        cluster = queried.cluster
+
+        assert [{"a": 1, "b": "é"}] == await found(cluster, "SELECT $1 AS a, $2 AS b", 1, "é")
+        assert [{"a": [30]}] == await found(cluster, "SELECT $age AS a", age=[30])
+        assert [{"a": 5, "b": 6}] == await found(
+            cluster, "SELECT $readonly AS a, $b AS b", named_parameters={"readonly": 5}, b=6
+        )
+        assert [{"a": 7}] == await found(cluster, "SELECT $statement AS a", statement=7)
+
+
+async def test_options(autojump_clock: MockClock) -> None:
+    """All of them travel, and so does what the service has left."""
+    async with open_queried() as queried:
+        token = (await queried.cluster.bucket("default").default_collection().upsert("ada", 1)).mutation_token
+        assert token is not None
+        options: dict[str, Any] = {
+            "readonly": True,
+            "consistent_with": MutationState(token),
+            "client_context_id": "c1",
+            "metrics": True,
+            "profile": QueryProfile.TIMINGS,
+            "flex_index": True,
+            "preserve_expiry": True,
+            "max_parallelism": 1,
+            "pipeline_batch": 2,
+            "pipeline_cap": 3,
+            "scan_cap": 4,
+            "scan_wait": timedelta(seconds=5),
+            "raw": {"controls": True},
+        }
+        await found(queried.cluster, "SELECT $age AS a", age=30, **options)
+        await found(queried.cluster, "SELECT 1", scan_consistency=QueryScanConsistency.REQUEST_PLUS)
+
+        whole, consistent = queried.sent
+    assert {
+        "statement": "SELECT $age AS a",
+        "client_context_id": "c1",
+        "timeout": "75000ms",
+        "metrics": True,
+        "readonly": True,
+        "scan_consistency": "at_plus",
+        "scan_vectors": {"default": {str(token.vbucket): [token.sequence_number, str(token.vbucket_uuid)]}},
+        "profile": "timings",
+        "use_fts": True,
+        "preserve_expiry": True,
+        "max_parallelism": "1",
+        "pipeline_batch": "2",
+        "pipeline_cap": "3",
+        "scan_cap": "4",
+        "scan_wait": "5000ms",
+        "$age": 30,
+        "controls": True,
+    } == whole
+    assert "request_plus" == consistent["scan_consistency"]
+
+
+async def test_a_scope(autojump_clock: MockClock) -> None:
+    """Its statements name collections alone, for it travels with them."""
+    async with open_queried() as queried:
+        scope = queried.cluster.bucket("travel").scope("inventory")
+        async with scope.query("SELECT 1") as result:
+            await result.rows()
+
+        assert ["default:`travel`.`inventory`"] == [sent["query_context"] for sent in queried.sent]
+
+
+async def test_names_of_queries(autojump_clock: MockClock) -> None:
+    """Each query has a new UUID, unless it is given a name."""
+    async with open_queried() as queried:
+        for options in ({}, {}, {"client_context_id": "mine"}):
+            await found(queried.cluster, "SELECT 1", **options)
+
+        first, second, third = (sent["client_context_id"] for sent in queried.sent)
+        assert str(UUID(first)) != str(UUID(second))
+        assert "mine" == third
+
+
+@rows(
+    ("options", "parameter"),
+    [
+        ({"read_only": True}, "read_only"),
+        ({"metric": True}, "metric"),
+        ({"agee": 1}, "agee"),
+        ({"ag": 1}, "ag"),
+        ({"age": 1, "named_parameters": {"$age": 2}}, "named_parameters"),
+        ({"named_parameters": ["age"]}, "named_parameters"),
+        ({"readonly": "yes"}, "readonly"),
+        ({"consistent_with": []}, "consistent_with"),
+        ({"scan_wait": "1s"}, "scan_wait"),
+        ({"raw": {"timeout": "1s"}}, "raw"),
+        ({"client_context_id": 5}, "client_context_id"),
+    ],
+)
+async def test_wrong_arguments(options: dict[str, Any], parameter: str) -> None:
+    """They are refused by name at the call, before anything is sent; a keyword that is misspelt is no parameter."""
+    async with open_queried() as queried:
+        with pytest.raises(InvalidArgumentException) as caught:
+            queried.cluster.query("SELECT $age AS a", **options)
+        assert parameter == caught.value.parameter
+        with pytest.raises(InvalidArgumentException):
+            queried.cluster.bucket("travel").scope("inventory").query("SELECT $age AS a", **options)
+        assert [] == queried.log
+
+
+async def test_misspelt_options_are_suggested() -> None:
+    """The error names the option that was meant."""
+    async with open_queried() as queried:
+        with pytest.raises(InvalidArgumentException, match="readonly"):
+            queried.cluster.query(STATEMENT, read_only=True)
+
+
+async def test_parameters_that_cannot_travel() -> None:
+    """Named by parameter, and never by value; nothing was sent."""
+    async with open_queried() as queried:
+        with pytest.raises(EncodingFailureException, match=r"\$password") as caught:
+            queried.cluster.query("SELECT $password", password={"s3cret": object()})
+        assert "s3cret" not in str(caught.value)
+        assert [] == queried.log
+
+
+async def test_statement_that_cannot_be_parsed(autojump_clock: MockClock) -> None:
+    """Entering the block raises what the service says, with the statement and without values."""
+    async with open_queried() as queried:
+        with pytest.raises(ParsingFailureException) as caught:
+            await found(queried.cluster, "SELEC $password", password="s3cret", client_context_id="c1")
+
+    context = caught.value.context
+    assert ("SELEC $password", ("$password",), "c1", 3000, 400) == (
+        context.statement,
+        context.parameters,
+        context.client_context_id,
+        context.error_code,
+        context.http_status,
+    )
+    assert "s3cret" not in f"{caught.value}{context.to_json()}"
+
+
+async def test_failure_half_way(autojump_clock: MockClock) -> None:
+    """The rows before it are the caller's, then it is raised; the query is not sent again."""
+    async with open_queried() as queried:
+        failed = FakeAnswer(rows=[1, 2], errors=[{"code": 5000, "msg": "out of memory"}])
+        queried.answers(failed, FakeAnswer(rows=[3]))
+        async with queried.cluster.query(STATEMENT, readonly=True) as result:
+            assert [1, 2] == [await anext(result), await anext(result)]
+            with pytest.raises(InternalServerFailureException):
+                await anext(result)
+
+        assert 1 == len(queried.log)
+
+
+async def test_retries(autojump_clock: MockClock) -> None:
+    """What passes is tried again under the strategy of the call; each attempt tells what is left of the time."""
+    missing = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
+    async with open_queried() as queried:
+        queried.answers(missing, missing, FakeAnswer(rows=[1]))
+        assert [1] == await found(queried.cluster)
+        assert ["75000ms", "74999ms", "74997ms"] == [sent["timeout"] for sent in queried.sent]
+
+        queried.answers(missing, FakeAnswer(rows=[1]))
+        with pytest.raises(IndexNotFoundException):
+            await found(queried.cluster, retry_strategy=Never())
+
+
+@rows(("readonly", "error"), [(True, UnambiguousTimeoutException), (False, AmbiguousTimeoutException)])
+async def test_silence(readonly: bool, error: type[CouchbaseException], autojump_clock: MockClock) -> None:
+    """A service that does not answer is waited for no longer than the timeout of queries; a change may have been made."""
+    async with open_queried() as queried:
+        queried.fake.node.faults.always(Service.QUERY, drop_response())
+        began = trio.current_time()
+        with pytest.raises(error):
+            await found(queried.cluster, readonly=readonly)
+
+        assert 75.0 == pytest.approx(trio.current_time() - began)
+
+
+class Row(msgspec.Struct):
+    """What a row is decoded into."""
+
+    number: int
+
+
+async def test_more_rows_than_are_held(autojump_clock: MockClock) -> None:
+    """A reader that takes its time gets all of them, in order, into its own type."""
+    async with open_queried() as queried:
+        queried.answers(FakeAnswer(rows=[{"number": 1, "rest": "x" * 1000}, {"number": 2}], repeat=3000))
+        taken = []
+        async with queried.cluster.query(STATEMENT, row_type=Row) as result:
+            async for row in result:
+                taken.append(row.number)
+                if len(taken) % 500 == 0:
+                    await trio.sleep(5)
+
+        assert [1, 2] * 3000 == taken
+
+
+async def leave(cluster: Cluster) -> None:
+    """Take one row, and leave."""
+    async with cluster.query(STATEMENT) as result:
+        assert 1 == await anext(result)
+
+
+async def fail(cluster: Cluster) -> None:
+    """Take one row, and raise."""
+    with pytest.raises(ZeroDivisionError):
+        async with cluster.query(STATEMENT) as result:
+            1 // (await anext(result) - 1)  # type: ignore[operator]
+
+
+async def give_up(cluster: Cluster) -> None:
+    """Be cancelled while the second row is waited for."""
+    with trio.move_on_after(1) as scope:
+        await found(cluster)
+    assert scope.cancelled_caught
+
+
+@rows("depart", [leave, fail, give_up])
+async def test_the_service_notices(depart: Callable[[Cluster], Any], autojump_clock: MockClock) -> None:
+    """Whoever leaves early, by whatever way, closes the connection; other queries of the client go on."""
+    async with open_queried() as queried, trio.open_nursery() as nursery:
+        queried.answers(FakeAnswer(rows=[1], repeat=1000, seconds_between_rows=30.0))
+        queried.answers(FakeAnswer(rows=[7], seconds=60.0), statement="slow")
+        others: list[object] = []
+
+        async def other() -> None:
+            others.extend(await found(queried.cluster, "slow"))
+
+        nursery.start_soon(other)
+        await wait_all_tasks_blocked()
+        await depart(queried.cluster)
+        await wait_all_tasks_blocked()
+        (left,) = [each for each in queried.log if each.statement == STATEMENT]
+
+        assert (True, False) == (left.client_hung_up, left.is_answered)
+        await trio.sleep(61)
+        assert [7] == others
+        assert [{"one": 1}] == await found(queried.cluster, "SELECT 1 AS one")
+
+
+async def test_prepared(autojump_clock: MockClock) -> None:
+    """The first query has its statement prepared; the next ones execute the plan, with parameters of their own."""
+    async with open_queried() as queried:
+        for number in range(3):
+            assert [{"n": number}] == await found(queried.cluster, "SELECT $n AS n", adhoc=False, n=number)
+
+        first, *others = queried.sent
+        assert ("PREPARE SELECT $n AS n", True) == (first["statement"], first["auto_execute"])
+        assert 1 == len({sent["prepared"] for sent in others})
+        assert all("statement" not in sent for sent in others)
+
+
+@rows("code", [4040, 4050, 4070])
+async def test_plans_that_go_stale(code: int, autojump_clock: MockClock) -> None:
+    """The statement is prepared again, and nobody notices; where no retry is permitted, the caller learns why."""
+    async with open_queried() as queried:
+        cluster, plans = queried.cluster, queried.fake.nodes.plans
+        await found(cluster, "SELECT 1 AS one", adhoc=False)
+        if code == 4040:
+            plans.forget()
+        else:
+            plans.go_stale(code)
+        assert [{"one": 1}] == await found(cluster, "SELECT 1 AS one", adhoc=False)
+        assert ["statement", "prepared", "statement"] == [
+            "prepared" if "prepared" in sent else "statement" for sent in queried.sent
+        ]
+
+        plans.forget()
+        with pytest.raises(PreparedStatementFailureException) as caught:
+            await found(cluster, "SELECT 1 AS one", adhoc=False, retry_strategy=Never())
+        assert 4040 == caught.value.context.error_code
+        assert [{"one": 1}] == await found(cluster, "SELECT 1 AS one", adhoc=False)
+
+
+async def test_many_at_once(autojump_clock: MockClock) -> None:
+    """A hundred queries go their ways together, and each gets its own rows."""
+    results: dict[int, list[object]] = {}
+
+    async with open_queried(nodes=3) as queried, trio.open_nursery() as nursery:
+
+        async def ask(number: int) -> None:
+            results[number] = await found(queried.cluster, "SELECT $n AS n", n=number)
+
+        for number in range(100):
+            nursery.start_soon(ask, number)
+
+    assert {number: [{"n": number}] for number in range(100)} == results

@@ -1,0 +1,1 @@
+"""The services over HTTP as users meet them: statements and their rows."""

@@ -1,0 +1,78 @@
+"""Statements in SQL++ for the analytics service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from uuid import uuid4
+
+from triclinium._context import strategy_for
+from triclinium._driver.driver import Driver
+from triclinium._services.rows import Row, RowResult, decoder_of, rows_in_block
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.services.analytics.options import AnalyticsScanConsistency
+from triclinium_core.services.analytics.request import AnalyticsRequest
+from triclinium_core.services.analytics.result import AnalyticsMetaData
+from triclinium_core.services.statement.keywords import check_keywords
+from triclinium_core.services.statement.parameters import Parameters, RawOptions
+from triclinium_core.services.statement.request import QueryContext
+
+
+class AnalyticsResult(RowResult[AnalyticsMetaData, Row]):
+    """The rows of an analytics query, and after them its metadata."""
+
+
+class AnalyticsQueries:
+    """Running statements for analytics; part of ``Cluster`` and of ``Scope``."""
+
+    _driver: Driver
+    _query_context: QueryContext | None = None
+
+    def analytics_query(
+        self,
+        statement: str,
+        /,
+        *positional: object,
+        named_parameters: Mapping[str, object] | None = None,
+        row_type: type[Row] | None = None,
+        readonly: bool = False,
+        priority: bool = False,
+        scan_consistency: AnalyticsScanConsistency | None = None,
+        client_context_id: str | None = None,
+        raw: Mapping[str, object] | None = None,
+        retry_strategy: AnyRetryStrategy | None = None,
+        **named: object,
+    ) -> AbstractAsyncContextManager[AnalyticsResult[Row]]:
+        """Give a block the rows of a statement for analytics, as ``query`` does those of one for the query service.
+
+        Values for ``?`` or ``$1`` follow the statement. A keyword that is no option is the parameter of its name, which has
+        to stand in the statement. What each option does, :class:`AnalyticsRequest
+        <triclinium_core.services.analytics.request.AnalyticsRequest>` tells.
+
+        Args:
+            named_parameters: parameters of any name, such as that of an option.
+            row_type: what rows are decoded into, each when it is taken; ``bytes`` for the JSON text.
+            client_context_id: what logs of the server call the query; a new UUID unless given.
+
+        Raises:
+            InvalidArgumentException: an argument is wrong.
+            EncodingFailureException: a parameter has no form in JSON.
+
+        Cancellation: the query is abandoned, and its connection closed, so that the service stops working for it. One that
+        is not ``readonly`` may have been applied.
+        """
+        check_keywords(statement, named, AnalyticsRequest.__struct_fields__)
+        request = AnalyticsRequest(
+            statement=statement,
+            parameters=Parameters(positional, named_parameters, named),
+            query_context=self._query_context,
+            readonly=readonly,
+            priority=priority,
+            scan_consistency=scan_consistency,
+            client_context_id=client_context_id if client_context_id is not None else str(uuid4()),
+            raw=RawOptions(raw),
+        )
+        decode, strategy = decoder_of(row_type), strategy_for(retry_strategy)
+        return rows_in_block(
+            lambda opened: AnalyticsResult(self._driver, opened, decode), self._driver, request, strategy
+        )

@@ -1,0 +1,100 @@
+"""Statements in SQL++ for the query service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from uuid import uuid4
+
+from triclinium._context import strategy_for
+from triclinium._driver.driver import Driver
+from triclinium._services.rows import Row, RowResult, decoder_of, rows_in_block
+from triclinium_core.checks import Duration, check_duration
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.services.mutation_state import MutationState, tokens_of
+from triclinium_core.services.query.options import QueryProfile, QueryScanConsistency
+from triclinium_core.services.query.request import QueryRequest
+from triclinium_core.services.query.result import QueryMetaData
+from triclinium_core.services.statement.keywords import check_keywords
+from triclinium_core.services.statement.parameters import Parameters, RawOptions
+from triclinium_core.services.statement.request import QueryContext
+
+
+class QueryResult(RowResult[QueryMetaData, Row]):
+    """The rows of a query, and after them its metadata."""
+
+
+class Queries:
+    """Running statements; part of ``Cluster`` and of ``Scope``."""
+
+    _driver: Driver
+    _query_context: QueryContext | None = None
+
+    def query(
+        self,
+        statement: str,
+        /,
+        *positional: object,
+        named_parameters: Mapping[str, object] | None = None,
+        row_type: type[Row] | None = None,
+        adhoc: bool = True,
+        readonly: bool = False,
+        scan_consistency: QueryScanConsistency | None = None,
+        consistent_with: MutationState | None = None,
+        client_context_id: str | None = None,
+        metrics: bool = False,
+        profile: QueryProfile = QueryProfile.OFF,
+        flex_index: bool = False,
+        preserve_expiry: bool = False,
+        use_replica: bool | None = None,
+        max_parallelism: int | None = None,
+        pipeline_batch: int | None = None,
+        pipeline_cap: int | None = None,
+        scan_cap: int | None = None,
+        scan_wait: Duration | None = None,
+        raw: Mapping[str, object] | None = None,
+        retry_strategy: AnyRetryStrategy | None = None,
+        **named: object,
+    ) -> AbstractAsyncContextManager[QueryResult[Row]]:
+        """Give a block the rows of a statement: ``async with cluster.query(...) as result: async for row in result: ...``.
+
+        Values for ``?`` or ``$1`` follow the statement. A keyword that is no option is the parameter of its name, which has
+        to stand in the statement. What each option does, :class:`QueryRequest
+        <triclinium_core.services.query.request.QueryRequest>` tells.
+
+        Args:
+            named_parameters: parameters of any name, such as that of an option.
+            row_type: what rows are decoded into, each when it is taken; ``bytes`` for the JSON text.
+            client_context_id: what logs of the server call the query; a new UUID unless given.
+
+        Raises:
+            InvalidArgumentException: an argument is wrong.
+            EncodingFailureException: a parameter has no form in JSON.
+
+        Cancellation: the query is abandoned, and its connection closed, so that the service stops working for it. One that
+        is not ``readonly`` may have been applied.
+        """
+        check_keywords(statement, named, QueryRequest.__struct_fields__)
+        request = QueryRequest(
+            statement=statement,
+            parameters=Parameters(positional, named_parameters, named),
+            query_context=self._query_context,
+            adhoc=adhoc,
+            readonly=readonly,
+            scan_consistency=scan_consistency,
+            consistent_with=tokens_of(consistent_with),
+            client_context_id=client_context_id if client_context_id is not None else str(uuid4()),
+            metrics=metrics,
+            profile=profile,
+            flex_index=flex_index,
+            preserve_expiry=preserve_expiry,
+            use_replica=use_replica,
+            max_parallelism=max_parallelism,
+            pipeline_batch=pipeline_batch,
+            pipeline_cap=pipeline_cap,
+            scan_cap=scan_cap,
+            scan_wait=check_duration(scan_wait, "scan_wait") if scan_wait is not None else None,
+            raw=RawOptions(raw),
+        )
+        decode, strategy = decoder_of(row_type), strategy_for(retry_strategy)
+        return rows_in_block(lambda opened: QueryResult(self._driver, opened, decode), self._driver, request, strategy)

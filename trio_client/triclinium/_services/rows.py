@@ -1,0 +1,193 @@
+"""The rows of a request, as they come, while the block of the request lasts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
+
+import msgspec
+import trio
+
+from triclinium._driver.driver import Driver
+from triclinium._driver.open_rows import OpenRows
+from triclinium._trio_run import TrioRun
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import DecodingFailureException, InvalidArgumentException
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.services.request import ServiceRequest, ServiceResult
+from triclinium_core.shown import shown
+
+if TYPE_CHECKING:
+    # A row is an object where no type is asked for. Python has defaults of type variables from 3.13 on.
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    Row = TypeVarWithDefault("Row", default=object)
+else:
+    Row = TypeVar("Row")
+
+MetaData = TypeVar("MetaData", bound=ServiceResult)
+
+
+class RowsNotReadError(RuntimeError):
+    """The metadata was asked for before the rows were read: a service tells it at the end."""
+
+
+class RowResult(Generic[MetaData, Row]):
+    """The rows that a service finds, in its order: ``async for row in result``.
+
+    Nothing is read ahead of the loop but what the connection and a buffer of fixed size hold: a reader that takes its
+    time holds the service back. The loop is a checkpoint whenever it waits, and at least once for each piece in which
+    rows arrive; rows of one piece follow each other without one.
+
+    It belongs to its block, afterwards it raises ``trio.ClosedResourceError``; and to one task at a time.
+    """
+
+    def __init__(self, driver: Driver, opened: OpenRows, decode: Callable[[bytes], Row]) -> None:
+        self._driver = driver
+        self._opened = opened
+        self._decode = decode
+        self._run = TrioRun()
+        self._position = 0
+        """In the piece that came last."""
+        self._index = 0
+        """Of the next row, among all rows."""
+        self._is_left = False
+        self._wait: trio.CancelScope | None = None
+        """Around the task that waits for rows, if one does."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._opened.request!r}>"
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Row:
+        """Return the next row.
+
+        Raises:
+            StopAsyncIteration: there are no more.
+            DecodingFailureException: the row is not of the type that was asked for; the next call returns the one after
+                it.
+            CouchbaseException: why no more rows come.
+            trio.ClosedResourceError: the block was left, the cluster is closed, or an earlier call failed or was
+                cancelled.
+            trio.BusyResourceError: another task waits for rows.
+            RuntimeError: it is called in another trio run.
+
+        Cancellation: while it waits, the request is abandoned, and no more rows come.
+        """
+        if self._position == len(self._opened.rows) and not await self._wait_rows():
+            raise StopAsyncIteration
+        return self._take()
+
+    async def rows(self) -> list[Row]:
+        """Return all rows that are left; for results that memory has room for.
+
+        It raises and can be cancelled as ``async for`` is.
+        """
+        rows: list[Row] = []
+        while await self._wait_rows():
+            while self._position < len(self._opened.rows):
+                rows.append(self._take())
+        return rows
+
+    async def metadata(self) -> MetaData:
+        """Return what the service tells beside the rows.
+
+        Raises:
+            RowsNotReadError: rows are left; read them first.
+            CouchbaseException: the request failed after its last row.
+            trio.ClosedResourceError: as ``async for`` has it.
+
+        Cancellation: while it waits, the request is abandoned.
+        """
+        if await self._wait_rows():
+            raise RowsNotReadError(
+                f"{self._opened.request.name} tells its metadata after the rows; read them first, or all with rows()"
+            )
+        result = self._opened.result
+        assert isinstance(result, ServiceResult), f"{self._opened.request.name} ended with {result!r}"
+        return cast("MetaData", result)
+
+    async def _wait_rows(self) -> bool:
+        """Return whether there are more rows, as soon as that is known. Always a checkpoint."""
+        self._run.check_caller()
+        if self._is_left:
+            raise trio.ClosedResourceError("the block was left; take its rows inside")
+        if self._wait is not None:
+            raise trio.BusyResourceError("another task waits for these rows")
+        opened = self._opened
+        if self._position < len(opened.rows) or opened.result is not None:
+            await trio.lowlevel.checkpoint()
+        elif opened.is_over:
+            raise trio.ClosedResourceError("no more rows come: an earlier call failed or was cancelled")
+        else:
+            try:
+                with trio.CancelScope() as self._wait:
+                    await self._driver.more_rows(opened)
+            finally:
+                self._wait = None
+            self._position = 0
+        if self._is_left:
+            raise trio.ClosedResourceError("the block was left while this waited for rows")
+        return self._position < len(opened.rows)
+
+    def _take(self) -> Row:
+        row, index = self._opened.rows[self._position], self._index
+        self._position += 1
+        self._index += 1
+        try:
+            return self._decode(row)
+        except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
+            context: ErrorContext = self._opened.request.error_context()
+            raise DecodingFailureException(f"row {index} is not of the type asked for: {error}", context) from error
+
+    def _close(self) -> None:
+        self._is_left = True
+        if self._wait is not None:
+            self._wait.cancel()
+        self._driver.close_rows(self._opened)
+        self._opened.rows, self._position = (), 0
+
+
+def decoder_of(row_type: type[Row] | None) -> Callable[[bytes], Row]:
+    """Return what makes a row of JSON: of ``row_type``, of whatever is natural for None, or the text itself for bytes.
+
+    Raises:
+        InvalidArgumentException: JSON cannot be decoded into such a type.
+    """
+    if row_type is bytes:
+        return bytes  # type: ignore[return-value]  # Row is bytes here
+    try:
+        decoder: msgspec.json.Decoder[Row] = msgspec.json.Decoder(object if row_type is None else row_type)
+    except TypeError as error:
+        raise InvalidArgumentException(
+            f"row_type={shown(row_type)} is no type that JSON can be decoded into: {error}", parameter="row_type"
+        ) from error
+    return decoder.decode
+
+
+Result = TypeVar("Result", bound=RowResult[Any, Any])
+
+
+@asynccontextmanager
+async def rows_in_block(
+    made: Callable[[OpenRows], Result],
+    driver: Driver,
+    request: ServiceRequest,
+    strategy: AnyRetryStrategy | None,
+) -> AsyncIterator[Result]:
+    """Give a block the rows of a request.
+
+    Entering waits until the first rows have come, or the end, and raises what becomes of the request before that. Leaving
+    abandons what is left.
+
+    Args:
+        made: what the block gets.
+    """
+    result = made(await driver.open_rows(request, strategy))
+    try:
+        yield result
+    finally:
+        result._close()
