@@ -18,7 +18,10 @@ SERVICE_NAMES: Mapping[Service, str] = table_of(
         (Service.MANAGEMENT, "mgmt"),
     ]
 )
-"""What configs call the services over HTTP."""
+"""What configs call the services over HTTP, where they tell the ports."""
+
+CAPABILITY_NAMES: Mapping[Service, str] = {**SERVICE_NAMES, Service.SEARCH: "search"}
+"""What they call them where they tell what the services can do (SDK-RFC 0052 "FeatureNotAvailable handling")."""
 
 Version = tuple[int, int]
 """Epoch and revision of a config."""
@@ -47,7 +50,7 @@ class KnownConfigs:
     def capabilities_of(self, service: Service) -> frozenset[ClusterCapability]:
         """Return what a service over HTTP can do, by the newest config of the cluster, or else of any bucket."""
         newest = self._configs.get(None) or max(self._configs.values(), key=lambda each: each.revision, default=None)
-        return newest.service_can(SERVICE_NAMES[service]) if newest is not None else frozenset()
+        return newest.service_can(CAPABILITY_NAMES[service]) if newest is not None else frozenset()
 
     def version(self, bucket: str | None) -> Version | None:
         """Return epoch and revision of a bucket's newest config; None before the first."""

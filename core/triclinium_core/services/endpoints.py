@@ -20,7 +20,7 @@ def addresses_of(
 
     Args:
         topologies: the newest of each bucket, and of the cluster.
-        bucket: whose nodes are meant; None for the whole cluster, which any topology tells.
+        bucket: whose nodes are meant, as far as they are known; None for the whole cluster, which any topology tells.
     """
     topology = _topology(topologies, bucket)
     port = SERVICE_NAMES[service] + ("SSL" if tls else "")
@@ -29,8 +29,8 @@ def addresses_of(
 
 
 def _topology(topologies: Sequence[Topology], bucket: str | None) -> Topology | None:
-    for topology in topologies:
-        if topology.bucket == bucket:
-            return topology
-    # A server before 6.5 tells the nodes of the cluster with those of a bucket alone.
-    return max(topologies, key=lambda topology: topology.revision, default=None) if bucket is None else None
+    of = {topology.bucket: topology for topology in topologies}
+    # While nobody has opened a bucket, any node of the cluster may be asked: one that does not have it says so. A server
+    # before 6.5 tells the nodes of the cluster with those of a bucket alone.
+    newest = max(topologies, key=lambda topology: topology.revision, default=None)
+    return of.get(bucket) or of.get(None) or newest
