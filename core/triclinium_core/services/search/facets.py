@@ -25,7 +25,7 @@ class Facet(SearchPart):
         InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
     """
 
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {"limit": "size"}
+    _JSON_NAMES: ClassVar[Mapping[str, str]] = {"limit": "size"}
 
     field: str
     _: KW_ONLY
@@ -89,8 +89,8 @@ class NumericFacet(Facet):
         ranges: one or more, with different names.
     """
 
-    OWN_READERS: ClassVar[Mapping[str, Reader]] = {"ranges": read_several(read_part(NumericRange), "NumericRange")}
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {**Facet.JSON_NAMES, "ranges": "numeric_ranges"}
+    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"ranges": read_several(read_part(NumericRange), "NumericRange")}
+    _JSON_NAMES: ClassVar[Mapping[str, str]] = {**Facet._JSON_NAMES, "ranges": "numeric_ranges"}
 
     ranges: Sequence[NumericRange]
 
@@ -107,8 +107,8 @@ class DateFacet(Facet):
         ranges: one or more, with different names.
     """
 
-    OWN_READERS: ClassVar[Mapping[str, Reader]] = {"ranges": read_several(read_part(DateRange), "DateRange")}
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {**Facet.JSON_NAMES, "ranges": "date_ranges"}
+    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"ranges": read_several(read_part(DateRange), "DateRange")}
+    _JSON_NAMES: ClassVar[Mapping[str, str]] = {**Facet._JSON_NAMES, "ranges": "date_ranges"}
 
     ranges: Sequence[DateRange]
 

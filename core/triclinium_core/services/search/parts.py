@@ -44,11 +44,11 @@ Reader = Callable[[object, str], object]
 class SearchPart:
     """Base of them. A field that is None is not sent, so that the service has its default; equal parts compare equal."""
 
-    OWN_READERS: ClassVar[Mapping[str, Reader]] = {}
+    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {}
     """Fields that hold something else here than in other parts, or that no other part has."""
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {}
+    _JSON_NAMES: ClassVar[Mapping[str, str]] = {}
     """Fields that have another name in JSON."""
-    JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {}
+    _JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {}
     """What stands in JSON whatever the fields hold."""
 
     def __post_init__(self) -> None:
@@ -56,13 +56,13 @@ class SearchPart:
             value: object = getattr(self, spec.name)
             if value is None and spec.default is None:
                 continue
-            read = self.OWN_READERS.get(spec.name) or READERS[spec.name]
+            read = self._OWN_READERS.get(spec.name) or READERS[spec.name]
             object.__setattr__(self, spec.name, read(value, spec.name))
 
     def members(self) -> dict[str, object]:
         """Return the members of the JSON object that it is in a request, made of what JSON has."""
-        values = {self.JSON_NAMES.get(spec.name, spec.name): getattr(self, spec.name) for spec in fields(self)}
-        return {**self.JSON_CONSTANTS, **{name: _form(value) for name, value in values.items() if value is not None}}
+        values = {self._JSON_NAMES.get(spec.name, spec.name): getattr(self, spec.name) for spec in fields(self)}
+        return {**self._JSON_CONSTANTS, **{name: _form(value) for name, value in values.items() if value is not None}}
 
 
 def fill(part: SearchPart, **values: object) -> None:

@@ -79,7 +79,7 @@ class MatchQuery(FieldQuery):
         operator: whether one of the terms is enough, or all are needed.
     """
 
-    OWN_READERS: ClassVar[Mapping[str, Reader]] = {"match": read_text, "operator": read_choice(MatchOperator)}
+    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"match": read_text, "operator": read_choice(MatchOperator)}
 
     match: str
     _: KW_ONLY
@@ -98,7 +98,7 @@ class MatchPhraseQuery(FieldQuery):
         analyzer: by name, instead of that of the field.
     """
 
-    OWN_READERS: ClassVar[Mapping[str, Reader]] = {"match_phrase": read_text}
+    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"match_phrase": read_text}
 
     match_phrase: str
     _: KW_ONLY
@@ -115,7 +115,7 @@ class TermQuery(FieldQuery):
         prefix_length: how many characters at the beginning may not.
     """
 
-    OWN_READERS: ClassVar[Mapping[str, Reader]] = {"term": read_text}
+    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"term": read_text}
 
     term: str
     _: KW_ONLY
@@ -131,7 +131,7 @@ class PhraseQuery(FieldQuery):
         terms: one or more.
     """
 
-    OWN_READERS: ClassVar[Mapping[str, Reader]] = {"terms": read_several(check_text, "terms")}
+    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"terms": read_several(check_text, "terms")}
 
     terms: tuple[str, ...]
 
@@ -143,7 +143,7 @@ class PhraseQuery(FieldQuery):
 class PrefixQuery(FieldQuery):
     """Documents with a term that begins with ``prefix``. Nothing is analyzed."""
 
-    OWN_READERS: ClassVar[Mapping[str, Reader]] = {"prefix": read_text}
+    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"prefix": read_text}
 
     prefix: str
 
@@ -152,7 +152,7 @@ class PrefixQuery(FieldQuery):
 class WildcardQuery(FieldQuery):
     """Documents with a term of this form: ``*`` stands for any characters or none, ``?`` for one. Nothing is analyzed."""
 
-    OWN_READERS: ClassVar[Mapping[str, Reader]] = {"wildcard": read_text}
+    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"wildcard": read_text}
 
     wildcard: str
 
@@ -161,7 +161,7 @@ class WildcardQuery(FieldQuery):
 class RegexpQuery(FieldQuery):
     """Documents with a term that matches a regular expression as a whole, in the syntax of Go. Nothing is analyzed."""
 
-    OWN_READERS: ClassVar[Mapping[str, Reader]] = {"regexp": read_text}
+    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"regexp": read_text}
 
     regexp: str
 
@@ -174,7 +174,7 @@ class QueryStringQuery(SearchQuery):
         query: in the syntax of Couchbase's query strings; what is wrong in it, the service tells.
     """
 
-    OWN_READERS: ClassVar[Mapping[str, Reader]] = {"query": read_text}
+    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"query": read_text}
 
     query: str
 
@@ -183,7 +183,7 @@ class QueryStringQuery(SearchQuery):
 class DocIdQuery(SearchQuery):
     """The documents with these ids, one or more."""
 
-    OWN_READERS: ClassVar[Mapping[str, Reader]] = {"ids": read_several(check_text, "document ids")}
+    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"ids": read_several(check_text, "document ids")}
 
     ids: Sequence[str]
 
@@ -224,7 +224,7 @@ class TermRangeQuery(FieldQuery):
         max: not included unless ``inclusive_max`` is True.
     """
 
-    OWN_READERS: ClassVar[Mapping[str, Reader]] = {"min": check_text, "max": check_text}
+    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"min": check_text, "max": check_text}
 
     min: str | None = None
     max: str | None = None
@@ -293,7 +293,7 @@ class GeoPolygonQuery(FieldQuery):
         polygon_points: three corners or more: longitude and latitude, in this order.
     """
 
-    OWN_READERS: ClassVar[Mapping[str, Reader]] = {
+    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {
         "polygon_points": read_several(read_point, "points", least=POLYGON_POINTS_MIN)
     }
 
@@ -308,7 +308,7 @@ _READ_QUERIES = read_several(_READ_QUERY, "queries")
 class ConjunctionQuery(SearchQuery):
     """Documents that fit all of some queries, of which there is one at least."""
 
-    OWN_READERS: ClassVar[Mapping[str, Reader]] = {"conjuncts": _READ_QUERIES}
+    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"conjuncts": _READ_QUERIES}
 
     conjuncts: tuple[SearchQuery, ...]
 
@@ -325,7 +325,7 @@ class DisjunctionQuery(SearchQuery):
         min: how many of them, at least.
     """
 
-    OWN_READERS: ClassVar[Mapping[str, Reader]] = {"disjuncts": _READ_QUERIES, "min": read_uint32}
+    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"disjuncts": _READ_QUERIES, "min": read_uint32}
 
     disjuncts: tuple[SearchQuery, ...]
     min: int
@@ -349,7 +349,7 @@ class BooleanQuery(SearchQuery):
         must_not: none of these.
     """
 
-    OWN_READERS: ClassVar[Mapping[str, Reader]] = {
+    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {
         "must": read_part(ConjunctionQuery),
         "should": read_part(DisjunctionQuery),
         "must_not": read_part(DisjunctionQuery),
@@ -376,14 +376,14 @@ _COMPOUNDS = {"must": ConjunctionQuery, "should": DisjunctionQuery, "must_not": 
 class MatchAllQuery(SearchQuery):
     """All documents of the index."""
 
-    JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"match_all": None}
+    _JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"match_all": None}
 
 
 @dataclass(frozen=True, slots=True)
 class MatchNoneQuery(SearchQuery):
     """No document."""
 
-    JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"match_none": None}
+    _JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"match_none": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,7 +397,7 @@ class RawQuery(SearchQuery):
         EncodingFailureException: it has no form in JSON.
     """
 
-    OWN_READERS: ClassVar[Mapping[str, Reader]] = {"query": read_json_object}
+    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"query": read_json_object}
 
     query: Mapping[str, object]
 

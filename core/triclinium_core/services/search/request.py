@@ -176,7 +176,7 @@ class SearchOptions(SearchPart):
         EncodingFailureException: ``raw`` has no form in JSON.
     """
 
-    OWN_READERS: ClassVar[Mapping[str, Reader]] = {
+    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {
         "collections": _READ_NAMES,
         "consistent_with": _read_tokens,
         "disable_scoring": check_flag,

@@ -225,12 +225,9 @@ def decode_row(data: bytes) -> SearchRow:
     """Return a hit.
 
     Raises:
-        DecodingFailureException: it is none.
+        msgspec.MsgspecError, ValueError, RecursionError: it is none.
     """
-    try:
-        hit = _HITS.decode(data)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise DecodingFailureException(f"a hit of another form: {cut(str(error))}") from error
+    hit = _HITS.decode(data)
     locations = (
         SearchRowLocation(field, term, each.pos, each.start, each.end, each.array_positions)
         for field, terms in (hit.locations or {}).items()

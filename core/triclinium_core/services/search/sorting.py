@@ -51,14 +51,14 @@ class Sort(SearchPart):
 class SortScore(Sort):
     """By score; the best comes last unless ``desc`` is True."""
 
-    JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"by": "score"}
+    _JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"by": "score"}
 
 
 @dataclass(frozen=True, slots=True)
 class SortID(Sort):
     """By document id."""
 
-    JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"by": "id"}
+    _JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"by": "id"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ class SortField(Sort):
         missing: where documents come that have none.
     """
 
-    JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"by": "field"}
-    OWN_READERS: ClassVar[Mapping[str, Reader]] = {
+    _JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"by": "field"}
+    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {
         "type": read_word(*get_args(SortType)),
         "mode": read_word(*get_args(SortMode)),
         "missing": read_word(*get_args(SortMissing)),
@@ -96,8 +96,8 @@ class SortGeoDistance(Sort):
         unit: of the distance.
     """
 
-    JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"by": "geo_distance"}
-    OWN_READERS: ClassVar[Mapping[str, Reader]] = {"unit": read_choice(SearchGeoDistanceUnits)}
+    _JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"by": "geo_distance"}
+    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"unit": read_choice(SearchGeoDistanceUnits)}
 
     location: GeoPoint
     field: str

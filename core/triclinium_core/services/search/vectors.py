@@ -50,13 +50,13 @@ class VectorQuery(SearchPart):
         InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
     """
 
-    OWN_READERS: ClassVar[Mapping[str, Reader]] = {
+    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {
         "vector_field_name": check_text,
         "vector": read_vector,
         "num_candidates": read_positive,
         "prefilter": read_part(SearchQuery),
     }
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {
+    _JSON_NAMES: ClassVar[Mapping[str, str]] = {
         "vector_field_name": "field",
         "num_candidates": "k",
         "prefilter": "filter",
@@ -90,11 +90,11 @@ class VectorSearch(SearchPart):
         InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
     """
 
-    OWN_READERS: ClassVar[Mapping[str, Reader]] = {
+    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {
         "queries": read_several(read_part(VectorQuery), "vector queries"),
         "vector_query_combination": read_choice(VectorQueryCombination),
     }
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {"queries": "knn", "vector_query_combination": "knn_operator"}
+    _JSON_NAMES: ClassVar[Mapping[str, str]] = {"queries": "knn", "vector_query_combination": "knn_operator"}
 
     queries: VectorQuery | Sequence[VectorQuery]
     _: KW_ONLY

@@ -113,12 +113,9 @@ def decode_row(data: bytes) -> ViewRow:
     """Return a row.
 
     Raises:
-        DecodingFailureException: it is none.
+        msgspec.MsgspecError, ValueError, RecursionError: it is none.
     """
-    try:
-        row = _ROWS.decode(data)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise DecodingFailureException(f"a row of another form: {cut(str(error))}") from error
+    row = _ROWS.decode(data)
     return ViewRow(bytes(row.key), bytes(row.value), row.id)
 
 

@@ -40,15 +40,15 @@ class Inner(SearchPart):
 class Outer(SearchPart):
     """A part with others in it."""
 
-    OWN_READERS: ClassVar[Mapping[str, Reader]] = {
+    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {
         "inner": read_part(Inner),
         "more": read_several(read_part(Inner), "parts", least=0),
         "min": read_positive,
         "operator": read_choice(MatchOperator),
         "word": read_word("a", "b"),
     }
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {"inner": "in"}
-    JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"kind": None}
+    _JSON_NAMES: ClassVar[Mapping[str, str]] = {"inner": "in"}
+    _JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"kind": None}
 
     inner: Inner
     more: tuple[Inner, ...] | None = None
@@ -70,7 +70,7 @@ def test_every_field_is_read() -> None:
         f"{kind.__name__}.{spec.name}"
         for kind in kinds_of(SearchPart)
         for spec in fields(kind)
-        if spec.name not in kind.OWN_READERS and spec.name not in READERS
+        if spec.name not in kind._OWN_READERS and spec.name not in READERS
     }
 
     assert set() == unread
