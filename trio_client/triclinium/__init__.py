@@ -29,7 +29,7 @@ from triclinium._retry.watching import watching_retries
 from triclinium._services.analytics import AnalyticsResult
 from triclinium._services.query import QueryResult
 from triclinium_core.checks import Duration
-from triclinium_core.kv.health.statistics import (
+from triclinium_core.client.health.statistics import (
     ClientStatistics,
     ConnectionStatistics,
     ServerTimeStatistics,

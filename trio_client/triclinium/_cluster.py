@@ -12,7 +12,7 @@ from triclinium._health import Watched, named
 from triclinium._keyspace import Bucket
 from triclinium._services.analytics import AnalyticsQueries
 from triclinium._services.query import Queries
-from triclinium_core.kv.health.statistics import ClientStatistics
+from triclinium_core.client.health.statistics import ClientStatistics
 from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.operation.requests import Keyspace, Noop
 from triclinium_core.kv.operation.results import Done

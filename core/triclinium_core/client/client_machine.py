@@ -43,6 +43,8 @@ from triclinium_core.client.events import (
     TimePassed,
     Token,
 )
+from triclinium_core.client.health.inquiries import Inquiries
+from triclinium_core.client.health.statistics import ClientStatistics, describe_connection
 from triclinium_core.client.timers import TIMERS_OF_CONNECTIONS, TIMERS_OF_REQUESTS, TimerKind, Timers
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import InvalidArgumentException
@@ -63,8 +65,6 @@ from triclinium_core.kv.connection.connection_events import (
 from triclinium_core.kv.connection.in_flight import AbandonedScan, CollectionQuestion, Probe, Purpose
 from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.destinations import Destinations
-from triclinium_core.kv.health.inquiries import Inquiries
-from triclinium_core.kv.health.statistics import ClientStatistics, describe_connection
 from triclinium_core.kv.keyspaces import Keyspaces
 from triclinium_core.kv.known_configs import KnownConfigs
 from triclinium_core.kv.open_operations import Operations

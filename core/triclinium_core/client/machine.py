@@ -7,8 +7,8 @@ from typing import Protocol
 
 from triclinium_core.client.actions import Action
 from triclinium_core.client.events import Event, Token
+from triclinium_core.client.health.statistics import ClientStatistics
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.kv.health.statistics import ClientStatistics
 from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.options import Authenticator

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 from triclinium_core.client.actions import Action, CloseStream, OpenStream, SendBytes
 from triclinium_core.client.events import Event, StreamId, Token
+from triclinium_core.client.health.statistics import ConnectionStatistics
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.connection.states import ConnectionState
-from triclinium_core.kv.health.statistics import ConnectionStatistics
 from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Operation, Upsert
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.kv.wire.constants import Opcode

@@ -67,10 +67,10 @@ from triclinium_core.client.events import (
     TimePassed,
     Token,
 )
+from triclinium_core.client.health.statistics import ClientStatistics
 from triclinium_core.client.machine import Machine
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, InternalError
-from triclinium_core.kv.health.statistics import ClientStatistics
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.operation.requests import Operation

@@ -15,8 +15,8 @@ from triclinium_core.client.events import (
     TimePassed,
     Token,
 )
+from triclinium_core.client.health.statistics import ClientStatistics
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.kv.health.statistics import ClientStatistics
 from triclinium_core.kv.operation.reports import ClusterState, DiagnosticsResult
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.options import Authenticator

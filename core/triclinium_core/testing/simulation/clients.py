@@ -32,8 +32,8 @@ from triclinium_core.client.events import (
     TimePassed,
     Token,
 )
+from triclinium_core.client.health.statistics import ClientStatistics
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.kv.health.statistics import ClientStatistics
 
 
 class Clients:

@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 
 from triclinium_core.client.actions import Action, CompleteOperation, FailOperation
 from triclinium_core.client.events import Token
+from triclinium_core.client.health.diagnostics import cluster_state
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, UnsupportedOperationException
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.states import ConnectionState
-from triclinium_core.kv.health.diagnostics import cluster_state
 from triclinium_core.kv.operation.inquiries import WaitUntilReady
 from triclinium_core.kv.operation.reports import ClusterState, Ready
 from triclinium_core.kv.pool.connections import Connections

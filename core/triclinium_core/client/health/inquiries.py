@@ -10,14 +10,14 @@ from typing import assert_never
 
 from triclinium_core.client.actions import Action
 from triclinium_core.client.events import Token
+from triclinium_core.client.health.diagnostics import cluster_state, diagnose
+from triclinium_core.client.health.pings import Pings
+from triclinium_core.client.health.readiness import Readiness
 from triclinium_core.client.timers import Timers
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.in_flight import Probe
 from triclinium_core.kv.connection.states import ConnectionState
-from triclinium_core.kv.health.diagnostics import cluster_state, diagnose
-from triclinium_core.kv.health.pings import Pings
-from triclinium_core.kv.health.readiness import Readiness
 from triclinium_core.kv.keyspaces import Keyspaces
 from triclinium_core.kv.operation.inquiries import Ping, WaitUntilReady, check_report_id
 from triclinium_core.kv.operation.reports import DiagnosticsResult

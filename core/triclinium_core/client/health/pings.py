@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 
 from triclinium_core.client.actions import Action, CompleteOperation
 from triclinium_core.client.events import Token
+from triclinium_core.client.health.diagnostics import endpoint_id
 from triclinium_core.client.timers import TimerId, TimerKind, Timers
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.in_flight import Probe
 from triclinium_core.kv.connection.states import ConnectionState
-from triclinium_core.kv.health.diagnostics import endpoint_id
 from triclinium_core.kv.operation.inquiries import Ping
 from triclinium_core.kv.operation.reports import EndpointPingReport, PingResult, PingState
 from triclinium_core.kv.pool.connection_texts import status_text
