@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from tests.core.kv.simulated import node_options
-from triclinium_core.client.actions import Action, PauseReading, ResumeReading
-from triclinium_core.client.events import Event, Token
+from triclinium_core.client.actions import Action
+from triclinium_core.client.events import Event, StreamId, Token
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.services.query.request import QueryRequest
@@ -14,6 +14,8 @@ from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.services.answers import FakeAnswer
 from triclinium_core.testing.fakes.services.request_log import LoggedRequest
 from triclinium_core.testing.simulation import Simulation
+
+RECEIVE_SIZE = 64 * 1024
 
 E = TypeVar("E", bound=CouchbaseException)
 
@@ -30,9 +32,9 @@ def asking(statement: str = STATEMENT, **options: Any) -> QueryRequest:
 class Asking(Simulation):
     """A simulation of a client, and of nodes whose query service knows one statement."""
 
-    def __init__(self, nodes: int = 1, **options: Any) -> None:
+    def __init__(self, nodes: int = 1, *, enhanced: bool = True, **options: Any) -> None:
         self.actions: list[Action] = []
-        cluster = FakeNodes(node_options(), nodes=nodes)
+        cluster = FakeNodes(node_options(enhanced_prepared_statements=enhanced), nodes=nodes)
         cluster.script.answer(STATEMENT, ANSWER)
         connection_string = cluster.connection_string()
         assert connection_string is not None
@@ -44,6 +46,19 @@ class Asking(Simulation):
         actions = list(super().feed(event))
         self.actions += actions
         return actions
+
+    def deliver(self, stream: StreamId, size: int | None = RECEIVE_SIZE) -> None:
+        """Let the client have the next piece, as large as a driver reads."""
+        super().deliver(stream, size)
+
+    def live(self, seconds: float) -> None:
+        """Let everything flow while time passes, whoever is settled."""
+        end = self.now + seconds
+        self.flow()
+        while (instant := self.wakeup) <= end:
+            self.now = max(self.now, instant)
+            self.flow()
+        self.now = end
 
     def finish(self, request: QueryRequest, **options: Any) -> Token:
         """Ask, let the request come to its end, and return its token."""
@@ -67,6 +82,3 @@ class Asking(Simulation):
     def count(self, *kinds: type[Action]) -> int:
         """Return how many actions of these kinds were ordered."""
         return sum(type(action) in kinds for action in self.actions)
-
-
-PAUSES = (PauseReading, ResumeReading)

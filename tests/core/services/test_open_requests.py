@@ -5,8 +5,16 @@ from __future__ import annotations
 import pytest
 
 from tests.core.services.asking import ANSWER, ROWS, STATEMENT, Asking, asking
-from triclinium_core.client.actions import Action, CloseStream, OpenStream, PauseReading
-from triclinium_core.client.events import OperationAbandoned, RequestSubmitted, RowsWanted, StreamId, Token
+from triclinium_core.client.actions import Action, CloseStream, OpenStream, PauseReading, ResumeReading
+from triclinium_core.client.events import (
+    AuthenticatorChanged,
+    OperationAbandoned,
+    RequestSubmitted,
+    RowsWanted,
+    StrategyDecided,
+    StreamId,
+    Token,
+)
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     CouchbaseException,
@@ -18,7 +26,7 @@ from triclinium_core.errors import (
     RequestCanceledException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.options import TimeoutOptions
+from triclinium_core.options import PasswordAuthenticator, TimeoutOptions
 from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
@@ -37,6 +45,14 @@ class ReadingOn(Asking):
     def _carry_out(self, action: Action) -> None:
         if not isinstance(action, PauseReading):
             super()._carry_out(action)
+
+
+class Later:
+    """A strategy that has to be awaited."""
+
+    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Say nothing that anybody hears."""
+        raise AssertionError("the simulation decides")
 
 
 class Never:
@@ -246,16 +262,49 @@ def test_nobody_takes_the_rows() -> None:
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[LARGE_ROW], repeat=2000))
     simulation.takes_rows = False
     token = simulation.request(asking())
-    simulation.run(5.0)
-    held = simulation.count(PauseReading)
-    simulation.takes_rows = True
+    simulation.flow()
+    (stream,) = (StreamId(each.connection) for each in simulation.asked)
+    taken, unread = len(simulation.rows[token]), len(simulation.links[stream].incoming)
 
+    simulation.takes_rows = True
     simulation.feed(RowsWanted(token))
     simulation.run()
 
-    assert 1 == held
-    assert 2000 == len(simulation.rows[token])
+    assert taken < HELD_SIZE_BYTES // len(LARGE_ROW)
+    assert unread > 2000 * len(LARGE_ROW) - 2 * HELD_SIZE_BYTES
+    assert 1 == simulation.count(PauseReading) == simulation.count(ResumeReading)
+    assert [f'"{LARGE_ROW}"'.encode()] * 2000 == simulation.rows[token]
     assert 0 == simulation.open_operations
+
+
+def test_a_reader_takes_its_time() -> None:
+    """The deadline is for the service, not for whoever thinks about the rows that it has."""
+    simulation = Asking(timeouts=TimeoutOptions(query=2.0))
+    simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[LARGE_ROW], repeat=2000))
+    simulation.takes_rows = False
+    token = simulation.request(asking())
+    simulation.live(100.0)
+
+    simulation.takes_rows = True
+    simulation.feed(RowsWanted(token))
+    simulation.run()
+
+    assert 2000 == len(simulation.rows[token])
+
+
+@pytest.mark.parametrize(
+    ("readonly", "kind"), [(True, UnambiguousTimeoutException), (False, AmbiguousTimeoutException)]
+)
+def test_a_service_that_falls_silent_between_rows(readonly: bool, kind: type[CouchbaseException]) -> None:
+    """Whoever waits for more rows waits no longer than for the first."""
+    simulation = Asking(timeouts=TimeoutOptions(query=2.0))
+    simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[{"n": 1}, {"n": 2}], seconds_between_rows=60.0))
+
+    token = simulation.request(asking(readonly=readonly))
+    simulation.run(10.0)
+
+    assert ROWS[:1] == simulation.rows[token]
+    assert type(simulation.errors[token]) is kind
 
 
 def test_a_driver_that_reads_on_gets_the_request_failed() -> None:
@@ -394,8 +443,7 @@ def test_the_breaker_opens_and_closes_again() -> None:
         simulation.finish(asking())
     refused = simulation.failure(RequestCanceledException, asking(), retry_strategy=Never())
 
-    simulation.advance(6.0)
-    simulation.flow()
+    simulation.live(6.0)
     token = simulation.finish(asking())
 
     assert str(RetryReason.CIRCUIT_BREAKER_OPEN) == refused.context.refused_reason
@@ -413,3 +461,88 @@ def test_what_cannot_be_submitted() -> None:
     simulation.run()
 
     assert ROWS == simulation.rows[token]
+
+
+def test_an_asynchronous_strategy_is_consulted() -> None:
+    """Its answer decides; what it says after the caller has left is ignored."""
+    simulation = Asking()
+    simulation.nodes[0].faults.next(Service.QUERY, faults.cut_body(bytes_sent=1), times=3)
+    token = simulation.request(asking(readonly=True), retry_strategy=Later())
+    simulation.flow()
+
+    for _ in range(3):
+        simulation.feed(StrategyDecided(simulation.consulted[-1].token, RetryAction.after(0.1)))
+        simulation.live(0.2)
+    simulation.feed(StrategyDecided(token, RetryAction.no_retry()))
+
+    assert ROWS == simulation.rows[token]
+    assert 3 == len(simulation.retries)
+
+
+def test_what_errors_tell_of_a_request_that_is_given_up() -> None:
+    """Where it stands, and whether it may have been applied."""
+    simulation = Asking(max_http_connections=1)
+    simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1], seconds=60.0))
+    early = simulation.request(asking())
+    unplaced = simulation.machine.error_context(early, simulation.now)
+    simulation.flow()
+    waiting = simulation.request(asking())
+    contexts = [simulation.machine.error_context(token, simulation.now) for token in (early, waiting)]
+
+    assert unplaced is not None
+    assert ["pending", "in_flight", "pending"] == [each and each.state for each in (unplaced, *contexts)]
+    assert [True, False] == [simulation.machine.is_ambiguous(token) for token in (early, waiting)]
+
+
+def test_other_credentials() -> None:
+    """Connections that are idle are closed at once, one that is busy after its answer; new ones speak for the new user."""
+    simulation = Asking()
+    simulation.nodes.script.answer("SELECT slow", FakeAnswer(rows=[1], seconds=1.0))
+    simulation.request(asking("SELECT slow"))
+    simulation.finish(asking())
+    simulation.request(asking("SELECT slow"))
+    simulation.flow()
+    simulation.nodes.set_credentials(password="another")
+
+    simulation.feed(AuthenticatorChanged(PasswordAuthenticator("Administrator", "another"), "n" * 24))
+    token = simulation.finish(asking())
+    simulation.run()
+
+    assert ROWS == simulation.rows[token]
+    assert 0 == simulation.open_operations
+    assert not simulation.errors
+
+
+def test_a_node_that_lets_nobody_connect() -> None:
+    """A stream that does not open in time is given up, and the strategy is asked."""
+    simulation = Asking(timeouts=TimeoutOptions(connect=1.0))
+    simulation.run()
+    token = simulation.request(asking(), retry_strategy=Never())
+
+    simulation.advance(1.1)
+
+    assert "no connection within 1 s" in str(simulation.errors[token].context.last_dispatch_error)
+
+
+def test_a_cluster_that_prepares_in_a_step_of_its_own() -> None:
+    """Without enhanced prepared statements the plan is asked for first, and travels with each execution."""
+    simulation = Asking(enhanced=False)
+
+    tokens = [simulation.finish(asking(adhoc=False)) for _ in range(2)]
+
+    assert [ROWS] * 2 == [simulation.rows[token] for token in tokens]
+    assert [True, False, False] == [b"PREPARE" in each.body for each in simulation.asked]
+    assert [False, True, True] == [b"encoded_plan" in each.body for each in simulation.asked]
+
+
+@pytest.mark.parametrize("body", ['{"results":[1', '{"results":[1,]}', '{"results":[1],"status":7}', "[]", ""])
+def test_an_answer_that_means_nothing(body: str) -> None:
+    """It fails with an error that names the node, and the next request is answered."""
+    simulation = Asking()
+    simulation.nodes.script.answer("SELECT odd", FakeAnswer(body=body))
+
+    token = simulation.finish(asking("SELECT odd"))
+    good = simulation.finish(asking())
+
+    assert isinstance(simulation.errors[token], CouchbaseException)
+    assert ROWS == simulation.rows[good]

@@ -77,6 +77,8 @@ class FakeNodeOptions:
     service_ports: Mapping[Service, int] = field(default_factory=lambda: SERVICE_PORTS)
     tls_service_ports: Mapping[Service, int] = field(default_factory=lambda: TLS_SERVICE_PORTS)
     """Of meaning only with a ``tls_port``: a node speaks TLS for all of its services, or for none."""
+    enhanced_prepared_statements: bool = True
+    """Whether the query service prepares and executes a statement in one step; servers before 6.5 do not."""
     username: str = "Administrator"
     password: str = field(default="password", repr=False)
     tokens: tuple[str, ...] = field(default=(), repr=False)

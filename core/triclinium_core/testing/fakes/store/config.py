@@ -66,7 +66,11 @@ _KV_NAMES = (SERVICE_NAMES[Service.KV], SERVICE_NAMES[Service.KV] + "SSL")
 
 
 def _cluster_capabilities(members: Iterable[FakeNodeOptions]) -> dict[str, object]:
-    offered = {service for options in members for service in options.services}
+    nodes = tuple(members)
+    offered = {service for options in nodes for service in options.services}
+    if not all(options.enhanced_prepared_statements for options in nodes):
+        # A cluster can do what all its nodes can.
+        offered.discard(Service.QUERY)
     # A config calls search by another name here than among the ports.
     names = {**SERVICE_NAMES, Service.SEARCH: "search"}
     return {names[service]: what for service, what in _CLUSTER_CAPABILITIES.items() if service in offered}

@@ -1,0 +1,171 @@
+"""One HTTP/1.1 connection: what is sent, and what any peer's bytes become."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from triclinium_core.retry.couchbase.events import HandedOver
+from triclinium_core.services.connection import (
+    HEADERS_SIZE_BYTES_MAX,
+    AnswerBegan,
+    AnswerBroken,
+    AnswerEnded,
+    BodyReceived,
+    HttpConnection,
+    HttpNews,
+)
+from triclinium_core.services.request import HttpRequest
+
+QUESTION = HttpRequest("POST", "/query/service", b'{"statement":"SELECT 1"}')
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+
+
+def asked(request: HttpRequest = QUESTION) -> HttpConnection:
+    """Return a connection that waits for an answer."""
+    connection = HttpConnection("127.0.0.1:8093", (("authorization", "Basic x"),))
+    connection.send(request)
+    return connection
+
+
+def pieces(data: bytes, size: int) -> list[bytes]:
+    """Return bytes cut into pieces."""
+    return [data[start : start + size] for start in range(0, len(data), size)]
+
+
+def summary(news: list[HttpNews]) -> tuple[list[int], bytes, list[bool]]:
+    """Return the status, the whole body, and how it ended."""
+    return (
+        [each.status for each in news if isinstance(each, AnswerBegan)],
+        b"".join(each.data for each in news if isinstance(each, BodyReceived)),
+        [each.is_reusable for each in news if isinstance(each, AnswerEnded)],
+    )
+
+
+def test_what_is_sent() -> None:
+    """The request, with its host, credentials and length, and no wish for compression."""
+    connection = HttpConnection("127.0.0.1:8093", (("authorization", "Basic x"),))
+
+    head, _, body = connection.send(QUESTION).partition(b"\r\n\r\n")
+
+    line, *headers = head.split(b"\r\n")
+    assert b"POST /query/service HTTP/1.1" == line
+    assert {
+        b"host: 127.0.0.1:8093",
+        b"accept-encoding: identity",
+        b"authorization: Basic x",
+        b"content-length: 24",
+        b"content-type: application/json",
+    } == set(headers)
+    assert QUESTION.body == body
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
+def test_a_request_without_a_body(method: str) -> None:
+    """It is whole at once, and its answer is read."""
+    connection = asked(HttpRequest(method, "/"))
+
+    assert ([200], b"hello", [True]) == summary(connection.receive(ANSWER))
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ANSWER,
+        b"HTTP/1.1 100 Continue\r\n\r\n" + ANSWER,
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n",
+    ],
+)
+def test_an_answer_in_any_pieces(answer: bytes, size: int) -> None:
+    """It is the same however it is cut, and the connection carries the next request."""
+    connection = asked()
+
+    news = [each for piece in pieces(answer, size) for each in connection.receive(piece)]
+    connection.send(QUESTION)
+
+    assert ([200], b"hello", [True]) == summary(news)
+    assert ([200], b"hello", [True]) == summary(connection.receive(answer))
+
+
+def test_an_answer_that_ends_with_the_stream() -> None:
+    """Without a length the end of the stream ends it; with one that is not reached, it is broken off."""
+    endless, cut = asked(), asked()
+    endless.receive(b"HTTP/1.1 200 OK\r\n\r\nhel")
+    cut.receive(ANSWER[:-1])
+
+    assert endless.ends_with_stream()
+    assert not cut.ends_with_stream()
+
+
+def test_an_answer_after_which_the_node_closes() -> None:
+    """The connection is not used again."""
+    connection = asked()
+
+    news = connection.receive(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello")
+
+    assert ([200], b"hello", [False]) == summary(news)
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        b"\x15\x03\x01\x00\x02\x02\x46\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nab",
+        b"HTTP/1.1 100 Continue\r\n\r\n" * 20,
+        b"HTTP/1.1 200 OK\r\nX: " + b"x" * HEADERS_SIZE_BYTES_MAX,
+    ],
+    ids=lambda data: repr(data[:30]),
+)
+def test_nonsense(nonsense: bytes) -> None:
+    """It becomes one piece of news, and the connection is done with."""
+    connection = asked()
+
+    (broken,) = [each for each in connection.receive(nonsense) if not isinstance(each, AnswerBegan)]
+
+    assert isinstance(broken, AnswerBroken)
+    assert not connection.is_busy
+
+
+def test_an_answer_that_nobody_asked_for() -> None:
+    """Whatever comes before a request is no answer; what comes behind an answer makes the connection useless."""
+    idle, busy = HttpConnection("127.0.0.1:8093", ()), asked()
+
+    assert [AnswerBroken] == [type(each) for each in idle.receive(ANSWER)]
+    assert ([200], b"hello", [False]) == summary(busy.receive(ANSWER + ANSWER))
+
+
+def test_how_much_of_a_request_was_handed_over() -> None:
+    """Bytes of earlier requests do not count, and what the driver cannot tell counts as all."""
+    connection = HttpConnection("127.0.0.1:8093", ())
+    first = len(connection.send(QUESTION))
+    connection.receive(ANSWER)
+    second = len(connection.send(QUESTION))
+
+    counts: list[Any] = [0, first, first + 1, first + second - 1, first + second, None]
+
+    assert [
+        HandedOver.NOTHING,
+        HandedOver.NOTHING,
+        HandedOver.PART,
+        HandedOver.PART,
+        HandedOver.ALL,
+        HandedOver.ALL,
+    ] == [connection.handed_over(count) for count in counts]
+
+
+@given(st.lists(st.binary(max_size=200) | st.sampled_from([ANSWER, ANSWER[:30], b"\r\n\r\n", b"HTTP/1.1 200 OK\r\n"])))
+def test_any_bytes(received: list[bytes]) -> None:
+    """A peer may say anything: nothing but news comes of it."""
+    connection = asked()
+
+    for data in received:
+        if not all(
+            isinstance(each, HttpNews) and not isinstance(each, AnswerBroken) for each in connection.receive(data)
+        ):
+            return
