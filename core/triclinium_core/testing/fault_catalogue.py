@@ -23,6 +23,21 @@ from triclinium_core.testing.fakes.faults import (
     temporary_failure,
     wrong_length,
 )
+from triclinium_core.testing.fakes.services.faults import (
+    answer_twice,
+    close_announced,
+    cut_body,
+    endless_body,
+    endless_headers,
+    gzipped,
+    hang_up_mid_request,
+    http_status,
+    proxy_page,
+    raw_answer,
+    redirect,
+    wrong_chunk_size,
+    wrong_content_length,
+)
 
 RETRIED_STATUSES: tuple[int, ...] = (
     Status.LOCKED,
@@ -83,6 +98,30 @@ DATA_FAULTS: Sequence[Sequence[Fault]] = (
     [status(code) for code in INVALIDATING_STATUSES],
 )
 """Faults that may strike a command on a document, a kind a row. None of them lies about the document."""
+
+SERVICE_FAULTS: Sequence[Sequence[Fault]] = (
+    (drop_response(),),
+    (hang_up(),),
+    (hang_up_after_applying(),),
+    [hang_up_mid_request(bytes_read=size) for size in (1, 40, 300)],
+    [hang_up_mid_reply(bytes_sent=size) for size in (0, 1, 12, 100, 250)],
+    [cut_body(bytes_sent=size) for size in (0, 1, 100, 200)],
+    (garble(),),
+    [wrong_content_length(announced=size) for size in (0, 10, 100_000, UINT32_MAX)],
+    [wrong_chunk_size(announced=size) for size in (1, 10, 100_000, UINT32_MAX)],
+    [delay(seconds) for seconds in (0.001, 0.3, 2.5, 3.0)],
+    (proxy_page(), proxy_page(503)),
+    [redirect("http://elsewhere.example/", code) for code in (301, 302, 307)],
+    (endless_headers(),),
+    (endless_body(),),
+    (gzipped(), gzipped(zeros=10_000_000)),
+    (close_announced(),),
+    (answer_twice(), answer_twice(closes=True)),
+    # A TLS alert, a preface of HTTP/2, and half a head.
+    [raw_answer(data) for data in (b"\x15\x03\x03\x00\x02\x02\x28", b"PRI * HTTP/2.0\r\n\r\n", b"HTTP/1.1 2")],
+    [http_status(code) for code in (429, 500, 503)],
+)
+"""Faults that may strike any request to a service over HTTP, a kind a row. None of them lies about what was done."""
 
 OWN_OPCODES: Sequence[Opcode] = (
     Opcode.HELLO,

@@ -101,7 +101,7 @@ async def test_a_client_can_use_it_until_it_is_stopped(safety_net: None) -> None
             found = await people.get("ada")
             ending = await server.end(signal.SIGINT)
 
-    assert ["bucket", "connection_string", "password", "username"] == sorted(served)
+    assert ["bucket", "connection_string", "endpoints", "password", "username"] == sorted(served)
     assert ("app", 'se"cret', "travel") == (served["username"], served["password"], served["bucket"])
     assert {"born": 1815} == found.content
     assert (0, "") == ending
@@ -146,7 +146,7 @@ async def test_several_nodes_are_served(safety_net: None) -> None:
                 pass
         ending = await server.end(signal.SIGTERM)
 
-    assert ["bucket", "connection_string", "password", "username"] == sorted(served)
+    assert 5 * [3] == [len(addresses) for addresses in served["endpoints"].values()]
     assert served["connection_string"].startswith("couchbase://127.0.0.1:")
     assert 3 == len(set(ports))
     assert (0, "") == ending

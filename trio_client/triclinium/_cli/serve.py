@@ -8,6 +8,7 @@ import ssl
 import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from textwrap import indent
 
 import click
@@ -20,9 +21,12 @@ from triclinium._cli._input import WrongInput, spelled
 from triclinium._cli._options import option, takes
 from triclinium.testing import FakeCluster, open_tcp_cluster
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.address import Address
 from triclinium_core.kv.operation.validation import REPLICAS_MAX
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing import FakeNodeOptions, FakeNodes
 from triclinium_core.testing.fakes.options import NODES_MAX, PORT_STRIDE
+from triclinium_core.testing.fakes.services.script_file import load_script
 
 DEFAULTS = FakeNodeOptions()
 FILE = click.Path(exists=True, dir_okay=False)
@@ -59,6 +63,15 @@ class ServeOptions:
         help="For TLS, of the first node, the others' two apart after it; 0 for any that are free.",
     )
     client_ca: str | None = option(type=FILE, help="Demand certificates of clients over TLS, signed by this authority.")
+    services: str = option(
+        default=",".join(Service),
+        show_default=True,
+        metavar="NAMES",
+        help="Of every node, with commas between them; kv has to be among them.",
+    )
+    script: str | None = option(
+        type=FILE, help="What the services answer: a file in JSON, as the page on the command line describes it."
+    )
     as_json: bool = option("--json", is_flag=True, help="Print one line of JSON that tells how to connect.")
 
 
@@ -67,7 +80,8 @@ class ServeOptions:
 def serve(*, options: ServeOptions) -> None:
     """Serve a fake Couchbase node, or a cluster, on 127.0.0.1.
 
-    Any client of Couchbase can read and write documents in it. They live in memory and end with it. Stop it with
+    Any client of Couchbase can read and write documents in it, manage buckets and collections, and ask the services
+    over HTTP, which answer constants and what a script says. All of it lives in memory and ends with it. Stop it with
     Control-C or SIGTERM.
     """
     replicas = options.replicas
@@ -80,11 +94,33 @@ def serve(*, options: ServeOptions) -> None:
             tokens=options.tokens,
             buckets=(options.bucket,),
             replicas=replicas,
+            services=read_services(options.services),
             wall_seconds_at_zero=time.time(),
         )
+        nodes = FakeNodes(of_each, options.nodes)
+        if options.script is not None:
+            load_script(nodes.script, Path(options.script).read_bytes())
     except InvalidArgumentException as error:
         raise click.UsageError(error.message) from error
-    trio.run(_serve, FakeNodes(of_each, options.nodes), server_context(options), options)
+    except OSError as error:
+        raise click.UsageError(f"{options.script} cannot be read: {error.strerror or error}") from error
+    trio.run(_serve, nodes, server_context(options), options)
+
+
+def read_services(names: str) -> frozenset[Service]:
+    """Return the services that ``--services`` names.
+
+    Raises:
+        WrongInput: one of them is unknown, or kv is missing.
+    """
+    services = set()
+    for name in names.split(","):
+        if name.strip() not in list(Service):
+            raise WrongInput(f"--services has {name.strip()!r}; there is {', '.join(Service)}")
+        services.add(Service(name.strip()))
+    if Service.KV not in services:
+        raise WrongInput(f"--services {names} lacks kv, where every client begins: add it")
+    return frozenset(services)
 
 
 def server_context(options: ServeOptions) -> ssl.SSLContext | None:
@@ -143,15 +179,27 @@ async def _serve(nodes: FakeNodes, ssl_context: ssl.SSLContext | None, options: 
 def describe_as_json(fake: FakeCluster) -> str:
     """Return how to connect, on one line."""
     options = fake.node.options
-    said = {
+    said: dict[str, object] = {
         "connection_string": fake.connection_string,
         "username": options.username,
         "password": options.password,
         "bucket": options.buckets[0],
+        "endpoints": endpoints(fake),
     }
     if fake.tls_connection_string is not None:
         said["tls_connection_string"] = fake.tls_connection_string
+        said["tls_endpoints"] = endpoints(fake, tls=True)
     return json.dumps(said)
+
+
+def endpoints(fake: FakeCluster, *, tls: bool = False) -> dict[str, list[str]]:
+    """Return where the services over HTTP are reached, on each node, by their names."""
+    scheme, found = "https" if tls else "http", dict[str, list[str]]()
+    for node in fake.nodes:
+        for service, port in node.options.ports(tls=tls).items():
+            if service is not Service.KV:
+                found.setdefault(service.value, []).append(f"{scheme}://{Address(node.options.host, port)}")
+    return found
 
 
 def _describe(fake: FakeCluster) -> None:
@@ -168,10 +216,13 @@ def _describe(fake: FakeCluster) -> None:
     )
     if fake.tls_connection_string is not None:
         console.print(Text.assemble("Over TLS: ", (fake.tls_connection_string, "bold")))
+    for tls in (False, True):
+        for service, addresses in endpoints(fake, tls=tls).items():
+            console.print(Text.assemble(f"{service}: ", (" ".join(addresses), "bold")))
     for client, program in (("triclinium", triclinium_program(fake)), ("the official client", official_program(fake))):
         console.print(f"\nWith {client}:\n", style="bold")
         console.print(Syntax("", "python", theme="ansi_dark").highlight(indent(program, "    ")), end="")
-    console.print("\nDocuments live in memory. Stop it with Control-C.")
+    console.print("\nAll of it lives in memory. Stop it with Control-C.")
 
 
 def triclinium_program(fake: FakeCluster) -> str:

@@ -5,13 +5,13 @@ Source: SDK-RFC 0054, BucketManager; Couchbase Server documentation, "Buckets AP
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 import msgspec
 
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.operation.validation import REPLICAS_MAX, check_name
+from triclinium_core.kv.operation.validation import REPLICAS_MAX
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.services import collection_management
 from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json
@@ -27,6 +27,8 @@ VERSION = "7.6.0-0000-enterprise"
 """What the nodes say of themselves: the version whose answers they give."""
 
 MIB = 1024 * 1024
+
+_NAME = re.compile(r"[A-Za-z0-9_%-][A-Za-z0-9_.%-]{0,99}")
 
 _TYPES: Mapping[str, str] = {"couchbase": COUCHBASE, COUCHBASE: COUCHBASE, EPHEMERAL: EPHEMERAL, MEMCACHED: MEMCACHED}
 """As clients name the types of buckets, and as configs do."""
@@ -144,10 +146,8 @@ def nodes_of(node: NodeState) -> Sequence[Mapping[str, object]]:
 def _create(node: NodeState, form: Mapping[str, str]) -> ServiceReply:
     name = form.get("name", "")
     errors = _wrong_settings(form)
-    try:
-        check_name(name, "name")
-    except InvalidArgumentException as error:
-        errors["name"] = error.message
+    if _NAME.fullmatch(name) is None:
+        errors["name"] = "Bucket name can only contain characters A-Z, a-z, 0-9 and _ - . %, and begin with no dot"
     if name in node.cluster.buckets:
         errors["name"] = "Bucket with given name already exists"
     if "ramQuotaMB" not in form:

@@ -5,15 +5,18 @@ Source: SDK-RFC 0054, CollectionsManager; Couchbase Server documentation, "Scope
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import msgspec
 
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.operation.validation import DEFAULT_NAME, check_name
+from triclinium_core.kv.operation.validation import DEFAULT_NAME
 from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json
 from triclinium_core.testing.fakes.services.requests import FakeRequest
 from triclinium_core.testing.fakes.store.collections import FakeCollections
+
+_NAME = re.compile(r"[A-Za-z0-9-][A-Za-z0-9_%-]{0,250}")
+"""What a scope or a collection may be called; names that begin otherwise are the server's own."""
 
 MAX_EXPIRY_MAX = 2_147_483_647
 """Seconds."""
@@ -47,10 +50,9 @@ def answer(collections: FakeCollections, request: FakeRequest, segments: tuple[s
 def _create_scope(collections: FakeCollections, scope: str) -> ServiceReply:
     if scope in collections.scopes:
         return _wrong("_", f'Scope with name "{scope}" already exists')
-    try:
-        collections.create_scope(scope)
-    except InvalidArgumentException as error:
-        return _wrong("name", error.message)
+    if _NAME.fullmatch(scope) is None:
+        return _wrong_name()
+    collections.create_scope(scope)
     return _changed(collections)
 
 
@@ -72,10 +74,9 @@ def _create(collections: FakeCollections, scope: str, form: Mapping[str, str]) -
     settings = _read_settings(form)
     if isinstance(settings, ServiceReply):
         return settings
-    try:
-        collections.create(scope, check_name(name, "collection"), settings)
-    except InvalidArgumentException as error:
-        return _wrong("name", error.message)
+    if _NAME.fullmatch(name) is None:
+        return _wrong_name()
+    collections.create(scope, name, settings)
     return _changed(collections)
 
 
@@ -136,6 +137,12 @@ def _changed(collections: FakeCollections) -> ServiceReply:
 
 def _no_scope(scope: str) -> ServiceReply:
     return _refused(404, "_", f'Scope with name "{scope}" is not found')
+
+
+def _wrong_name() -> ServiceReply:
+    return _wrong(
+        "name", "Can only contain characters A-Z, a-z, 0-9 and the following symbols _ - %, and begin with none of _ %"
+    )
 
 
 def _wrong(field: str, text: str) -> ServiceReply:

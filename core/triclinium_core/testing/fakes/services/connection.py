@@ -108,7 +108,7 @@ class ServedConnection:
         try:
             while True:
                 match self._http.next_event():
-                    case h11.Request() as head:
+                    case h11.Request(http_version=b"1.0" | b"1.1") as head:
                         self._head = head
                     case h11.Data(data=data):
                         self._body += data

@@ -1,0 +1,152 @@
+"""A script of answers as a file: JSON, a list of objects.
+
+Each object says to what it answers, ``statement`` or ``pattern``, of which ``service`` (query unless given), and has the
+fields of ``FakeAnswer``. Several for the same statement are given in turn, and the last one from then on. A fault is an
+object with its ``kind``, the name of the function that makes it, and the arguments of that::
+
+    [
+        {"statement": "SELECT t.* FROM travel AS t", "rows": [{"name": "Ada"}]},
+        {"pattern": "SELECT .* FROM busy", "http_status": 503, "body": ""},
+        {"statement": "SELECT 2", "rows": [2], "fault": {"kind": "cut_body", "bytes_sent": 40}},
+        {"service": "search", "statement": "names", "rows": [{"id": "ada", "score": 1.5}]},
+    ]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.testing.fakes.faults import (
+    Fault,
+    ServiceFault,
+    delay,
+    drop_response,
+    garble,
+    hang_up,
+    hang_up_after_applying,
+    hang_up_mid_reply,
+)
+from triclinium_core.testing.fakes.services.answers import FakeAnswer
+from triclinium_core.testing.fakes.services.faults import (
+    answer_twice,
+    close_announced,
+    cut_body,
+    endless_body,
+    endless_headers,
+    gzipped,
+    http_status,
+    proxy_page,
+    raw_answer,
+    redirect,
+    wrong_chunk_size,
+    wrong_content_length,
+)
+from triclinium_core.testing.fakes.services.script import FakeScript, normalized
+
+FAULT_KINDS: Mapping[str, Callable[..., Fault]] = {
+    make.__name__: make
+    for make in (
+        answer_twice,
+        close_announced,
+        cut_body,
+        delay,
+        drop_response,
+        endless_body,
+        endless_headers,
+        garble,
+        gzipped,
+        hang_up,
+        hang_up_after_applying,
+        hang_up_mid_reply,
+        http_status,
+        proxy_page,
+        raw_answer,
+        redirect,
+        wrong_chunk_size,
+        wrong_content_length,
+    )
+}
+"""What makes the faults that an answer can have, by name."""
+
+
+class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One object of the list. A field that is not given is as ``FakeAnswer`` has it."""
+
+    statement: str | None = None
+    pattern: str | None = None
+    service: Service = Service.QUERY
+    rows: Sequence[object] | msgspec.UnsetType = msgspec.UNSET
+    repeat: int | msgspec.UnsetType = msgspec.UNSET
+    errors: Sequence[Mapping[str, object]] | msgspec.UnsetType = msgspec.UNSET
+    metadata: Mapping[str, object] | msgspec.UnsetType = msgspec.UNSET
+    http_status: int | msgspec.UnsetType = msgspec.UNSET
+    seconds: float | msgspec.UnsetType = msgspec.UNSET
+    seconds_between_rows: float | msgspec.UnsetType = msgspec.UNSET
+    body: str | msgspec.UnsetType = msgspec.UNSET
+    content_type: str | msgspec.UnsetType = msgspec.UNSET
+    headers: Mapping[str, str] | msgspec.UnsetType = msgspec.UNSET
+    fault: Mapping[str, object] | None = None
+
+    def said(self) -> str | re.Pattern[str]:
+        """Return what is answered."""
+        if (self.statement is None) == (self.pattern is None):
+            raise InvalidArgumentException("it must have a statement or a pattern, and not both", parameter="script")
+        if self.pattern is None:
+            assert self.statement is not None
+            return normalized(self.statement)
+        try:
+            return re.compile(self.pattern)
+        except re.error as error:
+            raise InvalidArgumentException(f"pattern={self.pattern!r}: {error}", parameter="script") from error
+
+    def answer(self) -> FakeAnswer:
+        """Return the answer."""
+        names = set(FakeAnswer.__struct_fields__) - {"fault"}
+        given = {name: value for name in names if (value := getattr(self, name)) is not msgspec.UNSET}
+        return FakeAnswer(**given, fault=None if self.fault is None else _made(self.fault))
+
+
+def load_script(script: FakeScript, text: str | bytes) -> None:
+    """Add the answers of a file to a script; nothing is added where something is wrong with one of them.
+
+    Raises:
+        InvalidArgumentException: it is no such list; the message says which object is wrong, and why.
+    """
+    try:
+        objects = msgspec.json.decode(text, type=list[msgspec.Raw])
+    except msgspec.DecodeError as error:
+        raise InvalidArgumentException(f"the script is no JSON list of objects: {error}", parameter="script") from error
+    answers: dict[tuple[Service, str | re.Pattern[str]], list[FakeAnswer]] = {}
+    for number, raw in enumerate(objects, 1):
+        try:
+            entry = msgspec.json.decode(raw, type=_Entry)
+            answers.setdefault((entry.service, entry.said()), []).append(entry.answer())
+        except (msgspec.DecodeError, InvalidArgumentException) as error:
+            why = error.message if isinstance(error, InvalidArgumentException) else error
+            raise InvalidArgumentException(f"object {number} of the script: {why}", parameter="script") from error
+    for (service, said), given in answers.items():
+        script.answer(said, *given, service=service)
+
+
+def _made(described: Mapping[str, object]) -> ServiceFault:
+    kind = described.get("kind")
+    if not isinstance(kind, str) or kind not in FAULT_KINDS:
+        raise InvalidArgumentException(
+            f"fault: kind={kind!r} must be one of {', '.join(sorted(FAULT_KINDS))}", parameter="script"
+        )
+    arguments = {name: value for name, value in described.items() if name != "kind"}
+    # What travels as it is given is text in JSON.
+    for name in ("body", "data"):
+        if isinstance(text := arguments.get(name), str):
+            arguments[name] = text.encode()
+    try:
+        fault = FAULT_KINDS[kind](**arguments)
+    except TypeError as error:
+        raise InvalidArgumentException(f"fault: {error}", parameter="script") from error
+    assert isinstance(fault, ServiceFault)
+    return fault

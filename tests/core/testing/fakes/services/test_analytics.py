@@ -1,0 +1,50 @@
+"""The analytics service of a fake node."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.testing.http_client import HttpClient
+from tests.rows import rows
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.testing import FakeAnswer, FakeNode
+
+
+@pytest.fixture
+def client() -> HttpClient:
+    """Return a connection to the analytics service of a lone node."""
+    return HttpClient(FakeNode(), Service.ANALYTICS)
+
+
+@rows("path", ["/analytics/service", "/query/service"])
+def test_statements_are_answered(path: str) -> None:
+    """Constants for real, others by the script of this service, on both of its paths."""
+    client = HttpClient(FakeNode(), Service.ANALYTICS)
+    client.node.script.answer("SELECT VALUE d FROM d", FakeAnswer(rows=[1, 2]), service=Service.ANALYTICS)
+    constant = client.ask("POST", path, b'{"statement": "SELECT $a AS it", "$a": 3, "client_context_id": "mine"}')
+    scripted = client.ask("POST", path, b'{"statement": "SELECT VALUE d FROM d"}')
+
+    assert ([{"it": 3}], "mine") == (constant.rows, constant.document["clientContextID"])
+    assert [1, 2] == scripted.rows
+    assert "processedObjects" in scripted.document["metrics"]  # type: ignore[operator]
+    assert "SELECT VALUE d FROM d" == client.node.request_log[1].statement
+
+
+@rows(
+    ("statement", "code"),
+    [("SELEC 1", 24000), ("", 24000), ("SELECT 1 FROM d", 24000), ("SELECT $nobody", 24001)],
+)
+def test_statements_that_fail(statement: str, code: int) -> None:
+    """With the codes of this service, which are not those of the query service."""
+    answered = HttpClient(FakeNode(), Service.ANALYTICS).query(statement)
+
+    assert (400, [code]) == (answered.status, answered.codes)
+
+
+def test_the_rest(client: HttpClient) -> None:
+    """A ping is answered; anything else is not there; nobody is let in without credentials."""
+    statuses = [client.ask("GET", target).status for target in ("/admin/ping", "/elsewhere")]
+    client.authorization = None
+
+    assert [200, 404] == statuses
+    assert [20000] == client.query("SELECT 1").codes

@@ -1,0 +1,299 @@
+"""The cluster manager of fake nodes: configs, buckets, scopes and collections, users, and what KV sees of them."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.core.testing.http_client import Answered, HttpClient
+from tests.core.testing.node_client import NodeClient, ready_client, status_of
+from tests.rows import rows
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.testing import FakeAnswer, FakeNode, FakeNodes, NodePort
+
+BUCKETS = "/pools/default/buckets"
+SCOPES = f"{BUCKETS}/default/scopes"
+USERS = "/settings/rbac/users/local"
+
+
+class Manager(HttpClient):
+    """A connection to the cluster manager."""
+
+    def __init__(self, node: FakeNode | None = None, connection: int = 9, *, now: float = 0.0) -> None:
+        super().__init__(FakeNode() if node is None else node, Service.MANAGEMENT, connection, now=now)
+
+    def submit(self, method: str, target: str, **form: object) -> Answered:
+        """Return the answer to a form."""
+        return self.ask(method, target, urlencode(form).encode())
+
+
+@pytest.fixture
+def manager() -> Manager:
+    """Return a connection to the cluster manager of a lone node."""
+    return Manager()
+
+
+def in_bucket(node: FakeNode, bucket: str, connection: int = 1) -> NodeClient:
+    """Return a connection of KV to a bucket."""
+    return ready_client(node, connection=connection, bucket=bucket.encode())
+
+
+def test_configs(manager: Manager) -> None:
+    """Those of KV, global and of a bucket; of a bucket that there is not there is none."""
+    of_kv = ready_client(manager.node).ask(Opcode.GET_CLUSTER_CONFIG).value
+
+    assert json.loads(of_kv) == manager.ask("GET", "/pools/default/b/default").document
+    assert "vBucketServerMap" not in manager.ask("GET", "/pools/default/nodeServices").document
+    assert [404, 404] == [manager.ask("GET", f"/pools/default/{how}/gone").status for how in ("b", "bs")]
+
+
+@rows("path", ["bs/default", "nodeServicesStreaming"])
+def test_configs_are_streamed(path: str) -> None:
+    """The newest one at once, and each that follows it, for as long as the client listens."""
+    nodes = FakeNodes(nodes=2)
+    listener = Manager(nodes[1])
+    listener.send(listener.encode("GET", f"/pools/default/{path}"))
+    listener.read()
+    nodes.move(range(64), to=1)
+    listener.wait(1.0)
+    nodes.rebalance()
+    listener.wait(2.0)
+    *configs, rest = listener.body.split(b"\n\n\n\n")
+    nodes[1].connection_lost(9, 2.0)
+
+    assert ([1, 2, 3], b"") == ([json.loads(config)["rev"] for config in configs], rest)
+    assert nodes[1].request_log[0].client_hung_up
+    assert nodes[1].config_version == nodes.map.version
+
+
+def test_a_bucket_comes_and_goes(manager: Manager) -> None:
+    """KV can write to it as soon as it was created, and not when it is gone: its clients lose their connections."""
+    created = manager.submit("POST", BUCKETS, name="beer", ramQuotaMB=100, bucketType="couchbase", flushEnabled=1)
+    kv = in_bucket(manager.node, "beer")
+    stored = kv.ask_of(Opcode.SET, "ada", extras=bytes(8), value=b"1")
+    described = manager.ask("GET", f"{BUCKETS}/beer").document
+    dropped = manager.ask("DELETE", f"{BUCKETS}/beer")
+    kv.wait(0.0)
+    again = ready_client(manager.node, connection=2, bucket=None).ask(Opcode.SELECT_BUCKET, key=b"beer")
+
+    assert (202, Status.SUCCESS, 200) == (created.status, status_of(stored), dropped.status)
+    assert ("beer", "membase", {"ram": 104_857_600, "rawRAM": 104_857_600}) == (
+        described["name"],
+        described["bucketType"],
+        described["quota"],
+    )
+    assert kv.is_hung_up
+    assert Status.NO_ACCESS == again.status
+    assert manager.node.documents.get("beer", "ada") is None
+    assert 404 == manager.ask("DELETE", f"{BUCKETS}/beer").status
+    assert ["default"] == [each["name"] for each in json.loads(manager.ask("GET", BUCKETS).body)]
+
+
+@rows(
+    ("form", "field"),
+    [
+        ({"name": "default", "ramQuotaMB": 100}, "name"),
+        ({"name": "", "ramQuotaMB": 100}, "name"),
+        ({"name": "beer"}, "ramQuotaMB"),
+        ({"name": "beer", "ramQuotaMB": 99}, "ramQuotaMB"),
+        ({"name": "beer", "ramQuotaMB": "much"}, "ramQuotaMB"),
+        ({"name": "beer", "ramQuotaMB": 100, "replicaNumber": 4}, "replicaNumber"),
+        ({"name": "beer", "ramQuotaMB": 100, "bucketType": "sofa"}, "bucketType"),
+    ],
+)
+def test_buckets_that_cannot_be(manager: Manager, form: dict[str, object], field: str) -> None:
+    """Are refused by the setting that is wrong, and nothing is created."""
+    answered = manager.submit("POST", BUCKETS, **form)
+
+    assert (400, [field]) == (answered.status, list(answered.document["errors"]))  # type: ignore[call-overload]
+    assert not manager.node.request_log[-1].applied
+    assert 404 == manager.ask("GET", f"{BUCKETS}/beer").status
+
+
+def test_buckets_are_updated_and_flushed(manager: Manager) -> None:
+    """A bucket can be flushed where its settings say so; what is not given stays."""
+    manager.node.documents.put("default", "ada", b"1")
+    manager.submit("POST", f"{BUCKETS}/default", flushEnabled=0)
+    refused = manager.ask("POST", f"{BUCKETS}/default/controller/doFlush")
+    kept = manager.node.documents.get("default", "ada")
+    manager.submit("POST", f"{BUCKETS}/default", flushEnabled=1, maxTTL=7)
+    flushed = manager.ask("POST", f"{BUCKETS}/default/controller/doFlush")
+    described = manager.ask("GET", f"{BUCKETS}/default").document
+
+    assert (400, 200) == (refused.status, flushed.status)
+    assert b"Flush is disabled" in refused.body
+    assert kept is not None
+    assert manager.node.documents.get("default", "ada") is None
+    assert (7, 100 * 1024 * 1024) == (described["maxTTL"], described["quota"]["rawRAM"])  # type: ignore[index]
+    assert "flush" in described["controllers"]  # type: ignore[operator]
+    assert 400 == manager.submit("POST", f"{BUCKETS}/default", bucketType="ephemeral").status
+    assert 404 == manager.ask("POST", f"{BUCKETS}/gone/controller/doFlush").status
+
+
+def test_a_collection_comes_and_goes(manager: Manager) -> None:
+    """KV knows its id as soon as it was created, and nothing of it when it is gone; nor of those of a scope that is."""
+    manager.submit("POST", SCOPES, name="inventory")
+    manager.submit("POST", f"{SCOPES}/inventory/collections", name="hotel", maxTTL=5, history="true")
+    kv = in_bucket(manager.node, "default")
+    found = kv.ask(Opcode.GET_COLLECTION_ID, value=b"inventory.hotel")
+    manifest = manager.ask("GET", SCOPES).document
+    manager.submit("PATCH", f"{SCOPES}/inventory/collections/hotel", maxTTL=9)
+    changed = manager.ask("GET", SCOPES).document
+    manager.node.documents.put("default", "ada", b"1", collection_id=int.from_bytes(found.extras[8:]))
+    manager.ask("DELETE", f"{SCOPES}/inventory/collections/hotel")
+    gone = kv.ask(Opcode.GET_COLLECTION_ID, value=b"inventory.hotel")
+    manager.submit("POST", f"{SCOPES}/inventory/collections", name="room")
+    manager.ask("DELETE", f"{SCOPES}/inventory")
+    without_scope = kv.ask(Opcode.GET_COLLECTION_ID, value=b"inventory.room")
+
+    assert manifest == json.loads(in_bucket(manager.node, "default", 2).ask(Opcode.GET_COLLECTIONS_MANIFEST).value) | {
+        "uid": manifest["uid"],
+        "scopes": manifest["scopes"],
+    }
+    hotel = {"name": "hotel", "uid": f"{int.from_bytes(found.extras[8:]):x}", "maxTTL": 5, "history": True}
+    assert [hotel, {**hotel, "maxTTL": 9}] == [each["scopes"][1]["collections"][0] for each in (manifest, changed)]  # type: ignore[index]
+    assert int(str(manifest["uid"]), 16) < int(str(changed["uid"]), 16)
+    assert (Status.UNKNOWN_COLLECTION, Status.UNKNOWN_SCOPE) == (status_of(gone), status_of(without_scope))
+    assert manager.node.documents.get("default", "ada", collection_id=int.from_bytes(found.extras[8:])) is None
+
+
+@rows(
+    ("method", "target", "form", "expected"),
+    [
+        ("POST", SCOPES, {"name": "_default"}, (400, 'Scope with name "_default" already exists')),
+        ("POST", SCOPES, {"name": "%"}, (400, "name")),
+        ("DELETE", f"{SCOPES}/gone", {}, (404, 'Scope with name "gone" is not found')),
+        ("DELETE", f"{SCOPES}/_default", {}, (400, "not allowed")),
+        ("POST", f"{SCOPES}/gone/collections", {"name": "a"}, (404, 'Scope with name "gone" is not found')),
+        ("POST", f"{SCOPES}/_default/collections", {"name": "_default"}, (400, "already exists")),
+        ("POST", f"{SCOPES}/_default/collections", {"name": "a b"}, (400, "name")),
+        ("POST", f"{SCOPES}/_default/collections", {"name": "a", "maxTTL": -2}, (400, "maxTTL")),
+        ("POST", f"{SCOPES}/_default/collections", {"name": "a", "maxTTL": "x"}, (400, "maxTTL")),
+        ("POST", f"{SCOPES}/_default/collections", {"name": "a", "history": "x"}, (400, "history")),
+        ("PATCH", f"{SCOPES}/_default/collections/gone", {"maxTTL": 1}, (404, 'Collection with name "gone"')),
+        ("PATCH", f"{SCOPES}/_default/collections/_default", {"maxTTL": -2}, (400, "maxTTL")),
+        ("DELETE", f"{SCOPES}/_default/collections/gone", {}, (404, "is not found")),
+        ("DELETE", f"{SCOPES}/gone/collections/gone", {}, (404, "Scope")),
+        ("POST", f"{SCOPES}/@ensureManifest/ff", {}, (400, "manifest")),
+        ("POST", f"{SCOPES}/@ensureManifest/1", {}, (200, "")),
+        ("GET", f"{BUCKETS}/gone/scopes", {}, (404, "not found")),
+        ("GET", "/pools/default/elsewhere", {}, (404, "Not found")),
+        ("PUT", BUCKETS, {}, (404, "Not found")),
+    ],
+)
+def test_what_is_refused(
+    manager: Manager, method: str, target: str, form: dict[str, object], expected: tuple[int, str]
+) -> None:
+    """In the words that clients look for; the manifest stays as it was."""
+    before = manager.node.collections.uid
+    answered = manager.submit(method, target, **form)
+    status, words = expected
+
+    assert status == answered.status
+    assert words in answered.body.decode().replace("\\", "")
+    assert before == manager.node.collections.uid
+
+
+def test_a_new_bucket_has_collections_of_its_own(manager: Manager) -> None:
+    """Those of the buckets that were there from the beginning are the same, and stay as they are."""
+    manager.node.collections.create("inventory", "hotel")
+    manager.submit("POST", BUCKETS, name="beer", ramQuotaMB=100)
+    manager.submit("POST", f"{BUCKETS}/beer/scopes/_default/collections", name="ale")
+    kv, other = in_bucket(manager.node, "beer"), in_bucket(manager.node, "default", 2)
+    found = [client.ask(Opcode.GET_COLLECTION_ID, value=b"_default.ale").status for client in (kv, other)]
+    manager.node.documents.put("default", "ada", b"1", collection_id=8)
+    manager.ask("DELETE", f"{BUCKETS}/beer/scopes/_default/collections/ale")
+
+    assert [Status.SUCCESS, Status.UNKNOWN_COLLECTION] == found
+    assert manager.node.documents.get("default", "ada", collection_id=8) is not None
+
+
+def test_users_and_groups(manager: Manager) -> None:
+    """Kept as they were given, with the roles of their groups; who was created is let in by the services."""
+    manager.submit("PUT", "/settings/rbac/groups/readers", description="They read", roles="data_reader[beer:s:c]")
+    put = manager.submit(
+        "PUT", f"{USERS}/ada", name="Ada", password="secret", roles="admin,data_reader[beer:s:c]", groups="readers"
+    )
+    ada = manager.ask("GET", f"{USERS}/ada").document
+    manager.authorization = "Basic YWRhOnNlY3JldA=="
+    let_in = manager.ask("GET", USERS)
+    dropped = [manager.ask("DELETE", f"{USERS}/ada"), manager.ask("GET", "/pools")]
+
+    assert (200, 200, [200, 401]) == (put.status, let_in.status, [each.status for each in dropped])
+    reader = {"role": "data_reader", "bucket_name": "beer", "scope_name": "s", "collection_name": "c"}
+    origins = [{"type": "user"}, {"type": "group", "name": "readers"}]
+    assert [{"role": "admin", "origins": origins[:1]}, {**reader, "origins": origins}] == ada["roles"]
+    assert ("ada", "local", "Ada", ["readers"]) == (ada["id"], ada["domain"], ada["name"], ada["groups"])
+    assert [ada] == json.loads(let_in.body)
+
+
+@rows(
+    ("method", "target", "form", "expected"),
+    [
+        ("GET", f"{USERS}/bob", {}, (404, "Unknown user.")),
+        ("DELETE", f"{USERS}/bob", {}, (404, "User was not found.")),
+        ("PUT", f"{USERS}/bob", {"roles": "admin"}, (400, "password")),
+        ("PUT", f"{USERS}/bob", {"roles": "king", "password": "secret"}, (400, "king")),
+        ("PUT", f"{USERS}/bob", {"roles": "data_reader", "password": "secret"}, (400, "data_reader")),
+        ("PUT", f"{USERS}/bob", {"groups": "gone", "password": "secret"}, (400, "gone")),
+        ("POST", f"{USERS}/bob", {}, (404, "Not found")),
+        ("GET", "/settings/rbac/groups/gone", {}, (404, "Unknown group.")),
+        ("DELETE", "/settings/rbac/groups/gone", {}, (404, "Group was not found.")),
+        ("PUT", "/settings/rbac/groups/gone", {"roles": "king"}, (400, "king")),
+        ("POST", "/settings/rbac/groups/gone", {}, (404, "Not found")),
+        ("GET", "/settings/rbac/groups", {}, (200, "[]")),
+        ("GET", "/settings/rbac/users", {}, (200, "[]")),
+        ("GET", "/settings/rbac/roles", {}, (200, "query_select")),
+        ("POST", "/controller/changePassword", {}, (400, "password")),
+    ],
+)
+def test_users_that_are_not_there(
+    manager: Manager, method: str, target: str, form: dict[str, object], expected: tuple[int, str]
+) -> None:
+    """Nothing is created, and the words are those that clients look for."""
+    answered = manager.submit(method, target, **form)
+    status, words = expected
+
+    assert status == answered.status
+    assert words in answered.body.decode()
+
+
+def test_a_password_is_changed(manager: Manager) -> None:
+    """For KV as well, from then on."""
+    changed = manager.submit("POST", "/controller/changePassword", password="other")
+    kv = NodeClient(manager.node)
+
+    assert (200, 401) == (changed.status, manager.ask("GET", "/pools").status)
+    assert [Status.AUTH_ERROR, Status.SUCCESS] == [
+        kv.authenticate_plain(password=password).status for password in ("password", "other")
+    ]
+
+
+def test_a_script_goes_first(manager: Manager) -> None:
+    """By method and path."""
+    manager.node.script.answer(
+        "GET /pools", FakeAnswer(metadata={"pools": []}, http_status=503), service=Service.MANAGEMENT
+    )
+    answered = manager.ask("GET", "/pools?a=b")
+
+    assert (503, {"pools": []}) == (answered.status, answered.document)
+    assert "default" == manager.ask("GET", "/pools/default").document["name"]
+
+
+def test_nodes_are_told_with_their_services() -> None:
+    """As far as they are in, and whether they are alive."""
+    nodes = FakeNodes(nodes=3)
+    nodes.kill(2)
+    nodes.remove_node(1)
+    told = Manager(nodes[0]).ask("GET", "/pools/default").document["nodes"]
+
+    assert [("127.0.0.1:8091", "healthy"), ("127.0.0.1:8111", "unhealthy")] == [
+        (each["hostname"], each["status"])
+        for each in told  # type: ignore[attr-defined]
+    ]
+    assert ["kv", "n1ql", "cbas", "fts", "capi", "mgmt"] == told[0]["services"]  # type: ignore[index]
+    assert NodePort(nodes[2], Service.MANAGEMENT) == nodes.find("127.0.0.1", 8111)

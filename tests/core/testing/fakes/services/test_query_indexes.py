@@ -1,0 +1,144 @@
+"""Query indexes of a fake cluster, by the statements of SDK-RFC 0054."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.testing.http_client import HttpClient
+from tests.rows import rows
+from triclinium_core.testing import FakeNode
+
+ALL = "SELECT idx.* FROM system:indexes AS idx WHERE `using` = 'gsi' ORDER BY is_primary DESC, name ASC"
+
+
+@pytest.fixture
+def client() -> HttpClient:
+    """Return a connection to a node with the collection ``travel.inventory.hotel``; all buckets have it."""
+    client = HttpClient(FakeNode())
+    client.node.collections.create("inventory", "hotel")
+    return client
+
+
+def states(client: HttpClient) -> dict[str, str]:
+    """Return the states of all indexes by name."""
+    return {row["name"]: row["state"] for row in client.query(ALL).rows}
+
+
+def test_indexes_come_and_go(client: HttpClient) -> None:
+    """Listed as the service lists them, of a bucket's default collection by another rule than of others."""
+    for statement in (
+        "CREATE PRIMARY INDEX ON `default`",
+        "CREATE INDEX `by name` ON default:`default`.inventory.hotel(`name`, IFMISSING(a, b) DESC) WHERE a > (1, 2) USING GSI",
+    ):
+        assert [] == client.query(statement).codes
+    primary, by_name = client.query(ALL).rows
+    dropped = [
+        client.query(statement).codes
+        for statement in (
+            "DROP INDEX `by name` ON `default`.inventory.hotel",
+            "DROP PRIMARY INDEX ON `default` USING GSI",
+        )
+    ]
+
+    assert ("#primary", True, "default", []) == tuple(
+        primary[name] for name in ("name", "is_primary", "keyspace_id", "index_key")
+    )
+    assert "bucket_id" not in primary
+    assert ["default", "inventory", "hotel"] == [by_name[name] for name in ("bucket_id", "scope_id", "keyspace_id")]
+    assert (["`name`", "IFMISSING(a, b) DESC"], "a > (1, 2)") == (by_name["index_key"], by_name["condition"])
+    assert "is_primary" not in by_name
+    assert [[], []] == dropped
+    assert {} == states(client)
+
+
+def test_the_lists_of_the_rfc(client: HttpClient) -> None:
+    """Of a bucket, of a scope, of a collection, and the deferred ones."""
+    for keyspace, name in (
+        ("`default`", "a"),
+        ("`default`.inventory.hotel", "b"),
+        ("`default`._default._default", "c"),
+    ):
+        client.query(f'CREATE INDEX {name} ON {keyspace}(x) WITH {{"defer_build": true}}')
+    in_bucket = '((bucket_id IS MISSING AND keyspace_id = "default") OR bucket_id = "default") AND `using`="gsi"'
+    where = {
+        in_bucket: ["a", "b", "c"],
+        'bucket_id= $bucket AND scope_id = "inventory" AND `using`="gsi"': ["b"],
+        '(bucket_id = $bucket AND keyspace_id = "hotel") AND state = "deferred"': ["b"],
+        'NOT (bucket_id = $bucket) AND state != "online"': ["a", "c"],
+    }
+
+    for condition, names in where.items():
+        listing = " ".join(["SELECT RAW name from system:indexes WHERE", condition, "ORDER BY name"])
+        assert names == client.query(listing, **{"$bucket": "default"}).rows
+
+
+def test_indexes_are_built(client: HttpClient) -> None:
+    """Those that were deferred when they are told to, and each in its time."""
+    indexes = client.node.cluster.services.indexes
+    indexes.build_seconds = 5.0
+    client.query("CREATE INDEX now ON `default`(a)")
+    client.query('CREATE INDEX later ON `default`(a) WITH {"defer_build": true, "num_replica": 1}')
+    at_first = states(client)
+    client.query("BUILD INDEX ON `default`(`later`, now)")
+    client.wait(4.9)
+    half_way = states(client)
+    client.wait(5.0)
+
+    assert {"later": "deferred", "now": "building"} == at_first
+    assert {"later": "building", "now": "building"} == half_way
+    assert {"later": "online", "now": "online"} == states(client)
+
+
+@rows(
+    ("statement", "status", "codes"),
+    [
+        ("CREATE INDEX it ON `default`(a)", 409, [4300]),
+        ("CREATE INDEX it IF NOT EXISTS ON `default`(a)", 200, []),
+        ("CREATE INDEX IF NOT EXISTS it ON `default`(a)", 200, []),
+        ("CREATE INDEX a ON gone(a)", 404, [12003]),
+        ("CREATE INDEX a ON `default`.inventory.gone(a)", 404, [12003]),
+        ("CREATE INDEX a ON `default`.inventory(a)", 400, [3000]),
+        ("CREATE INDEX a ON `default`", 400, [3000]),
+        ("CREATE INDEX a ON `default`()", 400, [3000]),
+        ("CREATE INDEX a ON `default`(a", 400, [3000]),
+        ("CREATE INDEX a ON `default`(a) WITH 1", 400, [3000]),
+        ("CREATE INDEX a ON `default`(a) USING VIEW", 400, [3000]),
+        ("CREATE FUNCTION a() { 1 }", 400, [3000]),
+        ("DROP INDEX gone ON `default`", 404, [12016]),
+        ("DROP INDEX `default`.gone", 404, [12016]),
+        ("DROP INDEX `default`.it", 200, []),
+        ("DROP INDEX gone IF EXISTS ON `default`", 200, []),
+        ("DROP INDEX IF EXISTS gone ON `default`", 200, []),
+        ("DROP PRIMARY INDEX ON `default`", 404, [12004]),
+        ("DROP PRIMARY INDEX IF EXISTS ON `default`", 200, []),
+        ("BUILD INDEX ON `default`(gone)", 404, [12016]),
+        ("BUILD INDEX ON `default`", 400, [3000]),
+        ("SELECT * FROM system:keyspaces", 400, [3000]),
+    ],
+)
+def test_statements_that_fail(statement: str, status: int, codes: list[int]) -> None:
+    """With the code by which clients know what is wrong, and without an effect."""
+    client = HttpClient(FakeNode())
+    client.query("CREATE INDEX it ON `default`(a)")
+    answered = client.query(statement)
+
+    assert (status, codes) == (answered.status, answered.codes)
+    assert (not codes) == client.node.request_log[-1].applied
+
+
+def test_the_context_names_the_scope(client: HttpClient) -> None:
+    """A lone name is a collection of that scope."""
+    client.query("CREATE INDEX it ON hotel(a)", query_context="default:`default`.`inventory`")
+
+    assert ["inventory"] == [row["scope_id"] for row in client.query(ALL).rows]
+
+
+def test_indexes_go_with_their_collection(client: HttpClient) -> None:
+    """They are not there any more when it is made anew."""
+    client.query("CREATE INDEX it ON `default`.inventory.hotel(a)")
+    before = states(client)
+    client.node.collections.drop("inventory", "hotel")
+    without = states(client)
+    client.node.collections.create("inventory", "hotel")
+
+    assert ({"it": "online"}, {}, {}) == (before, without, states(client))

@@ -1,0 +1,92 @@
+"""The table of scripted answers, and what an answer may be."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.rows import rows
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.testing import FakeAnswer, FakeScript, hang_up_mid_request, locked
+
+ONE, TWO, THREE = (FakeAnswer(rows=[number]) for number in (1, 2, 3))
+
+
+def test_a_text_goes_before_a_pattern() -> None:
+    """An earlier pattern before a later one; a pattern must match the whole."""
+    script = FakeScript()
+    script.answer(re.compile("SELECT .*"), ONE)
+    script.answer(re.compile("SELECT 2.*"), TWO)
+    script.answer("SELECT 2", THREE)
+
+    said = ["SELECT 2", " SELECT\n2 ; ", "SELECT 22", "EXPLAIN SELECT 2"]
+    assert [THREE, THREE, ONE, None] == [script.take(Service.QUERY, each) for each in said]
+    script.clear()
+    assert script.take(Service.QUERY, "SELECT 2") is None
+
+
+def test_answers_come_in_turn() -> None:
+    """The last one from then on; another script for the same text begins anew."""
+    script = FakeScript()
+    script.answer("a", ONE, TWO)
+    first = [script.take(Service.QUERY, "a") for _ in range(3)]
+    script.answer("a", THREE)
+
+    assert [ONE, TWO, TWO] == first
+    assert THREE == script.take(Service.QUERY, "a")
+
+
+def test_services_have_scripts_of_their_own() -> None:
+    """The same text means something else to another service."""
+    script = FakeScript()
+    script.answer("a", ONE, service=Service.ANALYTICS)
+
+    assert [None, ONE] == [script.take(service, "a") for service in (Service.QUERY, Service.ANALYTICS)]
+
+
+@rows(
+    "arguments",
+    [
+        {"said": b"a"},
+        {"answers": ()},
+        {"answers": ("rows",)},
+        {"service": Service.KV},
+        {"service": "sql"},
+    ],
+)
+def test_wrong_scripts_are_refused(arguments: dict[str, Any]) -> None:
+    """Before anything is answered."""
+    (parameter,) = arguments
+    given: dict[str, Any] = {"said": "a", "answers": (ONE,), **arguments}
+
+    with pytest.raises(InvalidArgumentException) as caught:
+        FakeScript().answer(given.pop("said"), *given.pop("answers"), **given)
+
+    assert parameter == caught.value.parameter
+
+
+@rows(
+    ("parameter", "value"),
+    [
+        ("rows", "rows"),
+        ("rows", 1),
+        ("errors", [1]),
+        ("repeat", -1),
+        ("metadata", []),
+        ("http_status", 100),
+        ("seconds", -1),
+        ("seconds_between_rows", float("nan")),
+        ("headers", "a: b"),
+        ("fault", locked()),
+        ("fault", hang_up_mid_request()),
+    ],
+)
+def test_wrong_answers_are_refused(parameter: str, value: Any) -> None:
+    """By the name of the field."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        FakeAnswer(**{parameter: value})
+
+    assert parameter == caught.value.parameter

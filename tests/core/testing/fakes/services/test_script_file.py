@@ -1,0 +1,66 @@
+"""A script of answers out of a file."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.rows import rows
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.testing import FakeAnswer, FakeScript, cut_body, http_status
+from triclinium_core.testing.fakes.services.script_file import FAULT_KINDS, load_script
+
+
+def test_a_file_says_what_a_table_would() -> None:
+    """Answers in turn, patterns, other services, and faults with their arguments."""
+    script = FakeScript()
+    objects: list[dict[str, object]] = [
+        {"statement": "SELECT  1;", "rows": [1], "repeat": 2},
+        {"statement": "SELECT 1", "errors": [{"code": 5000}], "fault": {"kind": "cut_body", "bytes_sent": 7}},
+        {"pattern": "b.sy", "http_status": 503, "body": "", "fault": {"kind": "http_status", "code": 503, "body": "x"}},
+        {"service": "search", "statement": "names", "rows": [{"id": "ada"}], "seconds_between_rows": 0.5},
+    ]
+    load_script(script, json.dumps(objects))
+
+    taken = [script.take(Service.QUERY, "SELECT 1") for _ in range(3)]
+    second = FakeAnswer(errors=[{"code": 5000}], fault=cut_body(bytes_sent=7))
+    assert [FakeAnswer(rows=[1], repeat=2), second, second] == taken
+    assert FakeAnswer(http_status=503, body="", fault=http_status(503, b"x")) == script.take(Service.QUERY, "busy")
+    assert FakeAnswer(rows=[{"id": "ada"}], seconds_between_rows=0.5) == script.take(Service.SEARCH, "names")
+    assert script.take(Service.QUERY, "names") is None
+
+
+@rows(
+    ("text", "word"),
+    [
+        ("", "list"),
+        ("{}", "list"),
+        ('[{"rows": [1]}]', "statement"),
+        ('[{"statement": "a", "pattern": "a"}]', "statement"),
+        ('[{"statement": "a"}, {"pattern": "("}]', "object 2"),
+        ('[{"statement": "a", "row": []}]', "row"),
+        ('[{"statement": "a", "rows": 1}]', "rows"),
+        ('[{"statement": "a", "service": "sql"}]', "service"),
+        ('[{"statement": "a", "http_status": 99}]', "http_status"),
+        ('[{"statement": "a", "fault": {"kind": "locked"}}]', "locked"),
+        ('[{"statement": "a", "fault": {"kind": "cut_body"}}]', "bytes_sent"),
+        ('[{"statement": "a", "fault": {"kind": "cut_body", "bytes_sent": -1}}]', "bytes_sent"),
+        ('[{"statement": "a", "fault": {}}]', "kind"),
+    ],
+)
+def test_a_file_that_is_wrong(text: str, word: str) -> None:
+    """Is refused as a whole, by the object that is wrong and the reason."""
+    script = FakeScript()
+
+    with pytest.raises(InvalidArgumentException, match=word):
+        load_script(script, text)
+
+    assert script.take(Service.QUERY, "a") is None
+
+
+def test_every_kind_of_fault_has_its_name() -> None:
+    """The one under which Python knows it."""
+    assert all(name == make.__name__ for name, make in FAULT_KINDS.items())
+    assert "hang_up_mid_request" not in FAULT_KINDS

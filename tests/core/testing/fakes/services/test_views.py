@@ -1,0 +1,80 @@
+"""The views of a fake node: design documents are kept, rows are scripted."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.testing.http_client import HttpClient
+from tests.rows import rows
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.testing import FakeAnswer, FakeNode
+
+DESIGN = "/default/_design/people"
+
+
+@pytest.fixture
+def client() -> HttpClient:
+    """Return a connection to the views of a lone node."""
+    return HttpClient(FakeNode(), Service.VIEWS)
+
+
+def test_rows_are_scripted(client: HttpClient) -> None:
+    """By design document and view, with how many there are, and what went wrong behind them."""
+    found = [{"id": "ada", "key": "a", "value": 1}]
+    error = {"from": "10.0.0.1", "reason": "timeout"}
+    client.node.script.answer("people/by_name", FakeAnswer(rows=found), service=Service.VIEWS)
+    client.node.script.answer("people/half", FakeAnswer(rows=found, errors=[error]), service=Service.VIEWS)
+    whole = client.ask("POST", f"{DESIGN}/_view/by_name?limit=1", b'{"keys": ["a"]}').document
+    half = client.ask("GET", f"{DESIGN}/_view/half").document
+
+    assert {"total_rows": 1, "rows": found} == whole
+    assert {"total_rows": 1, "rows": found, "errors": [error]} == half
+    assert ["people/by_name", "people/half"] == [request.statement for request in client.node.request_log]
+
+
+def test_a_design_document_comes_and_goes(client: HttpClient) -> None:
+    """Kept as it was given, and listed by the cluster manager."""
+    document = b'{"views":{"by_name":{"map":"function (doc, meta) {}"}}}'
+    put = client.ask("PUT", DESIGN, document)
+    found = client.ask("GET", DESIGN)
+    listed = HttpClient(client.node, Service.MANAGEMENT, 2).ask("GET", "/pools/default/buckets/default/ddocs").document
+    view = client.ask("GET", f"{DESIGN}/_view/by_name")
+    dropped = [client.ask("DELETE", DESIGN).status for _ in range(2)]
+
+    assert (201, document) == (put.status, found.body)
+    assert ["_design/people"] == [row["doc"]["meta"]["id"] for row in listed["rows"]]  # type: ignore[attr-defined]
+    assert b"nodes.script.answer" in view.body
+    assert [200, 404] == dropped
+
+
+@rows(
+    ("method", "target", "status", "reason"),
+    [
+        ("GET", DESIGN, 404, "missing"),
+        ("GET", f"{DESIGN}/_view/by_name", 404, "missing"),
+        ("GET", "/gone/_design/people/_view/by_name", 404, "no_db_file"),
+        ("GET", "/default/elsewhere", 404, "no such path"),
+        ("PUT", DESIGN, 400, "JSON"),
+        ("GET", "/", 200, ""),
+    ],
+)
+def test_other_requests(method: str, target: str, status: int, reason: str) -> None:
+    """In the words of the service."""
+    answered = HttpClient(FakeNode(), Service.VIEWS).ask(method, target)
+
+    assert status == answered.status
+    assert reason in answered.body.decode()
+
+
+def test_a_view_that_its_document_lacks(client: HttpClient) -> None:
+    """Is missed by another word than a document that is not there."""
+    client.ask("PUT", DESIGN, b"{}")
+
+    assert b"missing_named_view" in client.ask("GET", f"{DESIGN}/_view/by_name").body
+
+
+def test_who_is_not_let_in() -> None:
+    """Is told so."""
+    client = HttpClient(FakeNode(), Service.VIEWS, authorization=None)
+
+    assert 401 == client.ask("GET", DESIGN).status
