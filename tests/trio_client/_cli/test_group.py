@@ -46,7 +46,7 @@ def test_a_command_that_resembles_none() -> None:
     """One line lists what there is."""
     result = CliRunner().invoke(main, ["xyz"])
 
-    assert (2, "Error: there is no command 'xyz'; there is demo, explain, ping, serve, simulate\n") == (
+    assert (2, "Error: there is no command 'xyz'; there is demo, explain, ping, query, serve, simulate\n") == (
         result.exit_code,
         result.stderr,
     )

@@ -15,6 +15,7 @@ COMMANDS: Mapping[str, str] = {
     "demo": "triclinium._cli.demo.command",
     "explain": "triclinium._cli.explain.command",
     "ping": "triclinium._cli.ping.command",
+    "query": "triclinium._cli.query.command",
     "serve": "triclinium._cli.serve",
     "simulate": "triclinium._cli.simulate.command",
 }

@@ -24,8 +24,7 @@ from tests.trio_client._cli.listeners import (
     speak_text_memcached,
     stay_silent,
 )
-from triclinium._cli import main
-from triclinium._cli.ping import command as ping_module
+from triclinium._cli import _target, main
 from triclinium._cli.ping.pinging import NOOPS
 from triclinium.testing import FakeCluster, open_tcp_cluster
 from triclinium_core.kv.wire.constants import Opcode
@@ -163,7 +162,7 @@ async def test_credentials_may_come_from_the_environment(fake: FakeCluster) -> N
 
 async def test_a_password_is_asked_for_on_a_terminal(fake: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """It does not show."""
-    monkeypatch.setattr(ping_module, "is_interactive", lambda: True)
+    monkeypatch.setattr(_target, "is_interactive", lambda: True)
     answers = f"{OPTIONS.password}\n"
 
     result = await trio.to_thread.run_sync(

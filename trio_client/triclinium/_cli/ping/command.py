@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -13,13 +11,13 @@ import trio
 from triclinium._cli._input import DurationParameter, WrongInput
 from triclinium._cli._options import option, takes
 from triclinium._cli._output import run_trio
+from triclinium._cli._target import authenticator_for, ssl_context_for
 from triclinium._cli.ping.pinging import PingedNode, Plan, ping_node
 from triclinium._cli.ping.report import nodes_as_json, show_nodes
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme, parse_connection_string
-from triclinium_core.options import PasswordAuthenticator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +60,10 @@ def ping(ctx: click.Context, *, connstr: str, options: PingOptions) -> None:
         Keyspace(options.bucket)
         if options.bucket is not None and target.scheme is Scheme.MEMCACHED:
             raise WrongInput("--bucket is of no use with memcached://, which has none; use couchbase://")
-        authenticator = _authenticator(target, options)
+        authenticator = authenticator_for(target, options.username, options.password)
     except InvalidArgumentException as error:
         raise WrongInput(error.message) from error
-    plan = Plan(authenticator, options.bucket, _ssl_context(target, options.ca_file), options.timeout)
+    plan = Plan(authenticator, options.bucket, ssl_context_for(target, options.ca_file), options.timeout)
     nodes = run_trio(_ping_all, target, plan)
     if options.as_json:
         click.echo(nodes_as_json(nodes))
@@ -97,37 +95,3 @@ async def _ping_each(target: ConnectionString, addresses: Sequence[Address], pla
         for number, address in enumerate(addresses):
             nursery.start_soon(ask, number, replace(target, addresses=(address,)))
     return [answers[number] for number in sorted(answers)]
-
-
-def _authenticator(target: ConnectionString, options: PingOptions) -> PasswordAuthenticator | None:
-    if target.scheme is Scheme.MEMCACHED:
-        return None
-    return PasswordAuthenticator(
-        _asked_for("username", options.username, hide_input=False),
-        _asked_for("password", options.password, hide_input=True),
-    )
-
-
-def _asked_for(name: str, value: str | None, *, hide_input: bool) -> str:
-    if value is not None:
-        return value
-    if not is_interactive():
-        raise WrongInput(f"--{name} is missing; TRICLINIUM_{name.upper()} may say it too")
-    answer: str = click.prompt(name.capitalize(), hide_input=hide_input, err=True)
-    return answer
-
-
-def is_interactive() -> bool:
-    """Tell whether somebody is there to be asked."""
-    return sys.stdin is not None and sys.stdin.isatty()
-
-
-def _ssl_context(target: ConnectionString, ca_file: str | None) -> ssl.SSLContext | None:
-    if ca_file is None:
-        return None
-    if not target.tls:
-        raise WrongInput(f"--ca-file is of no use with {target.scheme}://, which speaks no TLS; use couchbases://")
-    try:
-        return ssl.create_default_context(cafile=ca_file)
-    except (OSError, ssl.SSLError) as error:
-        raise WrongInput(f"--ca-file {ca_file} holds no certificates: {error}") from error

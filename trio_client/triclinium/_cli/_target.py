@@ -1,0 +1,58 @@
+"""Where a command connects: as whom, and which certificates it trusts."""
+
+from __future__ import annotations
+
+import ssl
+import sys
+
+import click
+
+from triclinium._cli._input import WrongInput
+from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme
+from triclinium_core.options import PasswordAuthenticator
+
+
+def authenticator_for(
+    target: ConnectionString, username: str | None, password: str | None
+) -> PasswordAuthenticator | None:
+    """Return who connects; None where nobody is asked for a name. What is missing is asked for on a terminal.
+
+    Raises:
+        WrongInput: something is missing, and nobody is there to be asked.
+        InvalidArgumentException: a name or password that cannot be one.
+    """
+    if target.scheme is Scheme.MEMCACHED:
+        return None
+    return PasswordAuthenticator(
+        _asked_for("username", username, hide_input=False), _asked_for("password", password, hide_input=True)
+    )
+
+
+def _asked_for(name: str, value: str | None, *, hide_input: bool) -> str:
+    if value is not None:
+        return value
+    if not is_interactive():
+        raise WrongInput(f"--{name} is missing; TRICLINIUM_{name.upper()} may say it too")
+    answer: str = click.prompt(name.capitalize(), hide_input=hide_input, err=True)
+    return answer
+
+
+def is_interactive() -> bool:
+    """Tell whether somebody is there to be asked."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def ssl_context_for(target: ConnectionString, ca_file: str | None) -> ssl.SSLContext | None:
+    """Return which certificates are trusted; None for those of the system.
+
+    Raises:
+        WrongInput: the file holds none, or there is no TLS.
+    """
+    if ca_file is None:
+        return None
+    if not target.tls:
+        raise WrongInput(f"--ca-file is of no use with {target.scheme}://, which speaks no TLS; use couchbases://")
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise WrongInput(f"--ca-file {ca_file} holds no certificates: {error}") from error

@@ -1,0 +1,1 @@
+"""``triclinium query``: the rows of a statement, as they come."""

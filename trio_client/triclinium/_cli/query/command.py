@@ -1,0 +1,125 @@
+"""``triclinium query``: what does the cluster answer?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+import click
+import msgspec
+
+from triclinium import Cluster, TimeoutOptions, open_cluster
+from triclinium._cli._input import DurationParameter, WrongInput
+from triclinium._cli._options import option, takes
+from triclinium._cli._output import run_trio
+from triclinium._cli._target import authenticator_for, ssl_context_for
+from triclinium_core.errors import CouchbaseException, InvalidArgumentException
+from triclinium_core.kv.topology.connection_string import Scheme, parse_connection_string
+from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryOptions:
+    """Who asks, with what, and how it is shown."""
+
+    username: str | None = option(metavar="NAME", envvar="TRICLINIUM_USERNAME", show_envvar=True)
+    password: str | None = option(
+        metavar="SECRET",
+        envvar="TRICLINIUM_PASSWORD",
+        show_envvar=True,
+        help="Asked for on a terminal where it is missing.",
+    )
+    params: Sequence[str] = option(
+        "--param",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="A parameter of the statement, as often as it has some; a VALUE that is no JSON is a text.",
+    )
+    readonly: bool = option(is_flag=True, help="Have the service refuse a statement that changes anything.")
+    ca_file: str | None = option(
+        type=click.Path(exists=True, dir_okay=False), help="Certificates to trust, instead of the system's."
+    )
+    timeout: float = option(
+        type=DurationParameter(min_open=True),
+        metavar="SECONDS",
+        default=75.0,
+        help="What the first rows may take, and then each further piece.",
+    )
+    as_json: bool = option("--json", is_flag=True, help="Print each row as JSON on one line.")
+
+
+class QueryFailed(click.ClickException):
+    """The rows are not all there: one line, and exit status 1."""
+
+
+@click.command()
+@click.argument("connstr")
+@click.argument("statement")
+@takes(QueryOptions)
+def query(*, connstr: str, statement: str, options: QueryOptions) -> None:
+    """Run STATEMENT on the query service of CONNSTR, and print its rows as they come.
+
+    CONNSTR is couchbase://HOST, or couchbases://HOST for TLS; with :PORT of KV where it is not the usual one, and further
+    hosts after commas. STATEMENT is SQL++; with --param age=30 it may say $age. What goes wrong is told at once, and
+    nothing is tried again.
+
+    Exit status: 0 when all rows are printed, 1 when something went wrong, 2 when the arguments are wrong.
+    """
+    try:
+        target = parse_connection_string(connstr)
+        if target.scheme is Scheme.MEMCACHED:
+            raise WrongInput("memcached:// has no query service; use couchbase://")
+        authenticator = authenticator_for(target, options.username, options.password)
+        assert authenticator is not None, "only memcached:// has none"
+        parameters = read_parameters(options.params)
+        ssl_context = ssl_context_for(target, options.ca_file)
+        opening = open_cluster(
+            connstr,
+            authenticator,
+            ssl_context=ssl_context,
+            timeouts=TimeoutOptions(query=options.timeout),
+            retry_strategy=FailFastRetryStrategy(),
+        )
+    except InvalidArgumentException as error:
+        raise WrongInput(error.message) from error
+    try:
+        run_trio(_print_rows, opening, statement, parameters, options)
+    except CouchbaseException as error:
+        is_mistyped = isinstance(error, InvalidArgumentException) and error.parameter != ""
+        raise (WrongInput if is_mistyped else QueryFailed)(" ".join(error.message.split())) from error
+
+
+def read_parameters(params: Sequence[str]) -> Mapping[str, object]:
+    """Return the parameters that were typed as ``NAME=VALUE``.
+
+    Raises:
+        WrongInput: one has no name, or is there twice.
+    """
+    read: dict[str, object] = {}
+    for param in params:
+        name, sign, value = param.partition("=")
+        name = name.removeprefix("$")
+        if not (name and sign):
+            raise WrongInput(f"--param {param!r} must be NAME=VALUE, such as age=30")
+        if name in read:
+            raise WrongInput(f"--param {name} is given twice")
+        try:
+            read[name] = msgspec.json.decode(value)
+        except (msgspec.DecodeError, RecursionError):
+            read[name] = value
+    return read
+
+
+async def _print_rows(
+    opening: AbstractAsyncContextManager[Cluster],
+    statement: str,
+    parameters: Mapping[str, object],
+    options: QueryOptions,
+) -> None:
+    async with (
+        opening as cluster,
+        cluster.query(statement, named_parameters=parameters, readonly=options.readonly, row_type=bytes) as result,
+    ):
+        async for row in result:
+            click.echo(msgspec.json.format(row, indent=-1 if options.as_json else 2))
