@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 
 from triclinium_core.client.events import StreamId
@@ -103,8 +102,3 @@ def waits_for(endpoint: Endpoint | None) -> str:
         return "no cluster config has come yet, which tells where the services are"
     why = f" ({endpoint.last_error})" if endpoint.last_error else ""
     return f"no connection to {endpoint.node} is {'open' if endpoint.opening else 'free'} yet{why}"
-
-
-def seconds_left(live: LiveRequest, now: float) -> float:
-    """Return what a request has left for one more attempt."""
-    return live.deadline - now if live.deadline < math.inf else math.inf

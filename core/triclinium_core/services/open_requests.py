@@ -66,7 +66,6 @@ from triclinium_core.services.live_request import (
     HELD_SIZE_BYTES,
     HELD_SIZE_BYTES_MAX,
     LiveRequest,
-    seconds_left,
     waits_for,
 )
 from triclinium_core.services.ping import PINGS, NoRetry
@@ -76,6 +75,8 @@ from triclinium_core.services.query.request import PrepareRequest, QueryRequest
 from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceRequest
 from triclinium_core.services.rows import MalformedRows
 
+SECONDS_LEFT_MIN = 0.001
+"""What a service is given at least: to some of them 0 is no limit."""
 HTTP_OK = 200
 """Rows of any other answer belong to an error."""
 
@@ -286,7 +287,7 @@ class OpenRequests:
     def _send(self, live: LiveRequest, endpoint: Endpoint, stream: StreamId, now: float) -> None:
         connection = endpoint.connections[stream]
         live.message = self._message(live.request)
-        data = connection.send(live.message.encode(seconds_left(live, now)))
+        data = connection.send(live.message.encode(max(live.deadline - now, SECONDS_LEFT_MIN)))
         live.stream = stream
         live.is_paused = False
         self._travelling[stream] = live
