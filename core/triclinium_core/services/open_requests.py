@@ -22,6 +22,7 @@ from triclinium_core.client.actions import (
     FailOperation,
     PauseReading,
     ReportConnection,
+    ReportLevel,
     ReportRefusal,
     ReportRetry,
     ResumeReading,
@@ -340,7 +341,8 @@ class OpenRequests:
             return
         live = self._travelling.pop(event.stream, None)
         if lost.connection is None:
-            self._emit(ReportConnection(event.stream, lost.endpoint.node, lost.detail))
+            # What comes of it is told of each request.
+            self._emit(ReportConnection(event.stream, lost.endpoint.node, lost.detail, ReportLevel.DEBUG))
             reason = RetryReason.TLS_ERROR if event.cause is LossCause.TLS else RetryReason.SOCKET_NOT_AVAILABLE
             self._fail_waiting(lost, reason, now)
         elif live is not None:
@@ -571,6 +573,9 @@ class OpenRequests:
                     self._complete(live, response, now)
                 case orders.ConsultStrategy(strategy, request, reason):
                     self._emit(ConsultStrategy(token, strategy, request, reason))
+                case orders.ReportRetry() | orders.ReportRefusal() if live.owner is not None:
+                    # Nobody asked who could be told; the outcome tells all.
+                    pass
                 case orders.ReportRetry(request, reason, delay, dispatches, node):
                     self.retries_by_reason[reason] += 1
                     self._forget_plan(live, reason)
