@@ -124,6 +124,21 @@ async def test_a_client_that_leaves_is_seen(safety_net: None, kind: str) -> None
         assert node.request_log[0].client_hung_up
 
 
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_client_that_leaves_in_the_middle_is_seen(safety_net: None, kind: str) -> None:
+    """What is left of its answer is not made."""
+    async with serving(kind) as fake:
+        node = fake.nodes[1]
+        fake.nodes.script.answer("large", FakeAnswer(rows=["x" * 1000], repeat=100_000))
+        async with await connected(fake, kind) as stream:
+            await stream.send_all(encode(h11.Connection(h11.CLIENT), "large"))
+            await stream.receive_some()
+        while node.connections:
+            await trio.testing.wait_all_tasks_blocked(0.001)
+
+        assert (True, False) == (node.request_log[0].client_hung_up, node.request_log[0].is_answered)
+
+
 async def test_a_service_that_a_node_lacks(safety_net: None) -> None:
     """Nobody listens for it, in memory or over TCP."""
     only_kv = FakeNodeOptions(services=frozenset({Service.KV}))

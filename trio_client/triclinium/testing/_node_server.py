@@ -155,7 +155,8 @@ class NodeServer:
             if certificate_names is not None:
                 node.certificate_shown(number, certificate_names)
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._write, stream, replies, node, number, nursery.cancel_scope)
+                carries_on = service is Service.KV
+                nursery.start_soon(self._write, stream, replies, node, number, nursery.cancel_scope, carries_on)
                 await self._read(stream, replies, node, number)
                 nursery.cancel_scope.cancel()
         finally:
@@ -174,15 +175,28 @@ class NodeServer:
             pass
 
     async def _write(
-        self, stream: trio.abc.Stream, replies: ReplyQueue, node: FakeNode, number: int, connection: trio.CancelScope
+        self,
+        stream: trio.abc.Stream,
+        replies: ReplyQueue,
+        node: FakeNode,
+        number: int,
+        connection: trio.CancelScope,
+        carries_on: bool,
     ) -> None:
-        """Write what the node replies; to a client that is gone nothing, but what it sent before is still carried out."""
+        """Write what the node replies; to a client that is gone nothing.
+
+        Args:
+            carries_on: whether what such a client sent before is still carried out.
+        """
         is_gone = False
         while data := await replies.take():
             if not is_gone:
                 try:
                     await stream.send_all(data)
                 except trio.BrokenResourceError:
+                    if not carries_on:
+                        connection.cancel()
+                        return
                     is_gone = True
             self._carry_out(node.replies_written(number, len(data), self._see_time()))
             replies.written()
