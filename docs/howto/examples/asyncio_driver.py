@@ -17,7 +17,7 @@ import socket
 import ssl
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, NamedTuple
 
 from triclinium_core import (
@@ -36,6 +36,8 @@ from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.requests import Get, Keyspace, Operation, Upsert
 from triclinium_core.kv.operation.results import GetResult, Result
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.services.query.request import QueryRequest
+from triclinium_core.services.request import ServiceRequest, ServiceResult
 
 logger = logging.getLogger("asyncio_driver")
 
@@ -71,11 +73,49 @@ class ClosedError(Exception):
     """The client was closed, before the operation was submitted or while it waited."""
 
 
-class Caller(NamedTuple):
-    """A task that waits for its operation."""
+Outcome = Result | ServiceResult | actions.RowsReceived | Exception
+"""What a task may wait for."""
 
-    outcome: asyncio.Future[Result | Exception]
+
+class Caller(NamedTuple):
+    """A task that waits for its operation, or for rows."""
+
+    outcome: asyncio.Future[Outcome]
     context: contextvars.Context
+
+
+class Rows:
+    """The rows of one request, piece by piece, as its reader asks for them."""
+
+    def __init__(
+        self, client: AsyncioClient, name: str, token: events.Token, first: ServiceResult | actions.RowsReceived
+    ) -> None:
+        self.result: ServiceResult | None = None
+        """What came after all rows; None before."""
+        self.is_over = False
+        """Whether the machine has settled the request, or was told that its reader left."""
+        self._client = client
+        self._name = name
+        self._token = token
+        self._rows: Sequence[bytes] = ()
+        self._take(first)
+
+    async def pieces(self) -> AsyncIterator[Sequence[bytes]]:
+        """Yield the rows as they come, each the JSON text of one. More are read only when they are asked for.
+
+        Raises what ``AsyncioClient.perform`` raises.
+        """
+        while self.result is None:
+            yield self._rows
+            self.is_over = True
+            self._take(await self._client.wait(self._name, self._token, events.RowsWanted(self._token)))
+
+    def _take(self, news: Outcome) -> None:
+        if isinstance(news, actions.RowsReceived):
+            self._rows, self.is_over = news.rows, False
+        else:
+            assert isinstance(news, ServiceResult)
+            self._rows, self.result, self.is_over = (), news, True
 
 
 class AsyncioClient:
@@ -108,7 +148,11 @@ class AsyncioClient:
             actions.OpenStream: self._open,
             actions.SendBytes: self._send,
             actions.CloseStream: self._close,
+            actions.PauseReading: self._pause,
+            actions.ResumeReading: self._resume,
+            actions.RowsReceived: lambda order: self._settle(order.token, order),
             actions.CompleteOperation: lambda order: self._settle(order.token, order.result),
+            actions.CompleteRequest: lambda order: self._settle(order.token, order.result),
             actions.FailOperation: lambda order: self._settle(order.token, order.error),
             actions.ConsultStrategy: self._consult,
             actions.ReportRetry: lambda order: logger.debug("%s", order),
@@ -130,15 +174,40 @@ class AsyncioClient:
             ClosedError: the client is closed, or was closed meanwhile.
             CouchbaseException: what the machine decided.
         """
-        if self._is_closed:
-            raise ClosedError(f"the client is closed, and {operation.name} was not submitted")
         token = next(self._tokens)
+        if isinstance(operation, Inquiry):
+            outcome = await self.wait(operation.name, token, events.InquirySubmitted(token, operation))
+        else:
+            outcome = await self.wait(operation.name, token, events.OperationSubmitted(token, operation, strategy))
+        assert isinstance(outcome, Result)
+        return outcome
+
+    @contextlib.asynccontextmanager
+    async def ask(self, request: ServiceRequest, strategy: AnyRetryStrategy | None = None) -> AsyncIterator[Rows]:
+        """Give a block the rows of ``request``, once the first have come, or the end.
+
+        Who leaves the block before the end, or is cancelled, has left the machine too, and the service notices.
+
+        Args:
+            strategy: as that of ``perform``, and what is raised is the same.
+        """
+        token = next(self._tokens)
+        first = await self.wait(request.name, token, events.RequestSubmitted(token, request, strategy))
+        assert isinstance(first, ServiceResult | actions.RowsReceived)
+        rows = Rows(self, request.name, token, first)
+        try:
+            yield rows
+        finally:
+            if not rows.is_over:
+                self.feed(events.OperationAbandoned(token))
+
+    async def wait(self, name: str, token: events.Token, event: events.Event) -> Outcome:
+        """Tell the machine what a caller wants, and return what it has for them, or raise it."""
+        if self._is_closed:
+            raise ClosedError(f"the client is closed, and the machine was not told of {name}")
         caller = Caller(self.loop.create_future(), contextvars.copy_context())
         self._callers[token] = caller
-        if isinstance(operation, Inquiry):
-            self.feed(events.InquirySubmitted(token, operation))
-        else:
-            self.feed(events.OperationSubmitted(token, operation, strategy))
+        self.feed(event)
         try:
             outcome = await caller.outcome
         finally:
@@ -196,7 +265,7 @@ class AsyncioClient:
             ordered = self._machine.handle(event, now=self.loop.time())
         except CouchbaseException as mistake:
             # The machine lets nothing but a caller's mistake out like this, and has changed nothing.
-            if not isinstance(event, events.OperationSubmitted | events.InquirySubmitted):
+            if not isinstance(event, events.OperationSubmitted | events.RequestSubmitted | events.InquirySubmitted):
                 raise
             self._settle(event.token, mistake)
             return
@@ -254,12 +323,22 @@ class AsyncioClient:
         if stream is not None:
             stream.end(events.LossCause.CLOSED_BY_US, order.reason)
 
+    def _pause(self, order: actions.PauseReading) -> None:
+        stream = self._streams.get(order.stream)
+        if stream is not None:
+            stream.pause_reading()
+
+    def _resume(self, order: actions.ResumeReading) -> None:
+        stream = self._streams.get(order.stream)
+        if stream is not None:
+            stream.resume_reading()
+
     def lost(self, stream: Stream, cause: events.LossCause, text: str, handed_over: int) -> None:
         """Report the end of a stream."""
         del self._streams[stream.name]
         self.feed(events.StreamLost(stream.name, cause, text, handed_over))
 
-    def _settle(self, token: events.Token, outcome: Result | Exception) -> None:
+    def _settle(self, token: events.Token, outcome: Outcome) -> None:
         self._call_off_consultation(token)
         caller = self._callers.pop(token, None)
         # None or done: its task was cancelled a moment ago.
@@ -325,6 +404,16 @@ class Stream(asyncio.Protocol):
         if not self._is_flush_due:
             self._is_flush_due = True
             self._client.loop.call_soon(self._flush, context=self._client.context)
+
+    def pause_reading(self) -> None:
+        """Read nothing more, so that what the peer sends stays with the system, and then with the peer."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read again."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def end(self, cause: events.LossCause, text: str) -> None:
         """Close, or stop connecting, and report the loss; nothing else is reported from now on."""
@@ -430,7 +519,7 @@ def address_of(name: tuple[str, int, *tuple[int, ...]]) -> str:
 
 
 async def main(connection_string: str) -> None:
-    """Write and read a document, then ask for one that is not there."""
+    """Write and read a document, ask for one that is not there, and run a query."""
     authenticator = PasswordAuthenticator("Administrator", "password")
     options = ClientOptions(connection_string=connection_string, authenticator=authenticator)
     people = Keyspace("default")
@@ -445,6 +534,9 @@ async def main(connection_string: str) -> None:
             await client.perform(Get(people, "bob"))
         except CouchbaseException as error:
             print(f"{type(error).__name__}: {error}")
+        async with client.ask(QueryRequest(statement="SELECT 1 AS one", readonly=True)) as rows:
+            async for piece in rows.pieces():
+                print(*(row.decode() for row in piece), sep="\n")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from docs.howto.examples.asyncio_driver import AsyncioClient
 from triclinium_core.client.machine import Machine
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Result
+from triclinium_core.services.request import ServiceRequest, ServiceResult
 from triclinium_core.testing.driver_laws import LAWS, Law
 
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -34,13 +35,13 @@ class StandingClock(asyncio.SelectorEventLoop):
 class AsyncioCaller:
     """A task that performs an operation."""
 
-    def __init__(self, performing: Awaitable[Result]) -> None:
+    def __init__(self, performing: Awaitable[Result | ServiceResult]) -> None:
         self._task = asyncio.ensure_future(performing)
         # A law need not ask for the outcome of everybody.
         self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     @property
-    def outcome(self) -> Result | BaseException | None:
+    def outcome(self) -> Result | ServiceResult | BaseException | None:
         """What it returned or raised; None while it waits."""
         if not self._task.done():
             return None
@@ -53,6 +54,27 @@ class AsyncioCaller:
         self._task.cancel()
 
 
+class AsyncioReader(AsyncioCaller):
+    """A task that asks a service, and reads on when it is told to."""
+
+    def __init__(self, client: AsyncioClient, request: ServiceRequest) -> None:
+        self.rows: list[bytes] = []
+        self._demand = asyncio.Semaphore(0)
+        super().__init__(self._read(client, request))
+
+    def read_on(self) -> None:
+        """Ask for the next piece."""
+        self._demand.release()
+
+    async def _read(self, client: AsyncioClient, request: ServiceRequest) -> ServiceResult:
+        async with client.ask(request) as rows:
+            async for piece in rows.pieces():
+                self.rows += piece
+                await self._demand.acquire()
+        assert rows.result is not None
+        return rows.result
+
+
 class AsyncioDriver:
     """The driver, and the event loop that it lives in."""
 
@@ -63,6 +85,10 @@ class AsyncioDriver:
     def submit(self, operation: Operation) -> AsyncioCaller:
         """Start a task that performs ``operation``."""
         return AsyncioCaller(self._client.perform(operation))
+
+    def ask(self, request: ServiceRequest) -> AsyncioReader:
+        """Start a task that asks a service."""
+        return AsyncioReader(self._client, request)
 
     def listen(self) -> socket.socket:
         """Listen on loopback."""

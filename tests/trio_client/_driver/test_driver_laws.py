@@ -19,6 +19,7 @@ from triclinium._driver.log import Log
 from triclinium_core.client.machine import Machine
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Result
+from triclinium_core.services.request import ServiceRequest, ServiceResult
 from triclinium_core.testing.driver_laws import LAWS, Law
 
 pytestmark = pytest.mark.native
@@ -28,7 +29,7 @@ class TrioCaller:
     """A task that performs an operation."""
 
     def __init__(self) -> None:
-        self.outcome: Result | BaseException | None = None
+        self.outcome: Result | ServiceResult | BaseException | None = None
         self._scope = trio.CancelScope()
 
     async def perform(self, driver: Driver, operation: Operation) -> None:
@@ -41,6 +42,43 @@ class TrioCaller:
             except trio.Cancelled as error:
                 self.outcome = error
                 raise
+
+    def leave(self) -> None:
+        """Cancel it."""
+        self._scope.cancel()
+
+
+class TrioReader:
+    """A task that asks a service, and reads on when it is told to."""
+
+    def __init__(self) -> None:
+        self.outcome: Result | ServiceResult | BaseException | None = None
+        self.rows: list[bytes] = []
+        self._demand = trio.Semaphore(0)
+        self._scope = trio.CancelScope()
+
+    async def read(self, driver: Driver, request: ServiceRequest) -> None:
+        """Note the rows, and what comes after them or is raised."""
+        with self._scope:
+            try:
+                rows = await driver.open_rows(request, None)
+                try:
+                    while rows.result is None:
+                        self.rows += rows.rows
+                        await self._demand.acquire()
+                        await driver.more_rows(rows)
+                finally:
+                    driver.close_rows(rows)
+                self.outcome = rows.result
+            except Exception as error:
+                self.outcome = error
+            except trio.Cancelled as error:
+                self.outcome = error
+                raise
+
+    def read_on(self) -> None:
+        """Ask for the next piece."""
+        self._demand.release()
 
     def leave(self) -> None:
         """Cancel it."""
@@ -60,6 +98,12 @@ class TrioDriver:
         caller = TrioCaller()
         self._callers.start_soon(caller.perform, self._driver, operation)
         return caller
+
+    def ask(self, request: ServiceRequest) -> TrioReader:
+        """Start a task that asks a service."""
+        reader = TrioReader()
+        self._callers.start_soon(reader.read, self._driver, request)
+        return reader
 
     def listen(self) -> socket.socket:
         """Listen on loopback."""

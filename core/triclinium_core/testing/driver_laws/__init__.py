@@ -13,6 +13,7 @@ from triclinium_core.testing.driver_laws.driver import (
     Listener,
     OpenDriver,
     PeerSocket,
+    Reader,
 )
 from triclinium_core.testing.driver_laws.laws import LAWS, Law
 from triclinium_core.testing.driver_laws.machine import (
@@ -32,6 +33,7 @@ __all__ = [
     "Listener",
     "OpenDriver",
     "PeerSocket",
+    "Reader",
     "ScriptedMachine",
     "on",
 ]

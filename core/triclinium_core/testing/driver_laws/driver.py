@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from triclinium_core.client.machine import Machine
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Result
+from triclinium_core.services.request import ServiceRequest, ServiceResult
 
 
 class Caller(Protocol):
     """A task that performs one operation through the driver, as the driver's users do."""
 
     @property
-    def outcome(self) -> Result | BaseException | None:
+    def outcome(self) -> Result | ServiceResult | BaseException | None:
         """What it got, or what was raised in it; None while it waits."""
         ...
 
     def leave(self) -> None:
         """Cancel it, as the event loop does that for users. It must not matter who calls this, or when."""
+        ...
+
+
+class Reader(Caller, Protocol):
+    """A task that asks a service and reads the rows, as the driver's users do; its outcome is what came after the rows."""
+
+    @property
+    def rows(self) -> Sequence[bytes]:
+        """All rows that it has got so far, oldest first."""
+        ...
+
+    def read_on(self) -> None:
+        """Have it ask for more, once: it takes the first rows by itself, and then waits for this."""
         ...
 
 
@@ -59,6 +73,10 @@ class DriverUnderTest(Protocol):
 
     def submit(self, operation: Operation) -> Caller:
         """Start a task that performs ``operation``, and return at once."""
+        ...
+
+    def ask(self, request: ServiceRequest) -> Reader:
+        """Start a task that asks a service and reads its rows piece by piece, and return at once."""
         ...
 
     def listen(self) -> Listener:

@@ -12,9 +12,14 @@ from triclinium_core.client.actions import (
     Action,
     CloseStream,
     CompleteOperation,
+    CompleteRequest,
     ConsultStrategy,
+    FailOperation,
     LookUpService,
     OpenStream,
+    PauseReading,
+    ResumeReading,
+    RowsReceived,
     SendBytes,
 )
 from triclinium_core.client.events import (
@@ -23,6 +28,7 @@ from triclinium_core.client.events import (
     LossCause,
     OperationAbandoned,
     OperationSubmitted,
+    RowsWanted,
     ServiceLookedUp,
     StrategyDecided,
     StreamId,
@@ -30,13 +36,14 @@ from triclinium_core.client.events import (
     StreamOpened,
     TimePassed,
 )
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.errors import InvalidArgumentException, RequestCanceledException
 from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.query.result import QueryMetaData, QueryStatus
 from triclinium_core.testing.driver_laws.driver import OpenDriver
 from triclinium_core.testing.driver_laws.machine import nothing, on
-from triclinium_core.testing.driver_laws.trial import DONE, GET, Trial, ensure, on_trial, open_stream
+from triclinium_core.testing.driver_laws.trial import DONE, GET, QUERY, Trial, ensure, on_trial, open_stream
 from triclinium_core.testing.simulation import MIDPOINT
 
 Law = Callable[[OpenDriver], Awaitable[None]]
@@ -81,6 +88,9 @@ class Strategy:
 
 REQUEST = RetryRequest(service=Service.KV, operation="get", idempotent=True, rng=MIDPOINT, remaining=2.5)
 """What strategies are asked about."""
+
+METADATA = QueryMetaData(request_id="1", client_context_id="", status=QueryStatus.SUCCESS)
+"""What comes after rows."""
 
 
 def writes(stream: StreamId, *pieces: bytes) -> Sequence[Action]:
@@ -193,12 +203,15 @@ async def bytes_come_before_the_loss(open_driver: OpenDriver) -> None:
 
 
 async def whoever_waits_at_the_close_is_settled(open_driver: OpenDriver) -> None:
-    """When the driver is closed, every caller that waits gets an error, and so does every later one."""
+    """When the driver is closed, who waits gets an error, and so does who reads on, or asks for something, later."""
     async with on_trial(open_driver) as trial:
         waiting = [(await trial.submit())[0] for _ in range(2)]
+        reader, _ = await trial.ask(lambda token: RowsReceived(token, [b"1"]))
+        await trial.until(lambda: bool(reader.rows), "RowsReceived was ordered, and its reader got nothing")
         heard = len(trial.machine.submitted)
         await trial.driver.close()
-        for caller in (*waiting, trial.driver.submit(GET)):
+        reader.read_on()
+        for caller in (*waiting, reader, trial.driver.submit(GET), trial.driver.ask(QUERY)):
             outcome = await trial.outcome_of(caller, "a closed driver leaves a caller waiting")
             ensure(isinstance(outcome, Exception), f"a closed driver gave a caller {outcome!r}")
         ensure(len(trial.machine.submitted) == heard, "a closed driver told the machine of an operation")
@@ -364,6 +377,90 @@ async def a_mistake_reaches_its_caller_alone(open_driver: OpenDriver) -> None:
         )
 
 
+async def rows_come_as_they_are_wanted(open_driver: OpenDriver) -> None:
+    """A reader gets the rows in order, and then the end; ``RowsWanted`` comes when it has taken them, once for each piece."""
+    async with on_trial(open_driver) as trial:
+        reader, token = await trial.ask(lambda token: RowsReceived(token, [b"1", b"2"]))
+        wanted = RowsWanted(token)
+        await trial.until(lambda: bool(reader.rows), "RowsReceived was ordered, and its reader got nothing")
+        await trial.quiet()
+        ensure(wanted not in trial.machine.events, "RowsWanted was told before the reader had taken what there was")
+
+        answers: Sequence[Action] = (RowsReceived(token, [b"3"]), CompleteRequest(token, METADATA))
+        for pieces, answer in enumerate(answers, start=1):
+            trial.machine.answer = on(RowsWanted, answer)
+            reader.read_on()
+            count = await trial.count_of(wanted, pieces, "a reader reads on, and no RowsWanted")
+            ensure(count == pieces, f"a reader read on {pieces} times, and RowsWanted was told {count} times")
+        outcome = await trial.outcome_of(reader, "a request that was completed has not returned")
+        ensure([*reader.rows] == [b"1", b"2", b"3"], f"rows 1, 2 and 3 were handed out, and {[*reader.rows]!r} arrived")
+        ensure(outcome == METADATA, f"a request was completed; its reader got {outcome!r}")
+        ensure(OperationAbandoned(token) not in trial.machine.events, "a request that was over was abandoned")
+
+        error = RequestCanceledException("query: cancelled")
+        refused, _ = await trial.ask(lambda token: FailOperation(token, error))
+        outcome = await trial.outcome_of(refused, "a request that failed has not returned")
+        ensure(outcome is error, f"a request failed; its reader got {outcome!r}")
+
+
+async def whoever_stops_reading_abandons(open_driver: OpenDriver) -> None:
+    """A reader who leaves is told of with ``OperationAbandoned``, once, whether it waits or has rows in its hands."""
+    async with on_trial(open_driver) as trial:
+        waiting, first = await trial.ask()
+        reading, second = await trial.ask(lambda token: RowsReceived(token, [b"1"]))
+        await trial.until(lambda: bool(reading.rows), "RowsReceived was ordered, and its reader got nothing")
+        for reader, token in ((waiting, first), (reading, second)):
+            reader.leave()
+            await trial.outcome_of(reader, "a reader who left does not end")
+            count = await trial.count_of(OperationAbandoned(token), 1, "a reader left, and no OperationAbandoned")
+            ensure(count == 1, f"OperationAbandoned was told {count} times of one reader")
+
+
+async def a_pause_pauses(open_driver: OpenDriver) -> None:
+    """After ``PauseReading`` nothing is read but what was being read; other streams are, and the time goes on."""
+    async with on_trial(open_driver) as trial:
+        peer, other = await trial.connect(FIRST), await trial.connect(SECOND)
+        await trial.order(PauseReading(FIRST))
+        came = received(trial, FIRST)
+        for _ in range(ROUNDS):
+            peer.send(b"rows")
+            other.send(b"answer")
+            await trial.driver.turn()
+        due = trial.machine.wakeup = trial.machine.now + SOON_SECONDS
+        await trial.order(then=trial.ring_once)
+        trial.driver.pass_time(SOON_SECONDS)
+        await trial.rung(due)
+        await trial.quiet()
+        pieces = len(received(trial, FIRST)) - len(came)
+        ensure(pieces <= 1, f"a stream was to pause, and BytesReceived was told {pieces} times of it")
+        ensure(bool(received(trial, SECOND)), "a stream was to pause, and another one is not read either")
+
+
+async def what_a_pause_held_back_comes_whole(open_driver: OpenDriver) -> None:
+    """After ``ResumeReading`` all comes that the peer has sent meanwhile, in order, and then its end."""
+    async with on_trial(open_driver) as trial:
+        peer = await trial.connect(FIRST)
+        expected = b"".join(b"row %d, " % number for number in range(ROUNDS))
+        for half in (expected[: len(expected) // 2], expected[len(expected) // 2 :]):
+            await trial.order(PauseReading(FIRST))
+            peer.send(half[:1])
+            await trial.quiet()
+            peer.send(half[1:])
+            await trial.quiet()
+            if half.endswith(expected[-1:]):
+                peer.close()
+                await trial.quiet()
+            await trial.order(ResumeReading(FIRST))
+        await trial.loss_of(FIRST)
+        came = b"".join(received(trial, FIRST))
+        ensure(came == expected, f"after a pause {expected!r} was to come, and {came!r} came")
+
+
+def received(trial: Trial, stream: StreamId) -> list[bytes]:
+    """Return what the machine was told of a stream, piece by piece."""
+    return [event.data for event in trial.machine.events if isinstance(event, BytesReceived) and event.stream == stream]
+
+
 LAWS: Sequence[Law] = (
     actions_are_carried_out_in_order,
     an_earlier_alarm_rings,
@@ -379,4 +476,8 @@ LAWS: Sequence[Law] = (
     what_waits_to_be_sent_is_told_with_the_time,
     questions_are_answered_once,
     a_mistake_reaches_its_caller_alone,
+    rows_come_as_they_are_wanted,
+    whoever_stops_reading_abandons,
+    a_pause_pauses,
+    what_a_pause_held_back_comes_whole,
 )

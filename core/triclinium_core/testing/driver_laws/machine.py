@@ -10,6 +10,7 @@ from triclinium_core.client.events import (
     Event,
     OperationsSubmitted,
     OperationSubmitted,
+    RequestSubmitted,
     StreamId,
     StreamLost,
     TimePassed,
@@ -125,6 +126,11 @@ class ScriptedMachine:
     def submitted(self) -> list[OperationSubmitted]:
         """The submissions among the events."""
         return [event for event in self.events if isinstance(event, OperationSubmitted)]
+
+    @property
+    def requested(self) -> list[RequestSubmitted]:
+        """The requests to services among the events."""
+        return [event for event in self.events if isinstance(event, RequestSubmitted)]
 
     @property
     def later_events(self) -> list[Event]:

@@ -10,6 +10,7 @@ from triclinium_core.client.actions import Action, CompleteOperation, OpenStream
 from triclinium_core.client.events import (
     Event,
     OperationSubmitted,
+    RequestSubmitted,
     StreamId,
     StreamLost,
     StreamOpened,
@@ -18,7 +19,16 @@ from triclinium_core.client.events import (
 )
 from triclinium_core.kv.operation.requests import Get, Keyspace
 from triclinium_core.kv.operation.results import Done, Result
-from triclinium_core.testing.driver_laws.driver import Caller, DriverUnderTest, Listener, OpenDriver, PeerSocket
+from triclinium_core.services.query.request import QueryRequest
+from triclinium_core.services.request import ServiceResult
+from triclinium_core.testing.driver_laws.driver import (
+    Caller,
+    DriverUnderTest,
+    Listener,
+    OpenDriver,
+    PeerSocket,
+    Reader,
+)
 from triclinium_core.testing.driver_laws.machine import Answer, LawBroken, ScriptedMachine, nothing, on
 
 TURNS_MAX = 500
@@ -114,6 +124,19 @@ class Trial:
         self.machine.answer = nothing
         return caller, self.machine.submitted[-1].token
 
+    async def ask(self, *actions: Callable[[Token], Action]) -> tuple[Reader, Token]:
+        """Return a task that asks a service, and its token; what the machine orders at that, made with the token."""
+
+        def answer(event: Event) -> Sequence[Action]:
+            return [make(event.token) for make in actions] if isinstance(event, RequestSubmitted) else ()
+
+        self.machine.answer = answer
+        count = len(self.machine.requested)
+        reader = self.driver.ask(QUERY)
+        await self.until(lambda: len(self.machine.requested) > count, "a request to a service was not submitted")
+        self.machine.answer = nothing
+        return reader, self.machine.requested[-1].token
+
     async def connect(self, stream: StreamId, *, then: Answer = nothing) -> Peer:
         """Have the machine open a stream; return its other end. ``then`` answers what follows, ``StreamOpened`` first."""
         with self.listening() as listener:
@@ -149,7 +172,7 @@ class Trial:
         await self.until(lambda: bool(told()), "wakeup has come, and no TimePassed")
         return told()[0]
 
-    async def outcome_of(self, caller: Caller, otherwise: str) -> Result | BaseException:
+    async def outcome_of(self, caller: Caller, otherwise: str) -> Result | ServiceResult | BaseException:
         """Wait for what a caller gets; that it gets nothing means ``otherwise``."""
         await self.until(lambda: caller.outcome is not None, otherwise)
         outcome = caller.outcome
@@ -163,6 +186,12 @@ class Trial:
         [first, *more] = self.machine.losses_of(stream)
         ensure(not more, f"StreamLost was told {1 + len(more)} times of stream {stream}")
         return first
+
+    async def count_of(self, event: Event, least: int, otherwise: str) -> int:
+        """Return how often the machine hears of an event, at least so often; that it does not means ``otherwise``."""
+        await self.until(lambda: self.machine.events.count(event) >= least, otherwise)
+        await self.quiet()
+        return self.machine.events.count(event)
 
     def has_heard(self, kind: type[Event], stream: StreamId) -> bool:
         """Tell whether the machine got an event of this kind for a stream."""
@@ -207,6 +236,9 @@ def ensure(holds: bool, otherwise: str) -> None:
 
 GET = Get(Keyspace("travel"), "ada")
 """What callers ask for; the machine never sends it."""
+
+QUERY = QueryRequest(statement="SELECT airline.* FROM airline")
+"""What readers ask for; the machine never sends it."""
 
 
 def open_stream(stream: StreamId, listener: Listener) -> OpenStream:

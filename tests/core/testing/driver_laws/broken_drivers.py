@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 
-from docs.howto.examples.asyncio_driver import AsyncioClient, Stream
-from triclinium_core.client.actions import Action, ConsultStrategy, OpenStream, SendBytes
+from docs.howto.examples.asyncio_driver import AsyncioClient, Outcome, Rows, Stream
+from triclinium_core.client.actions import (
+    Action,
+    ConsultStrategy,
+    OpenStream,
+    PauseReading,
+    ResumeReading,
+    RowsReceived,
+    SendBytes,
+)
 from triclinium_core.client.events import (
     BytesReceived,
     Event,
     LossCause,
     OperationAbandoned,
+    RowsWanted,
     TimePassed,
     Token,
 )
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.operation.results import Result
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.services.request import ServiceRequest
 from triclinium_core.testing.driver_laws import Law, laws
 
 
@@ -155,11 +166,46 @@ class AsksNoStrategy(AsyncioClient):
 class BlamesEverybody(AsyncioClient):
     """Takes a caller's mistake for the end of the client."""
 
-    def _settle(self, token: Token, outcome: Result | Exception) -> None:
+    def _settle(self, token: Token, outcome: Outcome) -> None:
         super()._settle(token, outcome)
         if isinstance(outcome, InvalidArgumentException):
             for other in list(self._callers):
                 super()._settle(other, outcome)
+
+
+class ReadsAhead(AsyncioClient):
+    """Wants more rows as soon as there are some, whether anybody takes them or not."""
+
+    def _settle(self, token: Token, outcome: Outcome) -> None:
+        super()._settle(token, outcome)
+        if isinstance(outcome, RowsReceived):
+            self.feed(RowsWanted(token))
+
+
+class KeepsItsRequests(AsyncioClient):
+    """Tells of a caller who leaves only where that one waits."""
+
+    @asynccontextmanager
+    async def ask(self, request: ServiceRequest, strategy: AnyRetryStrategy | None = None) -> AsyncIterator[Rows]:
+        async with super().ask(request, strategy) as rows:
+            try:
+                yield rows
+            finally:
+                rows.is_over = True
+
+
+class ReadsThroughPauses(AsyncioClient):
+    """Goes on reading what nobody wants."""
+
+    def _pause(self, order: PauseReading) -> None:
+        pass
+
+
+class NeverResumes(AsyncioClient):
+    """Takes a pause for the end."""
+
+    def _resume(self, order: ResumeReading) -> None:
+        pass
 
 
 BROKEN: Mapping[type[AsyncioClient], Law] = {
@@ -177,5 +223,9 @@ BROKEN: Mapping[type[AsyncioClient], Law] = {
     TellsThatAllWasSent: laws.what_waits_to_be_sent_is_told_with_the_time,
     AsksNoStrategy: laws.questions_are_answered_once,
     BlamesEverybody: laws.a_mistake_reaches_its_caller_alone,
+    ReadsAhead: laws.rows_come_as_they_are_wanted,
+    KeepsItsRequests: laws.whoever_stops_reading_abandons,
+    ReadsThroughPauses: laws.a_pause_pauses,
+    NeverResumes: laws.what_a_pause_held_back_comes_whole,
 }
 """Each with the one law that it breaks."""
