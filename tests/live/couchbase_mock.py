@@ -2,7 +2,8 @@
 
 It comes from Maven, and is kept in the cache of the gate, or in ``.cache`` beside the sources. Its nodes listen on
 loopback; each bucket has nodes of its own, and its name is the user. Commands go over a connection that it makes to its
-test, and it ends with that. It has an HTTP side too, which is not used here; for that there is no choice of an address.
+test, and it ends with that. It has an HTTP side too, of which the query service is used here; for that there is no
+choice of an address.
 
 What it can do at most: no collections, no durability, no pushed configs, no GET_META. A failed node goes on holding its
 connections, and answers nothing.
@@ -102,7 +103,7 @@ class CouchbaseMock:
             try:
                 self._control, _ = listener.accept()
                 self._control.settimeout(WAIT_SECONDS)
-                # The port of its HTTP side, which nobody needs here.
+                # The port of its HTTP side, of which configs tell as well.
                 self._hear(b"\0")
             except BaseException:
                 self._end()
@@ -163,6 +164,14 @@ class CouchbaseMock:
         """
         self.do("OPFAIL", code=code, count=count, operation=opcode, servers=[])
 
+    def fail_queries(self, code: int, message: str, *, prepared: bool) -> None:
+        """Have its query service answer an error from now on: to plans that are to be executed, or to all else."""
+        self.do("SET_QUERY_ERROR_STATE", code=code, message=message, fail_prepared=prepared, fail_regular=not prepared)
+
+    def drop_indexes(self) -> None:
+        """Have no plan find its index that was made before."""
+        self.do("RESET_QUERYSTATE")
+
     def hiccup(self, milliseconds: int) -> None:
         """Have each node sleep before each of its replies; 0 for no more."""
         # It sleeps where a reply has reached as many bytes, and loses a reply that has fewer.
@@ -218,6 +227,7 @@ class CouchbaseMock:
         self.truncate(0)
         self.hiccup(0)
         self.forget_commands()
+        self.do("SET_QUERY_ERROR_STATE", code=0, message="", fail_prepared=False, fail_regular=False)
         self.do("SET_CCCP", enabled=True)
         self.do("SET_ENHANCED_ERRORS", enabled=False)
         self.do("SET_COMPRESSION", mode="disabled")

@@ -91,6 +91,10 @@ class PingOutcome(NamedTuple):
     """Why the service did not answer well; None where it did."""
 
 
+REASONS_TO_PREPARE_AGAIN = frozenset({RetryReason.QUERY_PREPARED_STATEMENT_FAILURE, RetryReason.QUERY_INDEX_NOT_FOUND})
+"""The plan is stale, or reads an index that is gone: executed again, it would fail again."""
+
+
 class OpenRequests:
     """All open requests of a client, by token."""
 
@@ -591,7 +595,7 @@ class OpenRequests:
                     assert_never(action)
 
     def _forget_plan(self, live: LiveRequest, reason: RetryReason) -> None:
-        if reason is RetryReason.QUERY_PREPARED_STATEMENT_FAILURE and isinstance(live.request, QueryRequest):
+        if reason in REASONS_TO_PREPARE_AGAIN and isinstance(live.request, QueryRequest):
             self._plans.forget(live.request.plan_key)
 
     def _fail_for_good(self, live: LiveRequest, error: type[CouchbaseException], text: str, now: float) -> None:

@@ -426,6 +426,20 @@ def test_a_plan_that_went_stale_is_asked_for_again(code: int) -> None:
     assert code == error.context.error_code
 
 
+def test_a_plan_whose_index_is_gone() -> None:
+    """It is asked for again: executed again, it would miss the same index."""
+    simulation = Asking()
+    simulation.finish(asking(adhoc=False))
+    missing = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
+    simulation.nodes.script.answer(STATEMENT, missing, ANSWER)
+
+    token = simulation.finish(asking(adhoc=False))
+
+    assert ROWS == simulation.rows[token]
+    assert [True, False, True] == [b"PREPARE" in each.body for each in simulation.asked]
+    assert [RetryReason.QUERY_INDEX_NOT_FOUND] == [retry.reason for retry in simulation.retries]
+
+
 def test_a_cluster_that_cannot_read_from_replicas() -> None:
     """What a cluster does not offer is not sent."""
     simulation = Asking()
