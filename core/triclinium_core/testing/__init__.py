@@ -47,6 +47,7 @@ from triclinium_core.testing.fakes.options import (
 )
 from triclinium_core.testing.fakes.services.answers import FakeAnswer
 from triclinium_core.testing.fakes.services.faults import (
+    HttpFault,
     answer_twice,
     close_announced,
     cut_body,
@@ -61,9 +62,11 @@ from triclinium_core.testing.fakes.services.faults import (
     wrong_chunk_size,
     wrong_content_length,
 )
+from triclinium_core.testing.fakes.services.indexes import FakeIndexes
 from triclinium_core.testing.fakes.services.plans import FakePlan, FakePlans
 from triclinium_core.testing.fakes.services.request_log import LoggedRequest
 from triclinium_core.testing.fakes.services.script import FakeScript
+from triclinium_core.testing.fakes.services.script_file import load_script
 from triclinium_core.testing.fakes.store.cluster_map import (
     NO_NODE,
     ConfigVersion,
@@ -90,6 +93,7 @@ __all__ = [
     "FakeAnswer",
     "FakeCollections",
     "FakeDocuments",
+    "FakeIndexes",
     "FakeMap",
     "FakeNode",
     "FakeNodeOptions",
@@ -102,6 +106,7 @@ __all__ = [
     "FaultBeforeApplying",
     "Faults",
     "HangUp",
+    "HttpFault",
     "LoggedCommand",
     "LoggedRequest",
     "NodeAction",
@@ -124,6 +129,7 @@ __all__ = [
     "hang_up_mid_reply",
     "hang_up_mid_request",
     "http_status",
+    "load_script",
     "locked",
     "not_my_vbucket",
     "proxy_page",

@@ -14,7 +14,7 @@ from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.error_map import ERROR_MAP
-from triclinium_core.testing.fakes.faults import AnswerNotMyVbucket, AnswerStatus, CommandFault, status
+from triclinium_core.testing.fakes.faults import AnswerNotMyVbucket, AnswerStatus, CommandFault, ServiceFault, status
 from triclinium_core.testing.fault_catalogue import (
     DATA_FAULTS,
     HARMLESS_STATUSES,
@@ -22,6 +22,7 @@ from triclinium_core.testing.fault_catalogue import (
     REPLY_FAULTS,
     RETRIED_BY_MAP,
     RETRIED_STATUSES,
+    SERVICE_FAULTS,
 )
 from triclinium_core.testing.simulation import Simulation
 
@@ -55,6 +56,11 @@ def test_every_kind_of_fault() -> None:
     assert {Status.TEMPORARY_FAILURE} == {
         fault.code for fault in chain(*REPLY_FAULTS) if isinstance(fault, AnswerStatus)
     }
+
+
+def test_every_kind_of_fault_over_http() -> None:
+    """A request to a service meets all of them."""
+    assert set(get_args(ServiceFault)) == {type(fault) for fault in chain(*SERVICE_FAULTS)}
 
 
 def test_statuses_that_are_retried(fates: Mapping[int, tuple[bool, bool]]) -> None:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 import trio
 import trustme
@@ -152,6 +153,26 @@ async def test_several_nodes_are_served(safety_net: None) -> None:
     assert (0, "") == ending
 
 
+async def test_services_answer_what_a_script_says(safety_net: None, tmp_path: Path) -> None:
+    """On the ports that are told, and no others; the script is a file."""
+    script = tmp_path / "answers.json"
+    script.write_text(json.dumps([{"statement": "SELECT t.* FROM t", "rows": [{"a": 1}]}]), encoding="utf-8")
+    async with running("--json", "--services", "kv,query", "--script", str(script)) as server:
+        served = json.loads(await server.read_until(b"\n"))
+        (endpoint,) = served["endpoints"]["query"]
+        async with httpx.AsyncClient(auth=(served["username"], served["password"])) as client:
+            answers = [
+                await client.post(f"{endpoint}/query/service", json={"statement": statement})
+                for statement in ("SELECT t.* FROM t", "SELECT 1 AS one", "SELECT nothing FROM t")
+            ]
+        ending = await server.end(signal.SIGTERM)
+
+    assert ["query"] == list(served["endpoints"])
+    assert [[{"a": 1}], [{"one": 1}], []] == [answer.json()["results"] for answer in answers]
+    assert [200, 200, 400] == [answer.status_code for answer in answers]
+    assert (0, "") == ending
+
+
 @pytest.fixture(scope="module")
 def authority() -> trustme.CA:
     """Return who has signed all certificates."""
@@ -247,6 +268,10 @@ def test_a_port_that_is_taken(tmp_path: Path, authority: trustme.CA) -> None:
         (["--tls-cert", __file__, "--tls-key", __file__], "cannot be read from"),
         (["--tls-key", __file__], "--tls-key has no effect without --tls-cert"),
         (["--client-ca", __file__], "--client-ca has no effect without --tls-cert"),
+        (["--services", "kv,sql"], "sql"),
+        (["--services", "query"], "lacks kv"),
+        (["--script", "nowhere.json"], "nowhere.json"),
+        (["--script", __file__], "the script is no JSON"),
         (["--tls-port", "11207"], "--tls-port has no effect without --tls-cert"),
     ],
 )

@@ -62,6 +62,7 @@ from triclinium_core.testing.fakes.faults import (
     HangUpBeforeApplying,
 )
 from triclinium_core.testing.fakes.options import HTTP_SERVICES, FakeNodeOptions
+from triclinium_core.testing.fakes.services.indexes import FakeIndexes
 from triclinium_core.testing.fakes.services.plans import FakePlans
 from triclinium_core.testing.fakes.services.request_log import LoggedRequest
 from triclinium_core.testing.fakes.services.script import FakeScript
@@ -78,7 +79,7 @@ class FakeNode:
     ``faults`` says what goes wrong, ``command_log`` and ``request_log`` what the node was asked, by KV and over HTTP,
     ``documents`` what it stores; ``collections`` are the scopes and collections of all its buckets, ``network`` what
     lies between it and its clients. ``script`` has what services answer because a test says so, ``plans`` the
-    statements that were prepared; both belong to the cluster.
+    statements that were prepared, and ``indexes`` those for queries; they belong to the cluster.
 
     Every method that takes ``now`` raises ValueError when it goes back. What is told of a connection that the node
     does not know, or has hung up on, is ignored.
@@ -122,6 +123,7 @@ class FakeNode:
         self.collections: FakeCollections = self._state.collections
         self.script: FakeScript = state.cluster.services.script
         self.plans: FakePlans = state.cluster.services.plans
+        self.indexes: FakeIndexes = state.cluster.services.indexes
         self._services = ServiceServer(state, self.faults, self.network)
         self.request_log: list[LoggedRequest] = self._services.log
 

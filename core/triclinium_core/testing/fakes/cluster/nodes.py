@@ -39,6 +39,7 @@ from triclinium_core.kv.address import Address
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.options import FakeNodeOptions, placed
+from triclinium_core.testing.fakes.services.indexes import FakeIndexes
 from triclinium_core.testing.fakes.services.plans import FakePlans
 from triclinium_core.testing.fakes.services.script import FakeScript
 from triclinium_core.testing.fakes.store.cluster_map import (
@@ -67,7 +68,7 @@ class FakeNodes:
     """All nodes of a cluster; ``nodes[0]`` is the first, ``len(nodes)`` how many there are.
 
     ``documents`` is what they store, in ``collections``; ``script`` has what services answer because a test says so, and
-    ``plans`` the statements that were prepared. Every method raises InvalidArgumentException for a node, a vbucket
+    ``plans`` the statements that were prepared, ``indexes`` those for queries. Every method raises InvalidArgumentException for a node, a vbucket
     or a value that it cannot take.
 
     Args:
@@ -108,6 +109,7 @@ class FakeNodes:
         self.collections: FakeCollections = cluster.collections
         self.script: FakeScript = cluster.services.script
         self.plans: FakePlans = cluster.services.plans
+        self.indexes: FakeIndexes = cluster.services.indexes
 
     def __repr__(self) -> str:
         return f"<FakeNodes {', '.join(map(repr, self._nodes))}>"

@@ -74,7 +74,7 @@ def test_the_lists_of_the_rfc(client: HttpClient) -> None:
 
 def test_indexes_are_built(client: HttpClient) -> None:
     """Those that were deferred when they are told to, and each in its time."""
-    indexes = client.node.cluster.services.indexes
+    indexes = client.node.indexes
     indexes.build_seconds = 5.0
     client.query("CREATE INDEX now ON `default`(a)")
     client.query('CREATE INDEX later ON `default`(a) WITH {"defer_build": true, "num_replica": 1}')

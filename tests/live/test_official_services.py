@@ -1,0 +1,98 @@
+"""The official client at the services of ``triclinium serve``: what it queries, and what it creates and drops."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.live.line_process import LineProcess
+
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("couchbase_package")]
+
+SERVE = [sys.executable, "-c", "from triclinium._cli import main; main()", "serve", "--json", "--nodes", "2"]
+
+SCRIPT = [
+    {"statement": "SELECT t.* FROM travel AS t", "rows": [{"a": 1}, {"a": 2}], "seconds_between_rows": 0.01},
+    {"service": "search", "statement": "names", "rows": [{"id": "ada", "score": 1.5, "index": "names"}]},
+    {"service": "views", "statement": "people/by_name", "rows": [{"id": "ada", "key": "a", "value": 1}]},
+]
+
+HOTEL = {"bucket": "beer", "scope": "inventory", "collection": "hotel"}
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LineProcess]:
+    """Give the module the official client of a cluster that is served with a script."""
+    script = tmp_path_factory.mktemp("script") / "answers.json"
+    script.write_text(json.dumps(SCRIPT), encoding="utf-8")
+    worker = str(Path(__file__).with_name("official_services_worker.py"))
+    with LineProcess([*SERVE, "--script", str(script)], end_with=signal.SIGINT) as server:
+        served = server.hear()
+        address = [served[name] for name in ("connection_string", "username", "password")]
+        with LineProcess([sys.executable, worker, *address]) as found:
+            assert {"result": "connected"} == found.hear()
+            yield found
+
+
+def test_queries(client: LineProcess) -> None:
+    """With rows, with parameters of both kinds, prepared, and one that nobody understands."""
+    scripted = client.ask(do="query", statement="SELECT t.* FROM travel AS t")
+    positional = client.ask(do="query", statement='SELECT $1 AS one, "x" AS two', positional=[{"a": None}])
+    named = [client.ask(do="query", statement="SELECT RAW $name", named={"name": 7}, adhoc=False) for _ in range(3)]
+    wrong = client.ask(do="query", statement="SELEC 1")
+
+    assert {"result": [{"a": 1}, {"a": 2}]} == scripted
+    assert {"result": [{"one": {"a": None}, "two": "x"}]} == positional
+    assert [{"result": [7]}] * 3 == named
+    assert {"error": "ParsingFailedException"} == wrong
+
+
+def test_a_bucket_and_a_collection_come_and_go(client: LineProcess) -> None:
+    """Documents are written as soon as they were created, and not found in what is gone."""
+    created = [client.ask(do=what, **HOTEL) for what in ("create_bucket", "create_scope", "create_collection")]
+    again = [client.ask(do=what, **HOTEL) for what in ("create_bucket", "create_scope", "create_collection")]
+    listed = client.ask(do="list", **HOTEL)
+    written = client.ask(do="upsert", value=1815, **HOTEL), client.ask(do="get", **HOTEL)
+    dropped = [client.ask(do=what, **HOTEL) for what in ("drop_collection", "drop_bucket", "drop_bucket")]
+
+    assert [{"result": None}] * 3 == created
+    names = ("BucketAlreadyExistsException", "ScopeAlreadyExistsException", "CollectionAlreadyExistsException")
+    assert [{"error": name} for name in names] == again
+    assert {"result": {"_default": ["_default"], "inventory": ["hotel"]}} == listed
+    assert ({"result": True}, {"result": 1815}) == written
+    assert [{"result": None}, {"result": None}, {"error": "BucketDoesNotExistException"}] == dropped
+
+
+def test_indexes_come_and_go(client: LineProcess) -> None:
+    """By the statements that this client writes."""
+    place = {"bucket": "default", "scope": "_default", "collection": "_default"}
+    answers = [client.ask(do=what, **place) for what in ("create_index", "indexes", "create_index", "drop_index")]
+
+    assert [
+        {"result": None},
+        {"result": [["it", "online"]]},
+        {"error": "QueryIndexAlreadyExistsException"},
+        {"result": None},
+    ] == answers
+    assert {"error": "QueryIndexNotFoundException"} == client.ask(do="drop_index", **place)
+
+
+def test_the_other_services(client: LineProcess) -> None:
+    """Each answers in the words that this client reads."""
+    assert {"result": [{"one": 1}]} == client.ask(do="analytics", statement="SELECT 1 AS one")
+    assert {"result": ["ada"]} == client.ask(do="search", index="names")
+    assert {"result": ["a"]} == client.ask(do="view", bucket="default")
+    assert {"result": ["ada"]} == client.ask(do="user")
+
+
+def test_all_services_are_pinged(client: LineProcess) -> None:
+    """Each of those over HTTP is there; what KV says is about buckets."""
+    pinged = client.ask(do="ping")["result"]
+    pinged.pop("key_value")
+
+    assert dict.fromkeys(("query", "analytics", "search", "view", "management"), True) == pinged
