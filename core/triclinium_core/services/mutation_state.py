@@ -81,8 +81,6 @@ class MutationState:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MutationState) and self._newest == other._newest
 
-    __hash__ = None  # type: ignore[assignment]  # it changes
-
     def __repr__(self) -> str:
         buckets = sorted({bucket for bucket, _ in self._newest})
         return f"<MutationState of {len(self._newest)} vbuckets in {', '.join(buckets) or 'no bucket'}>"

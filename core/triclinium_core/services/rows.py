@@ -150,7 +150,7 @@ class RowSplitter:
         row_size_bytes_max: int = ROW_SIZE_BYTES_MAX,
         rest_size_bytes_max: int = REST_SIZE_BYTES_MAX,
     ) -> None:
-        self.key = key
+        self.key: str = key
         self._row_size_max = row_size_bytes_max
         self._rest_size_max = rest_size_bytes_max
         self._place = _START

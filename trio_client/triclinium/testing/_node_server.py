@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from itertools import count
-from typing import TypeVarTuple
+from typing import NamedTuple, TypeVarTuple
 
 import trio
 
@@ -66,6 +66,18 @@ class ReplyQueue:
     async def wait_written(self) -> None:
         """Return once some of what was taken has been written."""
         await self._readers.park()
+
+
+class _ServedClient(NamedTuple):
+    """One client of one node."""
+
+    stream: trio.abc.Stream
+    replies: ReplyQueue
+    node: FakeNode
+    number: int
+    """What the node calls the connection."""
+    service: Service
+    """Whose port it has reached."""
 
 
 class NodeServer:
@@ -154,18 +166,19 @@ class NodeServer:
             self._carry_out(opened)
             if certificate_names is not None:
                 node.certificate_shown(number, certificate_names)
+            client = _ServedClient(stream, replies, node, number, service)
             async with trio.open_nursery() as nursery:
-                carries_on = service is Service.KV
-                nursery.start_soon(self._write, stream, replies, node, number, nursery.cancel_scope, carries_on)
-                await self._read(stream, replies, node, number)
+                nursery.start_soon(self._write, client, nursery.cancel_scope)
+                await self._read(client)
                 nursery.cancel_scope.cancel()
         finally:
             del self._replies[number]
             node.connection_lost(number, self._see_time())
             await close_forcefully(stream)
 
-    async def _read(self, stream: trio.abc.ReceiveStream, replies: ReplyQueue, node: FakeNode, number: int) -> None:
+    async def _read(self, client: _ServedClient) -> None:
         """Hand what the client sends to the node, which ignores a client that it has hung up on."""
+        stream, replies, node, number, _ = client
         try:
             while data := await stream.receive_some():
                 self._carry_out(node.bytes_received(number, bytes(data), self._see_time()))
@@ -174,30 +187,22 @@ class NodeServer:
         except trio.BrokenResourceError:
             pass
 
-    async def _write(
-        self,
-        stream: trio.abc.Stream,
-        replies: ReplyQueue,
-        node: FakeNode,
-        number: int,
-        connection: trio.CancelScope,
-        carries_on: bool,
-    ) -> None:
-        """Write what the node replies; to a client that is gone nothing.
+    async def _write(self, client: _ServedClient, connection: trio.CancelScope) -> None:
+        """Write what the node replies; to a client that is gone nothing, but what it sent before is still carried out.
 
-        Args:
-            carries_on: whether what such a client sent before is still carried out.
+        A service answers one request at a time, and makes no more of an answer that nobody reads.
         """
+        stream, replies, node, number, service = client
         is_gone = False
         while data := await replies.take():
             if not is_gone:
                 try:
                     await stream.send_all(data)
                 except trio.BrokenResourceError:
-                    if not carries_on:
-                        connection.cancel()
-                        return
                     is_gone = True
+            if is_gone and service is not Service.KV:
+                connection.cancel()
+                return
             self._carry_out(node.replies_written(number, len(data), self._see_time()))
             replies.written()
         try:
