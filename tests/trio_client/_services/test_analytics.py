@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from trio.testing import MockClock
 
 from tests.rows import rows
 from tests.trio_client._services.pieces import Pieces
 from tests.trio_client.doubles import open_scripted
 from triclinium import AnalyticsMetaData, AnalyticsScanConsistency, AnalyticsStatus
 from triclinium.errors import EncodingFailureException, InvalidArgumentException
+from triclinium.testing import FakeAnswer, Service, open_fake_cluster
 from triclinium_core.services.analytics.request import AnalyticsRequest
 from triclinium_core.services.statement.parameters import Parameters, RawOptions
 from triclinium_core.services.statement.request import QueryContext
@@ -49,6 +52,25 @@ async def test_rows_and_metadata() -> None:
         raw=RawOptions({"max-warnings": 5}),
     )
     assert [expected] == pieces.requests
+
+
+async def test_a_service(autojump_clock: MockClock) -> None:
+    """A node is asked at its port for analytics, and its answer is read as that of analytics."""
+    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+        answer = FakeAnswer(rows=[{"n": 5}], metadata={"metrics": {"processedObjects": 7, "elapsedTime": "2ms"}})
+        fake.nodes.script.answer(STATEMENT, answer, service=Service.ANALYTICS)
+        async with cluster.analytics_query(STATEMENT, age=30, readonly=True) as result:
+            rows = await result.rows()
+            metadata = await result.metadata()
+        (asked,) = fake.node.request_log
+
+    assert [{"n": 5}] == rows
+    assert (AnalyticsStatus.SUCCESS, 7, 0.002) == (
+        metadata.status,
+        metadata.metrics.processed_objects,
+        metadata.metrics.elapsed_time,
+    )
+    assert (Service.ANALYTICS, 30) == (asked.service, json.loads(asked.body)["$age"])
 
 
 async def test_a_scope() -> None:

@@ -29,6 +29,10 @@ else:
 MetaData = TypeVar("MetaData", bound=ServiceResult)
 
 
+UNDECODABLE = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
+"""What a decoder raises where a row is not of its type; hooks of a user's types may raise ValueError and TypeError."""
+
+
 class RowsNotReadError(RuntimeError):
     """The metadata was asked for before the rows were read: a service tells it at the end."""
 
@@ -50,8 +54,8 @@ class RowResult(Generic[MetaData, Row]):
         self._run = TrioRun()
         self._position = 0
         """In the piece that came last."""
-        self._index = 0
-        """Of the next row, among all rows."""
+        self._before = 0
+        """Rows in the pieces before it."""
         self._is_left = False
         self._wait: trio.CancelScope | None = None
         """Around the task that waits for rows, if one does."""
@@ -79,18 +83,31 @@ class RowResult(Generic[MetaData, Row]):
         """
         if self._position == len(self._opened.rows) and not await self._wait_rows():
             raise StopAsyncIteration
-        return self._take()
+        position = self._position
+        self._position = position + 1
+        try:
+            return self._decode(self._opened.rows[position])
+        except UNDECODABLE as error:
+            raise self._undecodable(position, error) from error
 
     async def rows(self) -> list[Row]:
         """Return all rows that are left; for results that memory has room for.
 
         It raises and can be cancelled as ``async for`` is.
         """
-        rows: list[Row] = []
+        taken: list[Row] = []
         while await self._wait_rows():
-            while self._position < len(self._opened.rows):
-                rows.append(self._take())
-        return rows
+            pending = self._opened.rows[self._position :]
+            before = len(taken) - self._position
+            try:
+                taken.extend(map(self._decode, pending))
+            except UNDECODABLE as error:
+                # Those before it were added one by one.
+                failed = len(taken) - before
+                self._position = failed + 1
+                raise self._undecodable(failed, error) from error
+            self._position = len(self._opened.rows)
+        return taken
 
     async def metadata(self) -> MetaData:
         """Return what the service tells beside the rows.
@@ -128,20 +145,15 @@ class RowResult(Generic[MetaData, Row]):
                     await self._driver.more_rows(opened)
             finally:
                 self._wait = None
+            self._before += self._position
             self._position = 0
         if self._is_left:
             raise trio.ClosedResourceError("the block was left while this waited for rows")
         return self._position < len(opened.rows)
 
-    def _take(self) -> Row:
-        row, index = self._opened.rows[self._position], self._index
-        self._position += 1
-        self._index += 1
-        try:
-            return self._decode(row)
-        except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
-            context: ErrorContext = self._opened.request.error_context()
-            raise DecodingFailureException(f"row {index} is not of the type asked for: {error}", context) from error
+    def _undecodable(self, position: int, error: Exception) -> DecodingFailureException:
+        context: ErrorContext = self._opened.request.error_context()
+        return DecodingFailureException(f"row {self._before + position} is not of the type asked for: {error}", context)
 
     def _close(self) -> None:
         self._is_left = True
