@@ -6,6 +6,7 @@ Source: SDK-RFC 0004 "Implementation" and "Serialization and Deserialization of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import ClassVar
 
 import msgspec
 
@@ -80,6 +81,8 @@ class MutationState:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MutationState) and self._newest == other._newest
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]  # it changes
 
     def __repr__(self) -> str:
         buckets = sorted({bucket for bucket, _ in self._newest})
