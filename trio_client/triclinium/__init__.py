@@ -8,11 +8,15 @@ from triclinium._collection.binary import BinaryCollection
 from triclinium._collection.collection import Collection
 from triclinium._collection.replicas import ReplicaResults
 from triclinium._collection.scans import ScanResults
-from triclinium._collection_manager import CollectionManager
 from triclinium._context import client_context, retrying
 from triclinium._deadlines import AbandonedOperation, fail_after
 from triclinium._driver.subscriptions import TopologyChanges
 from triclinium._keyspace import Bucket, Scope
+from triclinium._management.buckets import BucketManager
+from triclinium._management.collections import CollectionManager
+from triclinium._management.query_indexes import CollectionQueryIndexManager, QueryIndexManager
+from triclinium._management.search_indexes import SearchIndexManager
+from triclinium._management.users import UserManager
 from triclinium._open_cluster import (
     ClusterArguments,
     open_cluster,
@@ -123,6 +127,28 @@ from triclinium_core.services.analytics.result import (
     AnalyticsStatus,
     AnalyticsWarning,
 )
+from triclinium_core.services.management.buckets import (
+    BucketSettings,
+    BucketType,
+    CompressionMode,
+    ConflictResolutionType,
+    CreateBucketSettings,
+    EvictionPolicy,
+    StorageBackend,
+)
+from triclinium_core.services.management.collections import CreateCollectionSettings, UpdateCollectionSettings
+from triclinium_core.services.management.query_indexes import QueryIndex, QueryIndexType
+from triclinium_core.services.management.search_indexes import SearchIndex
+from triclinium_core.services.management.users import (
+    AuthDomain,
+    Group,
+    Origin,
+    Role,
+    RoleAndDescription,
+    RoleAndOrigins,
+    User,
+    UserAndMetadata,
+)
 from triclinium_core.services.mutation_state import MutationState
 from triclinium_core.services.query.options import QueryProfile, QueryScanConsistency
 from triclinium_core.services.query.result import (
@@ -154,12 +180,16 @@ __all__ = [
     "Attempt",
     "AttemptRecord",
     "Attempts",
+    "AuthDomain",
     "Authenticator",
     "AwsRetryNumbers",
     "BestEffortRetryStrategy",
     "BinaryCollection",
     "BreakerStatistics",
     "Bucket",
+    "BucketManager",
+    "BucketSettings",
+    "BucketType",
     "Cas",
     "CertificateAuthenticator",
     "CircuitBreakerOptions",
@@ -169,9 +199,14 @@ __all__ = [
     "ClusterState",
     "Collection",
     "CollectionManager",
+    "CollectionQueryIndexManager",
     "CollectionSpec",
+    "CompressionMode",
+    "ConflictResolutionType",
     "ConnectionStatistics",
     "CounterResult",
+    "CreateBucketSettings",
+    "CreateCollectionSettings",
     "DiagnosticsResult",
     "DurabilityLevel",
     "Duration",
@@ -181,10 +216,12 @@ __all__ = [
     "EndpointState",
     "ErrorInfo",
     "ErrorMapRetryStrategy",
+    "EvictionPolicy",
     "ExistsResult",
     "FastFailOnTerminalErrorRetryStrategy",
     "GetReplicaResult",
     "GetResult",
+    "Group",
     "JsonTranscoder",
     "JwtAuthenticator",
     "LookupInMacro",
@@ -197,10 +234,14 @@ __all__ = [
     "MutationResult",
     "MutationState",
     "MutationToken",
+    "Origin",
     "PasswordAuthenticator",
     "PingResult",
     "PingState",
     "PrefixScan",
+    "QueryIndex",
+    "QueryIndexManager",
+    "QueryIndexType",
     "QueryMetaData",
     "QueryMetrics",
     "QueryProfile",
@@ -224,6 +265,9 @@ __all__ = [
     "RetryScheduled",
     "RetryStrategy",
     "RetrySucceeded",
+    "Role",
+    "RoleAndDescription",
+    "RoleAndOrigins",
     "SamplingScan",
     "ScanResult",
     "ScanResults",
@@ -231,10 +275,13 @@ __all__ = [
     "ScanType",
     "Scope",
     "ScopeSpec",
+    "SearchIndex",
+    "SearchIndexManager",
     "ServerTimeStatistics",
     "Service",
     "SimpleRetryStrategy",
     "StandardRetryStrategy",
+    "StorageBackend",
     "StoreSemantics",
     "TimeoutOptions",
     "Topology",
@@ -242,6 +289,10 @@ __all__ = [
     "TopologyChanges",
     "TopologyNode",
     "Transcoder",
+    "UpdateCollectionSettings",
+    "User",
+    "UserAndMetadata",
+    "UserManager",
     "attempts",
     "attempts_of",
     "client_context",

@@ -10,6 +10,10 @@ from triclinium._driver.hidden_nursery import in_background
 from triclinium._driver.subscriptions import TopologyChanges
 from triclinium._health import Watched, named
 from triclinium._keyspace import Bucket
+from triclinium._management.buckets import BucketManager
+from triclinium._management.query_indexes import QueryIndexManager
+from triclinium._management.search_indexes import SearchIndexManager
+from triclinium._management.users import UserManager
 from triclinium._services.analytics import AnalyticsQueries
 from triclinium._services.query import Queries
 from triclinium_core.client.health.statistics import ClientStatistics
@@ -40,6 +44,22 @@ class Cluster(Watched, Queries, AnalyticsQueries):
     def default_collection(self) -> Collection:
         """Return the one collection that there is over ``memcached://``, where nothing has a bucket."""
         return Collection(self._driver, Keyspace(None))
+
+    def buckets(self) -> BucketManager:
+        """Return what manages the cluster's buckets."""
+        return BucketManager(self._driver)
+
+    def users(self) -> UserManager:
+        """Return what manages the cluster's users, groups and roles."""
+        return UserManager(self._driver)
+
+    def query_indexes(self) -> QueryIndexManager:
+        """Return what manages the query indexes of buckets; those of a collection are managed through that."""
+        return QueryIndexManager(self._driver)
+
+    def search_indexes(self) -> SearchIndexManager:
+        """Return what manages the search indexes that belong to no scope."""
+        return SearchIndexManager(self._driver)
 
     def set_authenticator(self, authenticator: Authenticator) -> None:
         """Be somebody else from now on, or show it by a new password, token or certificate.

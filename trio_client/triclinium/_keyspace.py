@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from triclinium._collection.collection import Collection
-from triclinium._collection_manager import CollectionManager
 from triclinium._driver.driver import Driver
 from triclinium._health import Watched
+from triclinium._management.collections import CollectionManager
+from triclinium._management.search_indexes import SearchIndexManager
 from triclinium._services.analytics import AnalyticsQueries
 from triclinium._services.query import Queries
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.operation.validation import DEFAULT_NAME, check_name
+from triclinium_core.services.management.search_indexes import SearchScope
 from triclinium_core.services.statement.request import QueryContext
 
 
@@ -50,7 +52,7 @@ class Bucket(Watched):
         return self.default_scope().collection(name)
 
     def collections(self) -> CollectionManager:
-        """Return what tells the bucket's scopes and collections."""
+        """Return what manages the bucket's scopes and collections."""
         return CollectionManager(self._driver, self._name)
 
     def default_collection(self) -> Collection:
@@ -86,3 +88,7 @@ class Scope(Queries, AnalyticsQueries):
             InvalidArgumentException: this cannot be the name of a collection.
         """
         return Collection(self._driver, Keyspace(self._keyspace.bucket, self._keyspace.scope, name))
+
+    def search_indexes(self) -> SearchIndexManager:
+        """Return what manages the scope's search indexes."""
+        return SearchIndexManager(self._driver, SearchScope(self.bucket_name, self.name))

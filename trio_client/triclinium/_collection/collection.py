@@ -8,6 +8,7 @@ from triclinium._collection.replicas import ReplicaOperations
 from triclinium._collection.scans import ScanOperations
 from triclinium._collection.subdocuments import SubdocumentOperations
 from triclinium._driver.driver import Driver
+from triclinium._management.query_indexes import CollectionQueryIndexManager
 from triclinium_core.kv.operation.requests import Keyspace
 
 
@@ -84,3 +85,11 @@ class Collection(DocumentOperations, SubdocumentOperations, ReplicaOperations, S
     def binary(self) -> BinaryCollection:
         """Counters and concatenation in the same collection."""
         return self._binary
+
+    def query_indexes(self) -> CollectionQueryIndexManager:
+        """Return what manages the collection's query indexes.
+
+        Raises:
+            InvalidArgumentException: the collection belongs to no bucket, as over ``memcached://``.
+        """
+        return CollectionQueryIndexManager(self._driver, self._keyspace)

@@ -26,8 +26,8 @@ from triclinium_core.checks import check_flag
 from triclinium_core.errors import (
     BucketAccessException,
     BucketNotFoundException,
-    CouchbaseException,
     FeatureNotAvailableException,
+    IndexExistsException,
     IndexNotFoundException,
     InvalidArgumentException,
 )
@@ -55,9 +55,12 @@ from triclinium_core.services.management.collections import (
 )
 from triclinium_core.services.management.query_indexes import (
     ONLINE,
+    CreateIndex,
+    CreatePrimaryIndex,
+    DropIndex,
+    DropPrimaryIndex,
     IndexKeyspace,
     IndexNamesResult,
-    IndexStatement,
     QueryIndex,
     QueryIndexesResult,
     all_indexes,
@@ -147,16 +150,31 @@ def _check_history(change: ManifestChange) -> Steps[None]:
         raise FeatureNotAvailableException(text, change.error_context())
 
 
-def change_index(statement: IndexStatement, unless: type[CouchbaseException] | None) -> Steps[None]:
-    """Change an index.
+def create_index(statement: CreateIndex | CreatePrimaryIndex, *, ignore_if_exists: bool) -> Steps[None]:
+    """Make an index.
 
     Args:
-        unless: the failure that is as good as a success, such as that the index is there already.
+        ignore_if_exists: whether it is as good where the index is there already.
     """
+    check_flag(ignore_if_exists, "ignore_if_exists")
     try:
         yield statement
-    except CouchbaseException as error:
-        if unless is None or not isinstance(error, unless):
+    except IndexExistsException:
+        if not ignore_if_exists:
+            raise
+
+
+def drop_index(statement: DropIndex | DropPrimaryIndex, *, ignore_if_not_exists: bool) -> Steps[None]:
+    """Remove an index.
+
+    Args:
+        ignore_if_not_exists: whether it is as good where the index is not there.
+    """
+    check_flag(ignore_if_not_exists, "ignore_if_not_exists")
+    try:
+        yield statement
+    except IndexNotFoundException:
+        if not ignore_if_not_exists:
             raise
 
 

@@ -52,7 +52,10 @@ from triclinium_core.services.management.query_indexes import (
     all_indexes,
     build_indexes,
     create_index,
+    create_primary_index,
     deferred_indexes,
+    drop_index,
+    drop_primary_index,
 )
 from triclinium_core.services.management.steps import REFUSALS_MAX, Pause, Step, Steps
 from triclinium_core.services.request import Done
@@ -248,15 +251,34 @@ def test_no_history_is_asked_for() -> None:
     assert ["update_collection", "get_collections_manifest"] == driven.asked
 
 
-def test_failures_that_are_as_good_as_a_success() -> None:
-    """Only the one that the caller has named."""
-    statement = create_index(HOTELS, "i", ["a"])
-    Driven(steps.change_index(statement, IndexExistsException)).run({type(statement): [IndexExistsException()]})
-    Driven(steps.change_index(statement, None)).run({type(statement): [Done()]})
+def test_an_index_that_is_there() -> None:
+    """To make it again is a failure, unless the caller does not mind."""
+    for statement in (create_index(HOTELS, "i", ["a"]), create_primary_index(HOTELS)):
+        there: dict[type, Sequence[object]] = {type(statement): [IndexExistsException()]}
+        Driven(steps.create_index(statement, ignore_if_exists=True)).run(there)
+        Driven(steps.create_index(statement, ignore_if_exists=False)).run({type(statement): [Done()]})
 
-    for unless, error in ((None, IndexExistsException()), (IndexExistsException, IndexNotFoundException())):
-        with pytest.raises(type(error)):
-            Driven(steps.change_index(statement, unless)).run({type(statement): [error]})
+        with pytest.raises(IndexExistsException):
+            Driven(steps.create_index(statement, ignore_if_exists=False)).run(there)
+        with pytest.raises(IndexNotFoundException):
+            Driven(steps.create_index(statement, ignore_if_exists=True)).run(
+                {type(statement): [IndexNotFoundException()]}
+            )
+
+
+def test_an_index_that_is_not_there() -> None:
+    """To drop it is a failure, unless the caller does not mind."""
+    for statement in (drop_index(HOTELS, "i"), drop_primary_index(HOTELS)):
+        gone: dict[type, Sequence[object]] = {type(statement): [IndexNotFoundException()]}
+        Driven(steps.drop_index(statement, ignore_if_not_exists=True)).run(gone)
+        Driven(steps.drop_index(statement, ignore_if_not_exists=False)).run({type(statement): [Done()]})
+
+        with pytest.raises(IndexNotFoundException):
+            Driven(steps.drop_index(statement, ignore_if_not_exists=False)).run(gone)
+        with pytest.raises(IndexExistsException):
+            Driven(steps.drop_index(statement, ignore_if_not_exists=True)).run(
+                {type(statement): [IndexExistsException()]}
+            )
 
 
 def index(name: str, state: str = "online", *, is_primary: bool = False, scope: str | None = "inventory") -> QueryIndex:
@@ -364,6 +386,8 @@ def test_indexes_of_a_bucket() -> None:
         lambda: steps.watch_indexes(HOTELS, [""], watch_primary=False),
         lambda: steps.watch_indexes(HOTELS, anything(None), watch_primary=False),
         lambda: steps.watch_indexes(HOTELS, ["a"], watch_primary=anything(1)),
+        lambda: steps.create_index(create_index(HOTELS, "i", ["a"]), ignore_if_exists=anything(1)),
+        lambda: steps.drop_index(drop_index(HOTELS, "i"), ignore_if_not_exists=anything("yes")),
         lambda: steps.create_bucket(anything("travel")),
         lambda: steps.drop_bucket(".."),
     ],

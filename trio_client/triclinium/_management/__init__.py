@@ -1,0 +1,1 @@
+"""The managers: buckets, collections, users and indexes of a cluster."""

@@ -1,0 +1,89 @@
+"""What manages the buckets of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from triclinium._management.call import carry_out
+from triclinium._management.manager import Manager
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.services.management import steps
+from triclinium_core.services.management.buckets import (
+    AllBucketsResult,
+    BucketResult,
+    BucketSettings,
+    FlushBucket,
+    GetAllBuckets,
+    GetBucket,
+    UpdateBucket,
+)
+from triclinium_core.services.request import Done
+
+
+class BucketManager(Manager):
+    """The buckets of a cluster; ``Manager`` says what all methods have in common.
+
+    Source: SDK-RFC 0054 "BucketManager".
+    """
+
+    async def create_bucket(self, settings: BucketSettings, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+        """Make a bucket, and wait until all its nodes are ready for it and documents can be stored.
+
+        Where the user may make buckets and not use them, it waits for the nodes alone.
+
+        Args:
+            settings: ``CreateBucketSettings`` to choose how conflicts are resolved.
+
+        Raises:
+            BucketExistsException: there is one of that name.
+            InvalidArgumentException: the settings do not go together, or the cluster lacks the memory.
+
+        Cancellation: the bucket may be made; the server goes on with it.
+        """
+        await carry_out(self._driver, lambda: steps.create_bucket(settings), retry_strategy)
+
+    async def update_bucket(self, settings: BucketSettings, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+        """Change a bucket.
+
+        Every setting must be what it is to be afterwards: the server may reset those that are left open to their
+        defaults. Begin with what ``get_bucket`` returns: ``dataclasses.replace(settings, flush_enabled=True)``. What was
+        settled when the bucket was made is not sent.
+
+        Raises:
+            BucketNotFoundException: there is none of that name.
+            InvalidArgumentException: the settings do not go together.
+        """
+        await self._driver.perform(Done, UpdateBucket, retry_strategy, settings)
+
+    async def drop_bucket(self, name: str, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+        """Remove a bucket with all that is in it, and wait until it is gone.
+
+        Raises:
+            BucketNotFoundException: there is none of that name.
+            InvalidArgumentException: no bucket can be called so.
+        """
+        await carry_out(self._driver, lambda: steps.drop_bucket(name), retry_strategy)
+
+    async def get_bucket(self, name: str, *, retry_strategy: AnyRetryStrategy | None = None) -> BucketSettings:
+        """Return what a bucket is like.
+
+        Raises:
+            BucketNotFoundException: there is none of that name.
+            InvalidArgumentException: no bucket can be called so.
+        """
+        return (await self._driver.perform(BucketResult, GetBucket, retry_strategy, name)).settings
+
+    async def get_all_buckets(self, *, retry_strategy: AnyRetryStrategy | None = None) -> Sequence[BucketSettings]:
+        """Return what all buckets are like that the user may see."""
+        result = await self._driver.perform(AllBucketsResult, GetAllBuckets, retry_strategy)
+        return [each.settings for each in result.buckets]
+
+    async def flush_bucket(self, name: str, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+        """Remove all documents of a bucket.
+
+        Raises:
+            BucketNotFoundException: there is none of that name.
+            BucketNotFlushableException: its settings do not allow it; see ``BucketSettings.flush_enabled``.
+            InvalidArgumentException: no bucket can be called so.
+        """
+        await self._driver.perform(Done, FlushBucket, retry_strategy, name)

@@ -1,0 +1,126 @@
+"""What manages the scopes and collections of a bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from triclinium._driver.driver import Driver
+from triclinium._management.call import carry_out
+from triclinium._management.manager import Manager
+from triclinium_core.kv.operation.manifest.types import ScopeSpec
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.services.management import steps
+from triclinium_core.services.management.collections import (
+    CreateCollection,
+    CreateCollectionSettings,
+    CreateScope,
+    DropCollection,
+    DropScope,
+    GetAllScopes,
+    ManifestChange,
+    ScopesResult,
+    UpdateCollection,
+    UpdateCollectionSettings,
+)
+
+
+class CollectionManager(Manager):
+    """The scopes and collections of a bucket; ``Manager`` says what all methods have in common.
+
+    A method that changes something waits until key-value knows of the change, where the user may use the bucket.
+
+    Source: SDK-RFC 0054 "CollectionsManager".
+    """
+
+    def __init__(self, driver: Driver, bucket: str) -> None:
+        super().__init__(driver)
+        self._bucket = bucket
+
+    def __repr__(self) -> str:
+        return f"<CollectionManager {self._bucket}>"
+
+    async def get_all_scopes(self, *, retry_strategy: AnyRetryStrategy | None = None) -> Sequence[ScopeSpec]:
+        """Return all scopes of the bucket, each with its collections.
+
+        Raises:
+            BucketNotFoundException: there is no such bucket.
+        """
+        result = await self._driver.perform(ScopesResult, GetAllScopes, retry_strategy, self._bucket)
+        return result.manifest.scopes
+
+    async def create_scope(self, scope_name: str, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+        """Make a scope.
+
+        Raises:
+            ScopeExistsException: there is one of that name.
+            BucketNotFoundException: there is no such bucket.
+            InvalidArgumentException: no scope can be called so.
+        """
+        await self._change(lambda: CreateScope(self._bucket, scope_name), retry_strategy)
+
+    async def drop_scope(self, scope_name: str, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+        """Remove a scope with all that is in it.
+
+        Raises:
+            ScopeNotFoundException: there is none of that name.
+            BucketNotFoundException: there is no such bucket.
+            InvalidArgumentException: no scope can be called so.
+        """
+        await self._change(lambda: DropScope(self._bucket, scope_name), retry_strategy)
+
+    async def create_collection(
+        self,
+        scope_name: str,
+        collection_name: str,
+        settings: CreateCollectionSettings | None = None,
+        *,
+        retry_strategy: AnyRetryStrategy | None = None,
+    ) -> None:
+        """Make a collection.
+
+        Raises:
+            CollectionExistsException: there is one of that name in the scope.
+            ScopeNotFoundException: there is no such scope.
+            BucketNotFoundException: there is no such bucket.
+            FeatureNotAvailableException: the settings say something of history, and the bucket has none.
+            InvalidArgumentException: no collection can be called so, or the settings are wrong.
+        """
+        chosen = CreateCollectionSettings() if settings is None else settings
+        await self._change(lambda: CreateCollection(self._bucket, scope_name, collection_name, chosen), retry_strategy)
+
+    async def update_collection(
+        self,
+        scope_name: str,
+        collection_name: str,
+        settings: UpdateCollectionSettings,
+        *,
+        retry_strategy: AnyRetryStrategy | None = None,
+    ) -> None:
+        """Change a collection; a setting that is None stays as it is.
+
+        Raises:
+            CollectionNotFoundException: there is none of that name in the scope.
+            ScopeNotFoundException: there is no such scope.
+            BucketNotFoundException: there is no such bucket.
+            FeatureNotAvailableException: the settings say something of history, and the bucket has none.
+            InvalidArgumentException: no collection can be called so, or the settings are wrong.
+        """
+        await self._change(
+            lambda: UpdateCollection(self._bucket, scope_name, collection_name, settings), retry_strategy
+        )
+
+    async def drop_collection(
+        self, scope_name: str, collection_name: str, *, retry_strategy: AnyRetryStrategy | None = None
+    ) -> None:
+        """Remove a collection with all that is in it.
+
+        Raises:
+            CollectionNotFoundException: there is none of that name in the scope.
+            ScopeNotFoundException: there is no such scope.
+            BucketNotFoundException: there is no such bucket.
+            InvalidArgumentException: no collection can be called so.
+        """
+        await self._change(lambda: DropCollection(self._bucket, scope_name, collection_name), retry_strategy)
+
+    async def _change(self, make: Callable[[], ManifestChange], strategy: AnyRetryStrategy | None) -> None:
+        await carry_out(self._driver, lambda: steps.change_manifest(make()), strategy)

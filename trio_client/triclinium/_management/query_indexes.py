@@ -1,0 +1,346 @@
+"""What manages the query indexes of a bucket, or of a collection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from triclinium._driver.driver import Driver
+from triclinium._management.call import carry_out
+from triclinium._management.manager import Manager
+from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.services.management import query_indexes as statements, steps
+from triclinium_core.services.management.query_indexes import IndexKeyspace, QueryIndex, QueryIndexesResult
+
+
+class QueryIndexManager(Manager):
+    """The query indexes of buckets; ``Manager`` says what all methods have in common.
+
+    An index on a bucket is one on its default collection; for other collections there is ``collection.query_indexes()``,
+    which is for server 7.0 and later.
+
+    Source: SDK-RFC 0054 "QueryIndexManager".
+    """
+
+    async def get_all_indexes(
+        self, bucket_name: str, *, retry_strategy: AnyRetryStrategy | None = None
+    ) -> Sequence[QueryIndex]:
+        """Return the indexes on a bucket and on all its collections, primary ones first."""
+        return (
+            await self._driver.perform(
+                QueryIndexesResult, lambda: statements.all_indexes(IndexKeyspace(bucket_name)), retry_strategy
+            )
+        ).indexes
+
+    async def create_index(
+        self,
+        bucket_name: str,
+        index_name: str,
+        keys: Sequence[str],
+        *,
+        ignore_if_exists: bool = False,
+        num_replicas: int | None = None,
+        deferred: bool | None = None,
+        retry_strategy: AnyRetryStrategy | None = None,
+    ) -> None:
+        """Make an index, and wait until it is built, unless it is deferred.
+
+        Args:
+            keys: fields; each is one name, in which nothing is an expression.
+            ignore_if_exists: whether it is as good where there is one of that name.
+            num_replicas: copies of the index; None for what the server chooses.
+            deferred: whether it is built later, by ``build_deferred_indexes``; None for what the server chooses.
+
+        Raises:
+            IndexExistsException: there is one of that name.
+            InvalidArgumentException: a name cannot be one, or there are no keys.
+        """
+        await carry_out(
+            self._driver,
+            lambda: steps.create_index(
+                statements.create_index(
+                    IndexKeyspace(bucket_name), index_name, keys, num_replicas=num_replicas, deferred=deferred
+                ),
+                ignore_if_exists=ignore_if_exists,
+            ),
+            retry_strategy,
+        )
+
+    async def create_primary_index(
+        self,
+        bucket_name: str,
+        *,
+        index_name: str | None = None,
+        ignore_if_exists: bool = False,
+        num_replicas: int | None = None,
+        deferred: bool | None = None,
+        retry_strategy: AnyRetryStrategy | None = None,
+    ) -> None:
+        """Make an index over the ids of all documents, and wait until it is built, unless it is deferred.
+
+        Args:
+            index_name: ``#primary`` unless given.
+            ignore_if_exists: whether it is as good where there is one of that name.
+            num_replicas: copies of the index; None for what the server chooses.
+            deferred: whether it is built later, by ``build_deferred_indexes``; None for what the server chooses.
+
+        Raises:
+            IndexExistsException: there is one of that name.
+            InvalidArgumentException: a name cannot be one.
+        """
+        await carry_out(
+            self._driver,
+            lambda: steps.create_index(
+                statements.create_primary_index(
+                    IndexKeyspace(bucket_name), index_name=index_name, num_replicas=num_replicas, deferred=deferred
+                ),
+                ignore_if_exists=ignore_if_exists,
+            ),
+            retry_strategy,
+        )
+
+    async def drop_index(
+        self,
+        bucket_name: str,
+        index_name: str,
+        *,
+        ignore_if_not_exists: bool = False,
+        retry_strategy: AnyRetryStrategy | None = None,
+    ) -> None:
+        """Remove an index.
+
+        Args:
+            ignore_if_not_exists: whether it is as good where there is none of that name.
+
+        Raises:
+            IndexNotFoundException: there is none of that name.
+            InvalidArgumentException: a name cannot be one.
+        """
+        await carry_out(
+            self._driver,
+            lambda: steps.drop_index(
+                statements.drop_index(IndexKeyspace(bucket_name), index_name), ignore_if_not_exists=ignore_if_not_exists
+            ),
+            retry_strategy,
+        )
+
+    async def drop_primary_index(
+        self,
+        bucket_name: str,
+        *,
+        index_name: str | None = None,
+        ignore_if_not_exists: bool = False,
+        retry_strategy: AnyRetryStrategy | None = None,
+    ) -> None:
+        """Remove the primary index.
+
+        Args:
+            index_name: ``#primary`` unless given.
+            ignore_if_not_exists: whether it is as good where there is none of that name.
+
+        Raises:
+            IndexNotFoundException: there is none of that name.
+            InvalidArgumentException: a name cannot be one.
+        """
+        await carry_out(
+            self._driver,
+            lambda: steps.drop_index(
+                statements.drop_primary_index(IndexKeyspace(bucket_name), index_name=index_name),
+                ignore_if_not_exists=ignore_if_not_exists,
+            ),
+            retry_strategy,
+        )
+
+    async def watch_indexes(
+        self,
+        bucket_name: str,
+        index_names: Sequence[str],
+        *,
+        watch_primary: bool = False,
+        retry_strategy: AnyRetryStrategy | None = None,
+    ) -> None:
+        """Wait until indexes are online: for as long as it takes, or as the caller's cancel scope lets it.
+
+        Args:
+            watch_primary: whether to wait for the primary index, too, whatever its name is.
+
+        Raises:
+            IndexNotFoundException: there is none of a name, or it was dropped meanwhile.
+            InvalidArgumentException: a name cannot be one, or there is nothing to wait for.
+
+        Cancellation: harmless.
+        """
+        await carry_out(
+            self._driver,
+            lambda: steps.watch_indexes(IndexKeyspace(bucket_name), index_names, watch_primary=watch_primary),
+            retry_strategy,
+        )
+
+    async def build_deferred_indexes(
+        self, bucket_name: str, *, retry_strategy: AnyRetryStrategy | None = None
+    ) -> Sequence[str]:
+        """Have all indexes built that are deferred, and return their names: ``watch_indexes`` waits for them."""
+        return await carry_out(
+            self._driver, lambda: steps.build_deferred_indexes(IndexKeyspace(bucket_name)), retry_strategy
+        )
+
+
+class CollectionQueryIndexManager(Manager):
+    """The query indexes of a collection; ``Manager`` says what all methods have in common. For server 7.0 and later.
+
+    Source: SDK-RFC 0054 "CollectionQueryIndexManager".
+    """
+
+    def __init__(self, driver: Driver, keyspace: Keyspace) -> None:
+        super().__init__(driver)
+        self._on = IndexKeyspace(keyspace.bucket or "", keyspace.scope, keyspace.collection)
+
+    def __repr__(self) -> str:
+        return f"<CollectionQueryIndexManager {self._on.bucket}.{self._on.scope}.{self._on.collection}>"
+
+    async def get_all_indexes(self, *, retry_strategy: AnyRetryStrategy | None = None) -> Sequence[QueryIndex]:
+        """Return the indexes on the collection, primary ones first."""
+        return (
+            await self._driver.perform(QueryIndexesResult, lambda: statements.all_indexes(self._on), retry_strategy)
+        ).indexes
+
+    async def create_index(
+        self,
+        index_name: str,
+        keys: Sequence[str],
+        *,
+        ignore_if_exists: bool = False,
+        num_replicas: int | None = None,
+        deferred: bool | None = None,
+        retry_strategy: AnyRetryStrategy | None = None,
+    ) -> None:
+        """Make an index, and wait until it is built, unless it is deferred.
+
+        Args:
+            keys: fields; each is one name, in which nothing is an expression.
+            ignore_if_exists: whether it is as good where there is one of that name.
+            num_replicas: copies of the index; None for what the server chooses.
+            deferred: whether it is built later, by ``build_deferred_indexes``; None for what the server chooses.
+
+        Raises:
+            IndexExistsException: there is one of that name.
+            InvalidArgumentException: a name cannot be one, or there are no keys.
+        """
+        await carry_out(
+            self._driver,
+            lambda: steps.create_index(
+                statements.create_index(self._on, index_name, keys, num_replicas=num_replicas, deferred=deferred),
+                ignore_if_exists=ignore_if_exists,
+            ),
+            retry_strategy,
+        )
+
+    async def create_primary_index(
+        self,
+        *,
+        index_name: str | None = None,
+        ignore_if_exists: bool = False,
+        num_replicas: int | None = None,
+        deferred: bool | None = None,
+        retry_strategy: AnyRetryStrategy | None = None,
+    ) -> None:
+        """Make an index over the ids of all documents, and wait until it is built, unless it is deferred.
+
+        Args:
+            index_name: ``#primary`` unless given.
+            ignore_if_exists: whether it is as good where there is one of that name.
+            num_replicas: copies of the index; None for what the server chooses.
+            deferred: whether it is built later, by ``build_deferred_indexes``; None for what the server chooses.
+
+        Raises:
+            IndexExistsException: there is one of that name.
+            InvalidArgumentException: a name cannot be one.
+        """
+        await carry_out(
+            self._driver,
+            lambda: steps.create_index(
+                statements.create_primary_index(
+                    self._on, index_name=index_name, num_replicas=num_replicas, deferred=deferred
+                ),
+                ignore_if_exists=ignore_if_exists,
+            ),
+            retry_strategy,
+        )
+
+    async def drop_index(
+        self,
+        index_name: str,
+        *,
+        ignore_if_not_exists: bool = False,
+        retry_strategy: AnyRetryStrategy | None = None,
+    ) -> None:
+        """Remove an index.
+
+        Args:
+            ignore_if_not_exists: whether it is as good where there is none of that name.
+
+        Raises:
+            IndexNotFoundException: there is none of that name.
+            InvalidArgumentException: a name cannot be one.
+        """
+        await carry_out(
+            self._driver,
+            lambda: steps.drop_index(
+                statements.drop_index(self._on, index_name), ignore_if_not_exists=ignore_if_not_exists
+            ),
+            retry_strategy,
+        )
+
+    async def drop_primary_index(
+        self,
+        *,
+        index_name: str | None = None,
+        ignore_if_not_exists: bool = False,
+        retry_strategy: AnyRetryStrategy | None = None,
+    ) -> None:
+        """Remove the primary index.
+
+        Args:
+            index_name: ``#primary`` unless given.
+            ignore_if_not_exists: whether it is as good where there is none of that name.
+
+        Raises:
+            IndexNotFoundException: there is none of that name.
+            InvalidArgumentException: a name cannot be one.
+        """
+        await carry_out(
+            self._driver,
+            lambda: steps.drop_index(
+                statements.drop_primary_index(self._on, index_name=index_name),
+                ignore_if_not_exists=ignore_if_not_exists,
+            ),
+            retry_strategy,
+        )
+
+    async def watch_indexes(
+        self,
+        index_names: Sequence[str],
+        *,
+        watch_primary: bool = False,
+        retry_strategy: AnyRetryStrategy | None = None,
+    ) -> None:
+        """Wait until indexes are online: for as long as it takes, or as the caller's cancel scope lets it.
+
+        Args:
+            watch_primary: whether to wait for the primary index, too, whatever its name is.
+
+        Raises:
+            IndexNotFoundException: there is none of a name, or it was dropped meanwhile.
+            InvalidArgumentException: a name cannot be one, or there is nothing to wait for.
+
+        Cancellation: harmless.
+        """
+        await carry_out(
+            self._driver,
+            lambda: steps.watch_indexes(self._on, index_names, watch_primary=watch_primary),
+            retry_strategy,
+        )
+
+    async def build_deferred_indexes(self, *, retry_strategy: AnyRetryStrategy | None = None) -> Sequence[str]:
+        """Have all indexes built that are deferred, and return their names: ``watch_indexes`` waits for them."""
+        return await carry_out(self._driver, lambda: steps.build_deferred_indexes(self._on), retry_strategy)

@@ -1,0 +1,132 @@
+"""What manages the users, groups and roles of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from triclinium._management.manager import Manager
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.services.management.users import (
+    AllGroupsResult,
+    AllUsersResult,
+    AuthDomain,
+    ChangePassword,
+    DropGroup,
+    DropUser,
+    GetAllGroups,
+    GetAllUsers,
+    GetGroup,
+    GetRoles,
+    GetUser,
+    Group,
+    GroupResult,
+    RoleAndDescription,
+    RolesResult,
+    UpsertGroup,
+    UpsertUser,
+    User,
+    UserAndMetadata,
+    UserResult,
+)
+from triclinium_core.services.request import Done
+
+
+class UserManager(Manager):
+    """The users, groups and roles of a cluster; ``Manager`` says what all methods have in common.
+
+    Source: SDK-RFC 0054 "UserManager".
+    """
+
+    async def get_user(
+        self,
+        username: str,
+        *,
+        domain: AuthDomain = AuthDomain.LOCAL,
+        retry_strategy: AnyRetryStrategy | None = None,
+    ) -> UserAndMetadata:
+        """Return a user, with the roles of its own and those of its groups.
+
+        Raises:
+            UserNotFoundException: there is none of that name in the domain.
+            InvalidArgumentException: no user can be called so.
+        """
+        return (await self._driver.perform(UserResult, GetUser, retry_strategy, username, domain)).user
+
+    async def get_all_users(
+        self, *, domain: AuthDomain = AuthDomain.LOCAL, retry_strategy: AnyRetryStrategy | None = None
+    ) -> Sequence[UserAndMetadata]:
+        """Return all users of a domain."""
+        return (await self._driver.perform(AllUsersResult, GetAllUsers, retry_strategy, domain)).users
+
+    async def upsert_user(
+        self, user: User, *, domain: AuthDomain = AuthDomain.LOCAL, retry_strategy: AnyRetryStrategy | None = None
+    ) -> None:
+        """Make a user, or change the one there is: roles and groups become those of ``user``.
+
+        A password is changed only where ``user`` has one; a new user of the cluster needs one.
+
+        Raises:
+            InvalidArgumentException: a role or a group does not exist, the password is refused, or a user from elsewhere
+                has one.
+        """
+        await self._driver.perform(Done, UpsertUser, retry_strategy, user, domain)
+
+    async def drop_user(
+        self,
+        username: str,
+        *,
+        domain: AuthDomain = AuthDomain.LOCAL,
+        retry_strategy: AnyRetryStrategy | None = None,
+    ) -> None:
+        """Remove a user.
+
+        Raises:
+            UserNotFoundException: there is none of that name in the domain.
+            InvalidArgumentException: no user can be called so.
+        """
+        await self._driver.perform(Done, DropUser, retry_strategy, username, domain)
+
+    async def change_password(self, new_password: str, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+        """Change the password of the user that this client works for.
+
+        Afterwards new connections are refused, and requests fail with ``AuthenticationFailureException``, until the
+        client is told as well: ``cluster.set_authenticator(PasswordAuthenticator(username, new_password))``.
+
+        Raises:
+            InvalidArgumentException: the password is refused.
+        """
+        await self._driver.perform(Done, ChangePassword, retry_strategy, new_password)
+
+    async def get_roles(self, *, retry_strategy: AnyRetryStrategy | None = None) -> Sequence[RoleAndDescription]:
+        """Return all roles that the server knows."""
+        return (await self._driver.perform(RolesResult, GetRoles, retry_strategy)).roles
+
+    async def get_group(self, group_name: str, *, retry_strategy: AnyRetryStrategy | None = None) -> Group:
+        """Return a group.
+
+        Raises:
+            GroupNotFoundException: there is none of that name.
+            InvalidArgumentException: no group can be called so.
+        """
+        return (await self._driver.perform(GroupResult, GetGroup, retry_strategy, group_name)).group
+
+    async def get_all_groups(self, *, retry_strategy: AnyRetryStrategy | None = None) -> Sequence[Group]:
+        """Return all groups."""
+        return (await self._driver.perform(AllGroupsResult, GetAllGroups, retry_strategy)).groups
+
+    async def upsert_group(self, group: Group, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+        """Make a group, or change the one there is.
+
+        Raises:
+            InvalidArgumentException: a role does not exist.
+        """
+        await self._driver.perform(Done, UpsertGroup, retry_strategy, group)
+
+    async def drop_group(self, group_name: str, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+        """Remove a group; its users stay.
+
+        Raises:
+            GroupNotFoundException: there is none of that name.
+            InvalidArgumentException: no group can be called so.
+        """
+        await self._driver.perform(Done, DropGroup, retry_strategy, group_name)
