@@ -1,0 +1,138 @@
+"""The buckets of a cluster, managed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from triclinium import BucketSettings, BucketType, Cluster, CreateBucketSettings, EvictionPolicy
+from triclinium.errors import (
+    BucketExistsException,
+    BucketNotFlushableException,
+    BucketNotFoundException,
+    DocumentNotFoundException,
+    InvalidArgumentException,
+)
+from triclinium.testing import FakeCluster, Service, http_status, open_fake_cluster
+
+TRAVEL = CreateBucketSettings(name="travel", ram_quota_mb=128, flush_enabled=True)
+
+
+async def names(cluster: Cluster) -> list[str]:
+    """Return the names of all buckets."""
+    return sorted(bucket.name for bucket in await cluster.buckets().get_all_buckets())
+
+
+async def test_a_bucket_comes_and_goes(autojump_clock: MockClock) -> None:
+    """What was made can be used at once, and what was dropped is gone."""
+    async with open_fake_cluster(nodes=3) as fake, fake.open_client() as cluster:
+        manager = cluster.buckets()
+        await manager.create_bucket(TRAVEL)
+        collection = cluster.bucket("travel").default_collection()
+        await collection.upsert("ada", 1)
+
+        assert ["default", "travel"] == await names(cluster)
+
+        await manager.flush_bucket("travel")
+        with pytest.raises(DocumentNotFoundException):
+            await collection.get("ada")
+
+        await manager.drop_bucket("travel")
+        assert ["default"] == await names(cluster)
+        with pytest.raises(BucketNotFoundException):
+            await manager.get_bucket("travel")
+
+
+async def test_a_bucket_is_changed(autojump_clock: MockClock) -> None:
+    """What is read is what was written, and one setting of it can be changed."""
+    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+        manager = cluster.buckets()
+        settings = BucketSettings(
+            name="cache",
+            ram_quota_mb=128,
+            bucket_type=BucketType.EPHEMERAL,
+            eviction_policy=EvictionPolicy.NO_EVICTION,
+            max_expiry=60,
+        )
+        await manager.create_bucket(settings)
+        found = await manager.get_bucket("cache")
+
+        assert (128, BucketType.EPHEMERAL, EvictionPolicy.NO_EVICTION, 60, False) == (
+            found.ram_quota_mb,
+            found.bucket_type,
+            found.eviction_policy,
+            found.max_expiry,
+            found.flush_enabled,
+        )
+
+        await manager.update_bucket(replace(found, ram_quota_mb=256, flush_enabled=True))
+        assert replace(found, ram_quota_mb=256, flush_enabled=True) == await manager.get_bucket("cache")
+
+
+async def test_what_is_there_and_what_is_not(autojump_clock: MockClock) -> None:
+    """Each has an error of its own, which tells the bucket."""
+    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+        manager = cluster.buckets()
+        with pytest.raises(BucketExistsException):
+            await manager.create_bucket(BucketSettings(name="default", ram_quota_mb=100))
+        with pytest.raises(BucketNotFlushableException):
+            await manager.flush_bucket("default")
+        with pytest.raises(BucketNotFoundException):
+            await manager.update_bucket(TRAVEL)
+        with pytest.raises(InvalidArgumentException):
+            await manager.create_bucket(BucketSettings(name="small", ram_quota_mb=1))
+        for call in (manager.get_bucket, manager.drop_bucket, manager.flush_bucket):
+            with pytest.raises(BucketNotFoundException) as caught:
+                await call("travel")
+
+            assert ("travel", 404) == (caught.value.context.bucket, caught.value.context.http_status)
+
+
+async def test_a_bucket_that_a_node_has_not_heard_of(autojump_clock: MockClock) -> None:
+    """It is asked for again until it is there."""
+    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+        missing = http_status(404, body=b"Requested resource not found.\r\n")
+        fake.node.faults.next(Service.MANAGEMENT, http_status(202, body=b""))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cluster.buckets().create_bucket, TRAVEL)
+            await trio.testing.wait_all_tasks_blocked()
+            fake.node.faults.next(Service.MANAGEMENT, missing)
+
+
+async def test_giving_up(autojump_clock: MockClock) -> None:
+    """Who waits for a bucket that never gets ready is cancelled, and the client goes on."""
+    async with open_fake_cluster(nodes=2) as fake, fake.open_client() as cluster:
+        await cluster.wait_until_ready()
+        fake.nodes.kill(1)
+        with trio.move_on_after(30) as scope:
+            await cluster.buckets().create_bucket(TRAVEL)
+
+        assert scope.cancelled_caught
+        fake.nodes.revive(1)
+        assert "travel" in await names(cluster)
+
+
+async def test_bad_settings(autojump_clock: MockClock) -> None:
+    """They raise before anything is sent, and that is a checkpoint."""
+    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+        manager = cluster.buckets()
+        for call in (
+            lambda: manager.create_bucket("travel"),  # type: ignore[arg-type]
+            lambda: manager.update_bucket(None),  # type: ignore[arg-type]
+            lambda: manager.get_bucket(".."),
+            lambda: manager.drop_bucket("a/b"),
+            lambda: manager.flush_bucket(""),
+        ):
+            with pytest.raises(InvalidArgumentException), trio.testing.assert_checkpoints():
+                await call()
+
+        assert_nothing_was_asked(fake)
+        assert "<BucketManager>" == repr(manager)
+
+
+def assert_nothing_was_asked(fake: FakeCluster) -> None:
+    """Check that no request has reached a service."""
+    assert [] == list(fake.node.request_log)

@@ -1,0 +1,133 @@
+"""The query indexes of buckets and collections, managed."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from triclinium import CollectionQueryIndexManager, QueryIndexType
+from triclinium.errors import IndexExistsException, IndexNotFoundException, InvalidArgumentException
+from triclinium.testing import open_fake_cluster
+from triclinium_core.testing import FakeNodeOptions
+
+OPTIONS = FakeNodeOptions(collections={"_default": {"_default": 0}, "inventory": {"hotel": 8}})
+HOSTILE = "x` ON `other` -- 'ü %2F"
+
+
+async def test_indexes_of_a_collection(autojump_clock: MockClock) -> None:
+    """From the first to the last, and whatever they are called."""
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
+        manager = cluster.bucket("default").scope("inventory").collection("hotel").query_indexes()
+        await manager.create_primary_index()
+        await manager.create_index(HOSTILE, ["name", "a.b"], num_replicas=0)
+        primary, by_name = await manager.get_all_indexes()
+
+        assert ("#primary", True, "online", ()) == (primary.name, primary.is_primary, primary.state, primary.index_key)
+        assert (HOSTILE, False, QueryIndexType.GSI, ("`name`", "`a.b`")) == (
+            by_name.name,
+            by_name.is_primary,
+            by_name.type,
+            by_name.index_key,
+        )
+        assert ("default", "inventory", "hotel") == (by_name.bucket_name, by_name.scope_name, by_name.collection_name)
+
+        await manager.watch_indexes([HOSTILE], watch_primary=True)
+        await manager.drop_index(HOSTILE)
+        await manager.drop_primary_index()
+        assert [] == list(await manager.get_all_indexes())
+
+
+async def test_indexes_of_a_bucket(autojump_clock: MockClock) -> None:
+    """They are on its default collection; all are told, those of collections too."""
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
+        manager = cluster.query_indexes()
+        hotels = cluster.bucket("default").scope("inventory").collection("hotel").query_indexes()
+        await manager.create_primary_index("default", index_name="all")
+        await manager.create_index("default", "by_name", ["name"])
+        await hotels.create_index("by_city", ["city"])
+
+        assert ["all", "by_city", "by_name"] == [index.name for index in await manager.get_all_indexes("default")]
+        assert ["by_city"] == [index.name for index in await hotels.get_all_indexes()]
+        default = cluster.bucket("default").default_collection().query_indexes()
+        assert ["all", "by_name"] == [index.name for index in await default.get_all_indexes()]
+
+        await manager.watch_indexes("default", ["by_name"], watch_primary=True)
+        with pytest.raises(IndexNotFoundException):
+            await manager.watch_indexes("default", ["by_city"])
+        await manager.drop_index("default", "by_name")
+        await manager.drop_primary_index("default", index_name="all")
+        assert ["by_city"] == [index.name for index in await manager.get_all_indexes("default")]
+
+
+async def test_deferred_indexes(autojump_clock: MockClock) -> None:
+    """They wait until they are built, and who watches them waits for that."""
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
+        hotels = cluster.bucket("default").scope("inventory").collection("hotel").query_indexes()
+        await hotels.create_index("a", ["a"], deferred=True)
+        await hotels.create_primary_index(deferred=True)
+
+        assert ["deferred", "deferred"] == [index.state for index in await hotels.get_all_indexes()]
+
+        with trio.move_on_after(10) as scope:
+            await hotels.watch_indexes(["a"])
+        assert scope.cancelled_caught
+
+        assert {"a", "#primary"} == set(await hotels.build_deferred_indexes())
+        await hotels.watch_indexes(["a"], watch_primary=True)
+        assert ["online", "online"] == [index.state for index in await hotels.get_all_indexes()]
+        assert [] == list(await hotels.build_deferred_indexes())
+
+
+async def test_deferred_indexes_of_a_bucket(autojump_clock: MockClock) -> None:
+    """Those of its default collection."""
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
+        manager = cluster.query_indexes()
+        await manager.create_index("default", "a", ["a"], deferred=True)
+
+        assert ["a"] == list(await manager.build_deferred_indexes("default"))
+        await manager.watch_indexes("default", ["a"])
+
+
+async def test_what_is_there_and_what_is_not(autojump_clock: MockClock) -> None:
+    """Each has an error of its own, and who does not mind says so."""
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
+        manager = cluster.bucket("default").default_collection().query_indexes()
+        with pytest.raises(IndexNotFoundException):
+            await manager.drop_index("a")
+        with pytest.raises(IndexNotFoundException):
+            await manager.drop_primary_index()
+        await manager.drop_index("a", ignore_if_not_exists=True)
+        await manager.drop_primary_index(ignore_if_not_exists=True)
+        await manager.create_index("a", ["a"])
+        await manager.create_primary_index()
+        with pytest.raises(IndexExistsException):
+            await manager.create_index("a", ["a"])
+        with pytest.raises(IndexExistsException):
+            await manager.create_primary_index()
+        await manager.create_index("a", ["a"], ignore_if_exists=True)
+        await manager.create_primary_index(ignore_if_exists=True)
+        with pytest.raises(IndexNotFoundException):
+            await manager.watch_indexes(["b"])
+
+
+async def test_bad_names(autojump_clock: MockClock) -> None:
+    """They raise before anything is sent, and that is a checkpoint."""
+    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+        manager, of_bucket = cluster.bucket("default").default_collection().query_indexes(), cluster.query_indexes()
+        for call in (
+            lambda: manager.create_index("", ["a"]),
+            lambda: manager.create_index("a", []),
+            lambda: manager.create_primary_index(num_replicas=-1),
+            lambda: manager.drop_index(""),
+            lambda: manager.drop_primary_index(ignore_if_not_exists=1),  # type: ignore[arg-type]
+            lambda: manager.watch_indexes([]),
+            lambda: of_bucket.get_all_indexes("a`b"),
+            lambda: of_bucket.build_deferred_indexes(".."),
+        ):
+            with pytest.raises(InvalidArgumentException), trio.testing.assert_checkpoints():
+                await call()
+
+        assert [] == list(fake.node.request_log)
+        assert isinstance(manager, CollectionQueryIndexManager)
+        assert "<CollectionQueryIndexManager default._default._default>" == repr(manager)

@@ -1,0 +1,121 @@
+"""The users and groups of a cluster, managed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from triclinium import AuthDomain, Group, Origin, PasswordAuthenticator, Role, RoleAndOrigins, User
+from triclinium.errors import (
+    AuthenticationFailureException,
+    GroupNotFoundException,
+    InvalidArgumentException,
+    UserNotFoundException,
+)
+from triclinium.testing import open_fake_cluster
+
+READER, WRITER = Role("data_reader", "default"), Role("data_writer", "*")
+
+
+async def test_a_user_comes_and_goes(autojump_clock: MockClock) -> None:
+    """With a role of its own, and one of its group."""
+    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+        manager = cluster.users()
+        group = Group(name="makers", description="They make", roles={WRITER})
+        await manager.upsert_group(group)
+        ada = User(username="ada", display_name="Ada", groups={"makers"}, roles={READER}, password="geheim")
+        await manager.upsert_user(ada)
+        found = await manager.get_user("ada")
+
+        assert replace(ada, password=None) == found.user
+        assert AuthDomain.LOCAL is found.domain
+        assert {
+            RoleAndOrigins(READER, (Origin("user"),)),
+            RoleAndOrigins(WRITER, (Origin("group", "makers"),)),
+        } == set(found.effective_roles)
+        assert [found] == list(await manager.get_all_users())
+        assert [group] == list(await manager.get_all_groups())
+        assert group == await manager.get_group("makers")
+
+        await manager.upsert_user(replace(found.user, display_name="Countess"))
+        assert "Countess" == (await manager.get_user("ada")).user.display_name
+
+        await manager.drop_user("ada")
+        await manager.drop_group("makers")
+        assert ([], []) == (list(await manager.get_all_users()), list(await manager.get_all_groups()))
+
+
+async def test_a_user_from_elsewhere(autojump_clock: MockClock) -> None:
+    """Each domain has users of its own."""
+    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+        manager = cluster.users()
+        await manager.upsert_user(User(username="ada", roles={READER}), domain=AuthDomain.EXTERNAL)
+
+        assert [] == list(await manager.get_all_users())
+        assert 1 == len(await manager.get_all_users(domain=AuthDomain.EXTERNAL))
+        assert AuthDomain.EXTERNAL is (await manager.get_user("ada", domain=AuthDomain.EXTERNAL)).domain
+
+        await manager.drop_user("ada", domain=AuthDomain.EXTERNAL)
+        assert [] == list(await manager.get_all_users(domain=AuthDomain.EXTERNAL))
+
+
+async def test_what_is_not_there(autojump_clock: MockClock) -> None:
+    """Each has an error of its own, and what the server refuses is an argument."""
+    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+        manager = cluster.users()
+        for call in (manager.get_user, manager.drop_user):
+            with pytest.raises(UserNotFoundException):
+                await call("nobody")
+        for call in (manager.get_group, manager.drop_group):
+            with pytest.raises(GroupNotFoundException):
+                await call("nobody")
+        with pytest.raises(InvalidArgumentException):
+            await manager.upsert_user(User(username="ada", groups={"nobody"}, password="geheim"))
+        with pytest.raises(InvalidArgumentException) as caught:
+            await manager.upsert_user(User(username="ada", roles={Role("emperor")}, password="geheim"))
+
+        assert "geheim" not in str(caught.value)
+        assert "geheim" not in caught.value.context.to_json()
+
+
+async def test_roles(autojump_clock: MockClock) -> None:
+    """Those that the server knows, with a name for people."""
+    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+        roles = {each.role.name: each for each in await cluster.users().get_roles()}
+
+        assert "Full Admin" == roles["admin"].display_name
+        assert Role("data_reader", "*") == roles["data_reader"].role
+
+
+async def test_a_new_password(autojump_clock: MockClock) -> None:
+    """The client has to be told as well."""
+    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+        await cluster.users().change_password("new")
+        with pytest.raises(AuthenticationFailureException):
+            await cluster.users().get_all_users()
+        cluster.set_authenticator(PasswordAuthenticator(fake.authenticator.username, "new"))
+
+        assert [] == list(await cluster.users().get_all_users())
+
+
+async def test_bad_users(autojump_clock: MockClock) -> None:
+    """They raise before anything is sent, and that is a checkpoint."""
+    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+        manager = cluster.users()
+        for call in (
+            lambda: manager.get_user(""),
+            lambda: manager.drop_user(".."),
+            lambda: manager.get_all_users(domain="local"),  # type: ignore[arg-type]
+            lambda: manager.upsert_user("ada"),  # type: ignore[arg-type]
+            lambda: manager.upsert_group("makers"),  # type: ignore[arg-type]
+            lambda: manager.get_group("a,b"),
+            lambda: manager.drop_group(""),
+            lambda: manager.change_password(""),
+        ):
+            with pytest.raises(InvalidArgumentException), trio.testing.assert_checkpoints():
+                await call()
+
+        assert [] == list(fake.node.request_log)
