@@ -25,8 +25,6 @@ CALLS: Mapping[str, Callable[[Cluster], Awaitable[object]]] = {
     "CollectionManager.get_all_scopes": lambda cluster: cluster.bucket("travel").collections().get_all_scopes(),
 }
 """Every public coroutine that asks about the cluster."""
-OTHER_NAMES = {"get_all_scopes": "get_collections_manifest"}
-"""Of operations that are not called as their methods are."""
 
 OPTIONS = FakeNodeOptions(buckets=("travel",), vbuckets=128, error_map=ErrorMapDocument(revision=1, rows=()))
 SETTLING_SECONDS = 6.0
@@ -116,7 +114,7 @@ def test_a_call_may_be_cancelled_at_any_moment(name: str, trouble: str, record_p
     assert any(life.ending.abandoned for life in runs.cancelled)
     for life in runs.cancelled:
         called = name.partition(".")[2]
-        given_up = AbandonedOperation(OTHER_NAMES.get(called, called), None, ambiguous=False)
+        given_up = AbandonedOperation(called, None, ambiguous=False)
         assert life.ending.abandoned in ((), (given_up,))
         assert life.ending.was_caught == (life.ending.outcome is None)
         assert undisturbed == Life(undisturbed.ending, life.open_operations, life.connections, life.tasks)

@@ -16,7 +16,7 @@ from triclinium.errors import (
     DocumentNotFoundException,
     InvalidArgumentException,
 )
-from triclinium.testing import FakeCluster, Service, http_status, open_fake_cluster
+from triclinium.testing import FakeCluster, Service, delay, http_status, open_fake_cluster
 
 TRAVEL = CreateBucketSettings(name="travel", ram_quota_mb=128, flush_enabled=True)
 
@@ -76,10 +76,11 @@ async def test_what_is_there_and_what_is_not(autojump_clock: MockClock) -> None:
     """Each has an error of its own, which tells the bucket."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         manager = cluster.buckets()
+        await manager.create_bucket(BucketSettings(name="kept", ram_quota_mb=100))
         with pytest.raises(BucketExistsException):
             await manager.create_bucket(BucketSettings(name="default", ram_quota_mb=100))
         with pytest.raises(BucketNotFlushableException):
-            await manager.flush_bucket("default")
+            await manager.flush_bucket("kept")
         with pytest.raises(BucketNotFoundException):
             await manager.update_bucket(TRAVEL)
         with pytest.raises(InvalidArgumentException):
@@ -94,12 +95,12 @@ async def test_what_is_there_and_what_is_not(autojump_clock: MockClock) -> None:
 async def test_a_bucket_that_a_node_has_not_heard_of(autojump_clock: MockClock) -> None:
     """It is asked for again until it is there."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
-        missing = http_status(404, body=b"Requested resource not found.\r\n")
-        fake.node.faults.next(Service.MANAGEMENT, http_status(202, body=b""))
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(cluster.buckets().create_bucket, TRAVEL)
-            await trio.testing.wait_all_tasks_blocked()
-            fake.node.faults.next(Service.MANAGEMENT, missing)
+        fake.node.faults.next(Service.MANAGEMENT, delay(0.01))
+        for _ in range(3):
+            fake.node.faults.next(Service.MANAGEMENT, http_status(404, body=b"Requested resource not found.\r\n"))
+        await cluster.buckets().create_bucket(TRAVEL)
+
+        assert ["POST", *["GET"] * 4] == [request.method for request in fake.node.request_log]
 
 
 async def test_giving_up(autojump_clock: MockClock) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
+
 import pytest
 import trio
 from trio.testing import MockClock
@@ -118,12 +120,13 @@ async def test_bad_names(autojump_clock: MockClock) -> None:
     """They raise before anything is sent, and that is a checkpoint."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         manager = cluster.bucket("default").collections()
-        for call in (
+        calls: Sequence[Callable[[], Awaitable[None]]] = (
             lambda: manager.create_scope("a/b"),
             lambda: manager.drop_scope(".."),
             lambda: manager.create_collection("_default", ""),
             lambda: manager.drop_collection("_default", "a b"),
-        ):
+        )
+        for call in calls:
             with pytest.raises(InvalidArgumentException), trio.testing.assert_checkpoints():
                 await call()
 

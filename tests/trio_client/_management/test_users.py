@@ -69,9 +69,9 @@ async def test_what_is_not_there(autojump_clock: MockClock) -> None:
         for call in (manager.get_user, manager.drop_user):
             with pytest.raises(UserNotFoundException):
                 await call("nobody")
-        for call in (manager.get_group, manager.drop_group):
+        for of_group in (manager.get_group, manager.drop_group):
             with pytest.raises(GroupNotFoundException):
-                await call("nobody")
+                await of_group("nobody")
         with pytest.raises(InvalidArgumentException):
             await manager.upsert_user(User(username="ada", groups={"nobody"}, password="geheim"))
         with pytest.raises(InvalidArgumentException) as caught:

@@ -21,7 +21,9 @@ from triclinium_core.services.request import Done
 
 
 class BucketManager(Manager):
-    """The buckets of a cluster; ``Manager`` says what all methods have in common.
+    """The buckets of a cluster.
+
+    What all managers have in common stands in the reference under "Managing a cluster".
 
     Source: SDK-RFC 0054 "BucketManager".
     """

@@ -25,7 +25,9 @@ from triclinium_core.services.management.collections import (
 
 
 class CollectionManager(Manager):
-    """The scopes and collections of a bucket; ``Manager`` says what all methods have in common.
+    """The scopes and collections of a bucket.
+
+    What all managers have in common stands in the reference under "Managing a cluster".
 
     A method that changes something waits until key-value knows of the change, where the user may use the bucket.
 

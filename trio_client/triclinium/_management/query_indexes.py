@@ -14,7 +14,9 @@ from triclinium_core.services.management.query_indexes import IndexKeyspace, Que
 
 
 class QueryIndexManager(Manager):
-    """The query indexes of buckets; ``Manager`` says what all methods have in common.
+    """The query indexes of buckets.
+
+    What all managers have in common stands in the reference under "Managing a cluster".
 
     An index on a bucket is one on its default collection; for other collections there is ``collection.query_indexes()``,
     which is for server 7.0 and later.
@@ -186,7 +188,9 @@ class QueryIndexManager(Manager):
 
 
 class CollectionQueryIndexManager(Manager):
-    """The query indexes of a collection; ``Manager`` says what all methods have in common. For server 7.0 and later.
+    """The query indexes of a collection. For server 7.0 and later.
+
+    What all managers have in common stands in the reference under "Managing a cluster".
 
     Source: SDK-RFC 0054 "CollectionQueryIndexManager".
     """

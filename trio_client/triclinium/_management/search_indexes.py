@@ -31,7 +31,9 @@ from triclinium_core.services.request import Done
 
 
 class SearchIndexManager(Manager):
-    """The search indexes of a cluster, or of a scope; ``Manager`` says what all methods have in common.
+    """The search indexes of a cluster, or of a scope.
+
+    What all managers have in common stands in the reference under "Managing a cluster".
 
     Those of a scope have their short names. A cluster before server 7.6 has none:
     ``FeatureNotAvailableException``. Each method about one index raises ``IndexNotFoundException`` where there is none of

@@ -32,7 +32,9 @@ from triclinium_core.services.request import Done
 
 
 class UserManager(Manager):
-    """The users, groups and roles of a cluster; ``Manager`` says what all methods have in common.
+    """The users, groups and roles of a cluster.
+
+    What all managers have in common stands in the reference under "Managing a cluster".
 
     Source: SDK-RFC 0054 "UserManager".
     """

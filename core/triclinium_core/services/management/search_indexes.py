@@ -172,10 +172,12 @@ class _Analyzed(msgspec.Struct, frozen=True):
     analyzed: list[dict[str, object] | None] | None = None
 
 
-def _index(found: _Index) -> SearchIndex:
+def _index(found: _Index, scope: SearchScope | None) -> SearchIndex:
+    # RFC 0054 "Index Name": the server's name is bucket.scope.index, the user's name is index.
+    prefix = f"{scope.bucket_name}.{scope.scope_name}." if scope is not None else ""
     try:
         return SearchIndex(
-            name=found.name,
+            name=found.name.removeprefix(prefix),
             source_name=found.source_name or None,
             type=found.type,
             source_type=found.source_type or "nil",
@@ -247,7 +249,7 @@ class GetAllSearchIndexes(_SearchRequest, frozen=True):
         """Return the indexes."""
         found = decoded(answer, _AllIndexes).index_defs
         listed = found.index_defs if found is not None else None
-        return AllSearchIndexesResult(tuple(map(_index, (listed or {}).values())))
+        return AllSearchIndexesResult(tuple(_index(each, self.scope) for each in (listed or {}).values()))
 
 
 class UpsertSearchIndex(_SearchRequest, frozen=True):
@@ -319,7 +321,7 @@ class GetSearchIndex(_OfIndex, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> SearchIndexResult:
         """Return the index."""
-        return SearchIndexResult(_index(decoded(answer, _OneIndex).index_def))
+        return SearchIndexResult(_index(decoded(answer, _OneIndex).index_def, self.scope))
 
 
 class DropSearchIndex(_OfIndex, frozen=True):

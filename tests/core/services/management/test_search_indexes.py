@@ -248,6 +248,18 @@ def test_an_index_is_read() -> None:
     assert {key: value for key, value in DEFINITION.items() if value != {}} == written
 
 
+def test_an_index_of_a_scope_is_read() -> None:
+    """The server puts bucket and scope before its name; the user never does, and writes it back under the short one."""
+    body = {"indexDef": DEFINITION | {"name": "travel.inventory.hotels"}}
+    found = GetSearchIndex("hotels", scope=SCOPE).decode(answered(body)).index
+    every = GetAllSearchIndexes(scope=SCOPE).decode(answered({"indexDefs": {"indexDefs": {"x": body["indexDef"]}}}))
+
+    assert "hotels" == found.name
+    assert (found,) == every.indexes
+    assert f"{IN_SCOPE}/hotels" == UpsertSearchIndex(found, scope=SCOPE).target
+    assert "travel.inventory.hotels" == GetSearchIndex("hotels").decode(answered(body)).index.name
+
+
 def test_all_indexes_are_read() -> None:
     """There may be none: the service says null."""
     body = {

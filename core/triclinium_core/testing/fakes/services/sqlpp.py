@@ -18,7 +18,7 @@ _TOKEN = re.compile(
     r"""\s*(?:
       (?P<string> "(?:[^"\\]|\\.|"")*" | '(?:[^'\\]|\\.|'')*' )
     | (?P<number> \d+(?:\.\d+)?(?:[eE][+-]?\d+)? )
-    | (?P<escaped> `[^`]+` )
+    | (?P<escaped> `(?:[^`]|``)+` )
     | (?P<parameter> [$@][A-Za-z0-9_]+ | \? )
     | (?P<word> [A-Za-z_][A-Za-z0-9_]* )
     | (?P<sign> == | != | <> | [-=(){}\[\],:.*] )
@@ -133,7 +133,8 @@ class SqlReader:
         if token.kind not in ("word", "escaped"):
             raise NotUnderstood(token.text)
         self._place += 1
-        return token.text.strip("`") if token.kind == "escaped" else token.text
+        # In an escaped name a backtick is written twice.
+        return token.text[1:-1].replace("``", "`") if token.kind == "escaped" else token.text
 
     def skip_to(self, statement: str, *keywords: str) -> str:
         """Return the text up to the first of these words or signs outside of brackets, or to the end; read none of them."""
