@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from triclinium import Collection, RetryReason
+from triclinium import RetryReason, Scope
 from triclinium._cli.demo.recorder import ClientDecided, ConnectionTold, NodeTook, Play
 from triclinium._cli.demo.scenarios import DemoOperation, DemoScenario
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing import CommandFault, LoggedCommand
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.testing import CommandFault, LoggedCommand, LoggedRequest
 
 
-async def do_nothing(people: Collection, key: str) -> None:
+async def do_nothing(scope: Scope, key: str) -> None:
     """Stand for an operation."""
 
 
@@ -55,7 +56,23 @@ def frame(
     )
 
 
-def decided(at: float, delay: float | None, reason: str = "KV_LOCKED", key: str = "ada") -> ClientDecided:
+def request(body: bytes, status: int, *, applied: bool = False, service: Service = Service.QUERY) -> LoggedRequest:
+    """Return a request of the log of a node's services."""
+    return LoggedRequest(
+        connection=2,
+        service=service,
+        method="POST",
+        target="/query/service",
+        statement="SELECT 1",
+        body=body,
+        now=0.0,
+        fault=None,
+        status=status,
+        applied=applied,
+    )
+
+
+def decided(at: float, delay: float | None, reason: str = "KV_LOCKED", key: str | None = "ada") -> ClientDecided:
     """Return a decision of the client, made one millisecond before it was written down, by a client as old as the play."""
     return ClientDecided(at, key, at - 100.001, reason, delay)
 

@@ -77,6 +77,14 @@ def test_a_failure_that_was_not_logged() -> None:
     assert ["reasons", "error context"] == [found.name for found in failing(replace(REFUSED, entries=(TAKEN[0],)))]
 
 
+@rows(("prepared", "held"), [(0, False), (1, True), (2, False)])
+def test_a_statement_is_planned_as_often_as_demanded(prepared: int, held: bool) -> None:
+    """The node counts."""
+    play = replace(PLAY, scenario=replace(SCENARIO, prepared=1), prepared=prepared)
+
+    assert ([] if held else ["times prepared"]) == [found.name for found in failing(play)]
+
+
 PATIENT = replace(
     PLAY,
     scenario=replace(SCENARIO, reasons=(RetryReason.KV_LOCKED,), then=frozenset({RetryReason.SOCKET_NOT_AVAILABLE})),

@@ -7,6 +7,7 @@ import math
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -32,8 +33,10 @@ from triclinium_core.retry.couchbase.tables.idempotency import IDEMPOTENCY
 from triclinium_core.retry.couchbase.tables.kv_responses import RETRYABLE_STATUSES
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.tables.service_responses import RETRYABLE_ERROR_CODES
+from triclinium_core.services.query.plans import PreparedPlan, PreparedPlans
 
-LAST_LINE = re.compile(r"10 scenarios, \d+ checks: all as RFC 0049 demands \(\d+\.\d\d s\)\.")
+LAST_LINE = re.compile(r"11 scenarios, \d+ checks: all as RFC 0049 demands \(\d+\.\d\d s\)\.")
 
 DEMO = (sys.executable, "-c", "from triclinium._cli import main; main()", "demo")
 
@@ -105,8 +108,8 @@ def test_a_demo_that_runs_out_of_time_has_failed(monkeypatch: pytest.MonkeyPatch
     plain, as_json = run(), run("--json")
 
     assert (1, 1) == (plain.exit_code, as_json.exit_code)
-    assert plain.output.splitlines()[-1].startswith("10 not played, for time ran out (")
-    assert {"ok": False, "not_played": 10, "scenarios": []} == {
+    assert plain.output.splitlines()[-1].startswith("11 not played, for time ran out (")
+    assert {"ok": False, "not_played": 11, "scenarios": []} == {
         name: value for name, value in json.loads(as_json.output).items() if name != "seconds"
     }
 
@@ -172,6 +175,20 @@ def ask_about_vbuckets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RetryReason.KV_NOT_MY_VBUCKET, "always_retry", False)
 
 
+def forget_that_plans_go_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the line on error 4050 out of the list of codes that are retried."""
+    monkeypatch.delitem(RETRYABLE_ERROR_CODES, (Service.QUERY, 4050))
+
+
+def remember_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a statement planned whenever it is executed."""
+
+    def forgetful(plans: PreparedPlans, key: object) -> PreparedPlan | None:
+        return None
+
+    monkeypatch.setattr(PreparedPlans, "recall", forgetful)
+
+
 def retry_refused_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the terminal reason fail with another class than its own."""
     monkeypatch.setitem(TERMINAL_ERRORS, RetryReason.AUTHENTICATION_ERROR, CouchbaseException)
@@ -201,7 +218,8 @@ def report_half_of_the_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def count_no_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the statistics empty."""
-    monkeypatch.setattr(Operations, "retries_by_reason", {})
+    empty = property(lambda _: Counter[RetryReason](), lambda *_: None)
+    monkeypatch.setattr(Operations, "retries_by_reason", empty, raising=False)
 
 
 def count_attempts_instead(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,6 +245,8 @@ SABOTAGES: Sequence[Sabotage] = (
     Sabotage("error map", "unknown status", "outcome", ignore_the_error_map),
     Sabotage("retry intervals", "the map's own plan", "delays", ignore_after),
     Sabotage("always retried", "not my vbucket", "answer", ask_about_vbuckets),
+    Sabotage("stale plans", "a stale plan", "outcome", forget_that_plans_go_stale),
+    Sabotage("plans are kept", "a stale plan", "frames at the node", remember_no_plan),
     Sabotage("terminal reasons", "wrong password", "outcome", retry_refused_credentials),
     Sabotage("attempts", "in flight, a write", "error context", count_attempts_instead),
 )

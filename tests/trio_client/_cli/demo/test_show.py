@@ -9,14 +9,15 @@ from io import StringIO
 from rich.console import Console
 
 from tests.rows import rows
-from tests.trio_client._cli.plays import PLAY, decided, frame
+from tests.trio_client._cli.plays import PLAY, SCENARIO, decided, frame, request
 from triclinium._cli.demo.checks import check
 from triclinium._cli.demo.recorder import ClientDecided, ConnectionTold, NodeTook, Play
-from triclinium._cli.demo.scenarios import SCENARIOS
+from triclinium._cli.demo.scenarios import QUERY, SCENARIOS
 from triclinium._cli.demo.show import REASON_WIDTH, Judged, Screen
 from triclinium._cli.demo.timeline import ClientDecision, Source, TimelineRow, rows_of
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing import LoggedCommand
 from triclinium_core.testing.fakes.faults import (
     Delay,
@@ -104,6 +105,26 @@ def test_what_the_node_does_in_words(command: LoggedCommand, expected: str) -> N
     assert f"takes REPLACE{expected}" == row.event
 
 
+def test_a_query_is_told_by_what_travels() -> None:
+    """With what the client decides about no document; not with requests to another service, nor with commands."""
+    query = replace(PLAY, scenario=replace(SCENARIO, operation=QUERY, key="SELECT 1"), answer=None)
+    entries = (
+        NodeTook(100.001, frame(0.0)),
+        NodeTook(100.001, request(b"", 200, service=Service.SEARCH)),
+        NodeTook(100.001, request(b'{"prepared":"p1"}', 400)),
+        decided(100.002, 0.001, "QUERY_PREPARED_STATEMENT_FAILURE", key=None),
+        NodeTook(100.003, request(b'{"statement":"PREPARE SELECT 1"}', 200, applied=True)),
+    )
+
+    assert [
+        "query 'SELECT 1'",
+        "takes the name of a plan and answers HTTP status 400",
+        "QUERY_PREPARED_STATEMENT_FAILURE",
+        "takes a statement to prepare, executes it and answers HTTP status 200",
+        "success",
+    ] == [row.event for row in rows_of(replace(query, entries=entries))]
+
+
 @rows(
     ("play", "expected"),
     [
@@ -135,9 +156,9 @@ def test_a_pipe_gets_the_same_without_colours() -> None:
     0.0 ms  caller   replace 'ada'
     0.5 ms  node     takes REPLACE and answers LOCKED [0x09]
     1.0 ms  network  ready
-    1.0 ms  client   KV_LOCKED                     \N{RIGHTWARDS ARROW} again in 1 ms
+    1.0 ms  client   KV_LOCKED                        \N{RIGHTWARDS ARROW} again in 1 ms
     2.5 ms  node     takes REPLACE and answers LOCKED [0x09]
-    3.0 ms  client   KV_LOCKED                     \N{RIGHTWARDS ARROW} again in 2 ms
+    3.0 ms  client   KV_LOCKED                        \N{RIGHTWARDS ARROW} again in 2 ms
     5.5 ms  node     takes REPLACE, applies it and answers SUCCESS
     6.0 ms  caller   success: done
 
@@ -208,11 +229,11 @@ def test_the_same_decision_in_a_row_is_one_line() -> None:
 
 
 def test_many_delays_in_a_row_fit_on_a_narrow_screen() -> None:
-    """The first two and the last are told."""
+    """The first and the last are told."""
     delays = (0.032, 0.064, 0.128, 0.256, 0.5, 0.5)
     reason = "SOCKET_CLOSED_WHILE_IN_FLIGHT"
     entries = tuple(ClientDecided(100.001, "ada", 0.001, reason, delay) for delay in delays)
 
     output = shown((replace(PLAY, entries=entries), []), width=80)
 
-    assert f"{reason} \N{RIGHTWARDS ARROW} again in 32, 64 ... 500 ms" in output
+    assert f"{reason:<{REASON_WIDTH}}\N{RIGHTWARDS ARROW} again in 32 ... 500 ms" in output

@@ -68,6 +68,8 @@ def _of_the_outcome(play: Play) -> Iterator[Check]:
         yield _equal("answer", scenario.answer, play.answer)
     yield _equal("frames at the node", scenario.frames, len(play.frames))
     yield _equal("times applied", scenario.applied, play.applied)
+    if scenario.prepared:
+        yield _equal("times prepared", scenario.prepared, play.prepared)
 
 
 def _of_the_waits(play: Play) -> Iterator[Check]:

@@ -15,15 +15,15 @@ import trio
 from triclinium._cli.demo.scenarios import DemoScenario
 from triclinium._driver.log import connection_logger, retry_logger
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.testing import FakeNode, FakeNodeOptions, LoggedCommand, NodeAction
+from triclinium_core.testing import FakeNode, FakeNodeOptions, LoggedCommand, LoggedRequest, NodeAction
 
 
 @dataclass(frozen=True, slots=True)
 class NodeTook:
-    """The node took up a command. ``at`` is Trio's time, here as everywhere in this file."""
+    """The node took up a command, or a request to one of its services. ``at`` is Trio's time, here as everywhere in this file."""
 
     at: float
-    command: LoggedCommand
+    command: LoggedCommand | LoggedRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ Entry = NodeTook | ConnectionTold | ClientDecided
 
 
 class RecordedNode(FakeNode):
-    """A fake node that writes down each command as soon as it is in the log."""
+    """A fake node that writes down each command, and each request, as soon as it is in its logs."""
 
     def __init__(self, options: FakeNodeOptions, entries: list[Entry]) -> None:
         super().__init__(options)
@@ -59,9 +59,10 @@ class RecordedNode(FakeNode):
 
     def bytes_received(self, connection: int, data: bytes, now: float) -> Sequence[NodeAction]:
         """Take up what a client sent, and write it down."""
-        known = len(self.command_log)
+        commands, requests = len(self.command_log), len(self.request_log)
         actions = super().bytes_received(connection, data, now)
-        self._entries += [NodeTook(trio.current_time(), command) for command in self.command_log[known:]]
+        taken: Sequence[LoggedCommand | LoggedRequest] = self.command_log[commands:] or self.request_log[requests:]
+        self._entries += [NodeTook(trio.current_time(), command) for command in taken]
         return actions
 
 
@@ -130,11 +131,14 @@ class Play:
     context: ErrorContext | None
     retries_by_reason: Mapping[str, int]
     """What the client's statistics counted meanwhile."""
+    prepared: int = 0
+    """How many statements the node planned meanwhile."""
 
     @property
     def decisions(self) -> list[ClientDecided]:
         """What the client logged about this operation."""
-        return [entry for entry in self.entries if isinstance(entry, ClientDecided) and entry.key == self.scenario.key]
+        key = self.scenario.logged_key
+        return [entry for entry in self.entries if isinstance(entry, ClientDecided) and entry.key == key]
 
     @property
     def delays(self) -> list[float]:
@@ -142,7 +146,7 @@ class Play:
         return [decision.delay for decision in self.decisions if decision.delay is not None]
 
     @property
-    def frames(self) -> list[LoggedCommand]:
+    def frames(self) -> list[LoggedCommand | LoggedRequest]:
         """The operation's requests that reached the node."""
         taken = [entry.command for entry in self.entries if isinstance(entry, NodeTook)]
         return [command for command in taken if self.is_about(command)]
@@ -152,6 +156,9 @@ class Play:
         """How often the node applied the operation."""
         return sum(frame.applied for frame in self.frames)
 
-    def is_about(self, command: LoggedCommand) -> bool:
+    def is_about(self, command: LoggedCommand | LoggedRequest) -> bool:
         """Tell whether ``command`` is the operation of the scenario."""
-        return command.opcode == self.scenario.operation.opcode and command.key == self.scenario.key.encode()
+        scenario = self.scenario
+        if isinstance(command, LoggedRequest):
+            return command.service is scenario.operation.travels_as
+        return command.opcode == scenario.operation.travels_as and command.key == scenario.key.encode()

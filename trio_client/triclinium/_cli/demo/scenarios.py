@@ -2,7 +2,7 @@
 
 The demands are written down here once more and are not taken from the tables of the core, for they judge it.
 
-Source: SDK-RFC 0049 rev 16, SDK-RFC 0013.
+Source: SDK-RFC 0049 rev 16, SDK-RFC 0013, SDK-RFC 0056.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from triclinium import (
     RetryAction,
     RetryReason,
     RetryRequest,
+    Scope,
 )
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing import (
     Fault,
     hang_up_after_applying,
@@ -43,12 +45,12 @@ ERROR_MAP_MS = (50, *repeat(10, 50))
 
 
 class DemoOperation(NamedTuple):
-    """An operation on a document of a key."""
+    """An operation on a document, or a request to a service over HTTP."""
 
     name: str
-    opcode: Opcode
-    """How it travels; by key and opcode its frames are found in the log of the node."""
-    perform: Callable[[Collection, str], Awaitable[object]]
+    travels_as: Opcode | Service
+    """How it travels; by this, and by the key of a document, its requests are found in the log of the node."""
+    perform: Callable[[Scope, str], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,7 @@ class DemoScenario:
     title: str
     operation: DemoOperation
     key: str
+    """Of the document; for a query its statement."""
     arrange: DemoOperation | None = None
     """What has to be done before, when nothing goes wrong yet."""
     fault: Fault | None = None
@@ -67,6 +70,8 @@ class DemoScenario:
     strategy: AnyRetryStrategy | None = None
     node_is_late: bool = False
     """Whether the node is started only once the client has failed to reach it."""
+    plans_go_stale: bool = False
+    """Whether the node cannot use its plans of prepared statements any more when the operation comes."""
     password_is_wrong: bool = False
     reasons: tuple[RetryReason, ...]
     """What the client must report, one reason for each decision, in order."""
@@ -81,8 +86,15 @@ class DemoScenario:
     frames: int
     """How often the request reaches the node."""
     applied: int
-    """How often it changes the document."""
+    """How often it changes the document, or executes the statement."""
+    prepared: int = 0
+    """How often the node has to plan the statement."""
     clause: str
+
+    @property
+    def logged_key(self) -> str | None:
+        """What the client's log calls the document; None for a request over HTTP, which is about none."""
+        return self.key if isinstance(self.operation.travels_as, Opcode) else None
 
 
 class Reckless:
@@ -94,26 +106,36 @@ class Reckless:
 
 
 ADA = {"born": 1815, "name": "Ada Lovelace"}
+STATEMENT = "SELECT 1815 AS born"
 
 
-async def _insert(people: Collection, key: str) -> None:
-    await people.insert(key, ADA)
+def _people(scope: Scope) -> Collection:
+    return scope.collection("_default")
 
 
-async def _upsert(people: Collection, key: str) -> None:
-    await people.upsert(key, ADA)
+async def _insert(scope: Scope, key: str) -> None:
+    await _people(scope).insert(key, ADA)
 
 
-async def _replace(people: Collection, key: str) -> None:
-    await people.replace(key, ADA)
+async def _upsert(scope: Scope, key: str) -> None:
+    await _people(scope).upsert(key, ADA)
 
 
-async def _get(people: Collection, key: str) -> object:
-    return (await people.get(key)).content
+async def _replace(scope: Scope, key: str) -> None:
+    await _people(scope).replace(key, ADA)
 
 
-async def _increment(people: Collection, key: str) -> object:
-    return (await people.binary.increment(key, initial=1)).content
+async def _get(scope: Scope, key: str) -> object:
+    return (await _people(scope).get(key)).content
+
+
+async def _increment(scope: Scope, key: str) -> object:
+    return (await _people(scope).binary.increment(key, initial=1)).content
+
+
+async def _query(scope: Scope, statement: str) -> object:
+    async with scope.query(statement, adhoc=False) as result:
+        return await result.rows()
 
 
 INSERT = DemoOperation("insert", Opcode.ADD, _insert)
@@ -121,6 +143,7 @@ UPSERT = DemoOperation("upsert", Opcode.SET, _upsert)
 REPLACE = DemoOperation("replace", Opcode.REPLACE, _replace)
 GET = DemoOperation("get", Opcode.GET, _get)
 INCREMENT = DemoOperation("increment", Opcode.INCREMENT, _increment)
+QUERY = DemoOperation("query", Service.QUERY, _query)
 
 R = RetryReason
 
@@ -242,6 +265,20 @@ SCENARIOS: tuple[DemoScenario, ...] = (
         frames=3,
         applied=0,
         clause="RFC 0049 Controlled Backoff for Always Retry: no strategy is asked",
+    ),
+    DemoScenario(
+        name="a stale plan",
+        title="A prepared statement, and the node cannot use its plan any more",
+        operation=QUERY,
+        key=STATEMENT,
+        arrange=QUERY,
+        plans_go_stale=True,
+        reasons=(R.QUERY_PREPARED_STATEMENT_FAILURE,),
+        answer=[{"born": 1815}],
+        frames=2,
+        applied=1,
+        prepared=1,
+        clause="RFC 0049 Response Code Retry List: 4050; the statement is prepared again",
     ),
     DemoScenario(
         name="wrong password",

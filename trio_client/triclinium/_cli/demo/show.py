@@ -29,9 +29,9 @@ STYLES: Mapping[Source, str] = {
 }
 TIME_WIDTH = len("999.9 ms")
 SOURCE_WIDTH = max(map(len, Source))
-REASON_WIDTH = 30
+REASON_WIDTH = 33
 """The longest reason of the demo and a blank. With these three, all timelines line up."""
-DELAYS_WIDTH = 15
+DELAYS_WIDTH = 12
 """What is left beside them of a screen of 80 columns for the delays of several retries in a row."""
 
 
@@ -133,7 +133,7 @@ def _folded(rows: Iterable[TimelineRow]) -> Iterator[tuple[TimelineRow, str]]:
 
 def _in_short(delays: Sequence[str]) -> str:
     listed = ", ".join(delays)
-    return listed if len(listed) <= DELAYS_WIDTH else f"{', '.join(delays[:2])} ... {delays[-1]}"
+    return listed if len(listed) <= DELAYS_WIDTH else f"{delays[0]} ... {delays[-1]}"
 
 
 def _moment(at_ms: float) -> str:

@@ -13,10 +13,10 @@ from functools import partial
 
 import trio
 
-from triclinium import Cluster, Collection, PasswordAuthenticator, TimeoutOptions, open_cluster, retrying
+from triclinium import Cluster, PasswordAuthenticator, Scope, TimeoutOptions, open_cluster, retrying
 from triclinium._cli.demo.recorder import Play, RecordedNode, Recorder
 from triclinium._cli.demo.scenarios import SUCCESS, DemoScenario
-from triclinium.testing import serve_tcp
+from triclinium.testing import FakeCluster, serve_tcp
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.testing import FakeNodeOptions
@@ -25,7 +25,7 @@ HOST = "127.0.0.1"
 OPTIONS = FakeNodeOptions(vbuckets=128)
 BUCKET = OPTIONS.buckets[0]
 
-TIMEOUTS = TimeoutOptions(kv=4.0)
+TIMEOUTS = TimeoutOptions(kv=4.0, query=4.0)
 """No operation of the demo takes nearly as long, on however slow a machine; one that a wrong rule retries for ever
 ends after that, and the demo tells so."""
 
@@ -37,7 +37,8 @@ class Stage:
         self._nursery = nursery
         self._recorder = Recorder()
         self._node = RecordedNode(OPTIONS, self._recorder.entries)
-        self._node_is_up = False
+        self._served: FakeCluster | None = None
+        """None until the node is up."""
         self._port_holder = _held_port()
         self._port: int = self._port_holder.getsockname()[1]
         self._cluster: Cluster
@@ -62,18 +63,21 @@ class Stage:
         return await self._perform(scenario, self._cluster)
 
     async def _perform(self, scenario: DemoScenario, cluster: Cluster) -> Play:
-        people = cluster.bucket(BUCKET).default_collection()
+        scope = cluster.bucket(BUCKET).default_scope()
         answer, error = None, None
         if scenario.arrange is not None:
-            _, error = await _attempt(scenario.arrange.perform, people, scenario.key)
+            _, error = await _attempt(scenario.arrange.perform, scope, scenario.key)
         if scenario.fault is not None:
-            self._node.faults.next(scenario.operation.opcode, scenario.fault, scenario.times)
+            self._node.faults.next(scenario.operation.travels_as, scenario.fault, scenario.times)
+        if scenario.plans_go_stale and self._served is not None:
+            self._served.nodes.plans.go_stale()
         seen = len(self._recorder.entries)
         before = Counter(cluster.statistics().retries_by_reason)
+        prepared = self._prepared
         began = trio.current_time()
         if error is None:
             with nullcontext() if scenario.strategy is None else retrying(scenario.strategy):
-                answer, error = await _attempt(scenario.operation.perform, people, scenario.key)
+                answer, error = await _attempt(scenario.operation.perform, scope, scenario.key)
         ended = trio.current_time()
         self._recorder.client_has_decided.set()
         self._node.faults.clear()
@@ -88,6 +92,7 @@ class Stage:
             answer=answer,
             context=error.context if isinstance(error, CouchbaseException) else None,
             retries_by_reason={str(reason): number for reason, number in retries.items()},
+            prepared=self._prepared - prepared,
         )
 
     def _client(self, password: str) -> AbstractAsyncContextManager[Cluster]:
@@ -100,10 +105,13 @@ class Stage:
         await self._start_node()
 
     async def _start_node(self) -> None:
-        if not self._node_is_up:
-            self._node_is_up = True
+        if self._served is None:
             self._port_holder.close()
-            await self._nursery.start(partial(serve_tcp, self._node, port=self._port))
+            self._served = await self._nursery.start(partial(serve_tcp, self._node, port=self._port))
+
+    @property
+    def _prepared(self) -> int:
+        return 0 if self._served is None else self._served.nodes.plans.prepared
 
     async def _wait_until_ready(self) -> None:
         """Wait until a connection that an earlier scenario has cost is there again."""
@@ -116,11 +124,11 @@ class Stage:
 
 
 async def _attempt(
-    work: Callable[[Collection, str], Awaitable[object]], people: Collection, key: str
+    work: Callable[[Scope, str], Awaitable[object]], scope: Scope, key: str
 ) -> tuple[object, Exception | None]:
     """Return what an operation returns, and what it raises."""
     try:
-        return await work(people, key), None
+        return await work(scope, key), None
     except Exception as error:
         return None, error
 

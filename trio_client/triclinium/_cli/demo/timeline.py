@@ -11,7 +11,7 @@ from triclinium._cli.demo.scenarios import SUCCESS
 from triclinium_core.explain.explanation import milliseconds
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status, status_name
-from triclinium_core.testing import ERROR_MAP, LoggedCommand
+from triclinium_core.testing import ERROR_MAP, LoggedCommand, LoggedRequest
 from triclinium_core.testing.fakes.faults import HangUpAfterApplying, HangUpBeforeApplying, HangUpMidReply
 
 
@@ -71,7 +71,7 @@ def _rows_between(play: Play) -> Iterator[TimelineRow]:
                 told.add(text)
                 # Without the system's own words, which stand in brackets.
                 yield TimelineRow(at_ms, Source.NETWORK, text.partition(" (")[0])
-            case ClientDecided(_, key, age, reason, delay) if key == play.scenario.key:
+            case ClientDecided(_, key, age, reason, delay) if key == play.scenario.logged_key:
                 if delay is None:
                     yield TimelineRow(_ms(age), Source.CLIENT, reason, ClientDecision.NO_RETRY)
                 else:
@@ -94,8 +94,10 @@ _ENDINGS: Mapping[type, str] = {
 _NAMES_IN_THE_MAP: Mapping[int, str] = {row.code: row.name for row in ERROR_MAP.rows}
 
 
-def _deed(command: LoggedCommand) -> str:
-    """Return what the node did with a command, in words."""
+def _deed(command: LoggedCommand | LoggedRequest) -> str:
+    """Return what the node did with a command or a request, in words."""
+    if isinstance(command, LoggedRequest):
+        return _deed_of_service(command)
     if command.status is None:
         ending = _ENDINGS.get(type(command.fault), "does not answer")
     else:
@@ -103,6 +105,11 @@ def _deed(command: LoggedCommand) -> str:
         ending = f"answers {name}" + ("" if command.status == Status.SUCCESS else f" [0x{command.status:02x}]")
     applied = ", applies it" if command.applied else ""
     return f"takes {_opcode_name(command.opcode)}{applied} and {ending}"
+
+
+def _deed_of_service(request: LoggedRequest) -> str:
+    taken = "the name of a plan" if b'"prepared":' in request.body else "a statement to prepare"
+    return f"takes {taken}{', executes it' if request.applied else ''} and answers HTTP status {request.status}"
 
 
 def _opcode_name(opcode: int) -> str:
