@@ -18,7 +18,9 @@ from triclinium_core.testing.driver_laws import LAWS
 PUBLIC = (
     "triclinium",
     "triclinium.errors",
+    "triclinium.search",
     "triclinium.testing",
+    "triclinium.views",
     "triclinium_core",
     "triclinium_core.testing",
     "triclinium_core.testing.driver_laws",

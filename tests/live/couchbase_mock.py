@@ -2,8 +2,8 @@
 
 It comes from Maven, and is kept in the cache of the gate, or in ``.cache`` beside the sources. Its nodes listen on
 loopback; each bucket has nodes of its own, and its name is the user. Commands go over a connection that it makes to its
-test, and it ends with that. It has an HTTP side too, of which the query service is used here; for that there is no
-choice of an address.
+test, and it ends with that. It has an HTTP side too, of which the query service and the views are used here; for that
+there is no choice of an address, so it listens on all.
 
 What it can do at most: no collections, no durability, no pushed configs, no GET_META. A failed node goes on holding its
 connections, and answers nothing.
@@ -15,7 +15,11 @@ import json
 import socket
 import subprocess
 import zipfile
+from base64 import b64encode
 from collections.abc import Mapping
+from contextlib import closing
+from http import HTTPStatus
+from http.client import HTTPConnection
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -88,6 +92,7 @@ class CouchbaseMock:
         self._command += ["--buckets", f"{bucket}:{password}:couchbase"]
         self._process: subprocess.Popen[bytes]
         self._control: socket.socket
+        self._http_port: int
         self.nodes: range = range(nodes)
         self.bucket: str = bucket
         self.authenticator: PasswordAuthenticator = PasswordAuthenticator(bucket, password)
@@ -103,8 +108,7 @@ class CouchbaseMock:
             try:
                 self._control, _ = listener.accept()
                 self._control.settimeout(WAIT_SECONDS)
-                # The port of its HTTP side, of which configs tell as well.
-                self._hear(b"\0")
+                self._http_port = int(self._hear(b"\0"))
             except BaseException:
                 self._end()
                 raise
@@ -154,6 +158,23 @@ class CouchbaseMock:
         answer = self.ask(command, **payload)
         assert "ok" == answer["status"], answer
         return answer.get("payload")
+
+    def create_view(self, design_document: str, name: str, *, map_function: str, reduce: str = "") -> None:
+        """Make a design document of one view.
+
+        Args:
+            map_function: in JavaScript.
+            reduce: the name of one of its own functions, such as ``_count``.
+        """
+        view = {"map": map_function, **({"reduce": reduce} if reduce else {})}
+        path = f"/{self.bucket}/_design/{design_document}"
+        connection = HTTPConnection("127.0.0.1", self._http_port, timeout=WAIT_SECONDS)
+        with closing(connection):
+            credentials = b64encode(f"{self.bucket}:{self.authenticator.password}".encode()).decode()
+            headers = {"Authorization": f"Basic {credentials}", "Content-Type": "application/json"}
+            connection.request("PUT", path, json.dumps({"views": {name: view}}), headers)
+            answer = connection.getresponse()
+            assert HTTPStatus.CREATED == answer.status, answer.read()
 
     def fail(self, code: int, *, opcode: int = ANY_OPERATION, count: int = -1) -> None:
         """Have all nodes answer a status instead of doing anything; the order replaces an earlier one.

@@ -9,14 +9,16 @@ from types import ModuleType
 from trio.testing import MockClock
 
 import triclinium
+import triclinium.search
 import triclinium.testing
+import triclinium.views
 import triclinium_core.testing
 from tests.rows import rows
 from tests.trio_client.pair import open_pair
 from triclinium_core.testing.fakes import faults
 
 
-@rows("package", [triclinium, triclinium.testing])
+@rows("package", [triclinium, triclinium.search, triclinium.testing, triclinium.views])
 def test_names_are_there_and_sorted(package: ModuleType) -> None:
     """``__all__`` is what the package offers."""
     assert sorted(package.__all__) == package.__all__

@@ -16,6 +16,7 @@ from triclinium._management.search_indexes import SearchIndexManager
 from triclinium._management.users import UserManager
 from triclinium._services.analytics import AnalyticsQueries
 from triclinium._services.query import Queries
+from triclinium._services.search import Searches
 from triclinium_core.client.health.statistics import ClientStatistics
 from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.operation.requests import Keyspace, Noop
@@ -23,7 +24,7 @@ from triclinium_core.kv.operation.results import Done
 from triclinium_core.options import Authenticator
 
 
-class Cluster(Watched, Queries, AnalyticsQueries):
+class Cluster(Watched, Queries, AnalyticsQueries, Searches):
     """A client of one cluster; ``open_cluster`` makes it. Any number of tasks may share it."""
 
     def __init__(self, driver: Driver, connection_string: str) -> None:

@@ -9,13 +9,15 @@ from triclinium._management.collections import CollectionManager
 from triclinium._management.search_indexes import SearchIndexManager
 from triclinium._services.analytics import AnalyticsQueries
 from triclinium._services.query import Queries
+from triclinium._services.search import Searches
+from triclinium._services.views import ViewQueries
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.operation.validation import DEFAULT_NAME, check_name
 from triclinium_core.services.management.search_indexes import SearchScope
 from triclinium_core.services.statement.request import QueryContext
 
 
-class Bucket(Watched):
+class Bucket(Watched, ViewQueries):
     """A bucket of the cluster. Whether it exists shows in the first operation."""
 
     def __init__(self, driver: Driver, name: str) -> None:
@@ -60,7 +62,7 @@ class Bucket(Watched):
         return Collection(self._driver, self._keyspace)
 
 
-class Scope(Queries, AnalyticsQueries):
+class Scope(Queries, AnalyticsQueries, Searches):
     """A scope of a bucket. Whether it exists shows in the first operation."""
 
     def __init__(self, driver: Driver, bucket: str, name: str) -> None:

@@ -171,6 +171,23 @@ _READ_NAMES = read_several(check_text, "names", least=0)
 class SearchOptions(SearchPart):
     """What is asked for beside the query; what is None is left to the service.
 
+    Args:
+        limit: how many hits at most; 10 unless given.
+        skip: how many hits are passed over first.
+        explain: whether hits tell how their scores were reached.
+        highlight_style: how terms are marked in fragments; hits have these if this or ``highlight_fields`` is given.
+        highlight_fields: of which fields; of all where terms were found unless given.
+        fields: of which fields the hits tell the values, if the index stores them; ``*`` stands for all.
+        scan_consistency: how new the index has to be.
+        consistent_with: mutations that the index must have seen.
+        sort: names of fields, ``_score`` and ``_id`` among them, behind a ``-`` for descending ones; or ``Sort``. The best
+            hits come first unless given.
+        facets: what to count hits by, each under a name of your own.
+        collections: only hits in these collections, where the index has several.
+        include_locations: whether hits tell where the terms were found.
+        disable_scoring: whether to spare the work of scoring; all scores are 0 then.
+        raw: further members of the request in JSON, by name.
+
     Raises:
         InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
         EncodingFailureException: ``raw`` has no form in JSON.

@@ -61,6 +61,25 @@ class ViewOptions:
     A key is any value that JSON can express. None is no key: the key ``null`` is ``raw={"key": "null"}``. What the caller
     changes in a value afterwards changes nothing. ``repr`` tells names only.
 
+    Args:
+        limit: how many rows at most.
+        skip: how many rows are passed over first.
+        scan_consistency: how new the view has to be.
+        order: by key.
+        reduce: whether rows are reduced, where the view can reduce them.
+        group: whether those of each key are reduced by themselves.
+        group_level: how many elements of the keys, if they are arrays, count for that.
+        key: only rows with this key.
+        keys: only rows with one of these.
+        startkey: the rows begin there.
+        endkey: the rows end there.
+        startkey_docid: where several rows have ``startkey``, they begin with this document.
+        endkey_docid: where several rows have ``endkey``, they end with this document.
+        inclusive_end: whether the end belongs to it.
+        on_error: whether rows are told though those of a node are missing.
+        debug: whether the metadata tells how the answer came about.
+        raw: further options of the query string, by name.
+
     Raises:
         InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
         EncodingFailureException: a key has no form in JSON.

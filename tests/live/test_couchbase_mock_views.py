@@ -1,0 +1,97 @@
+"""Questions to the views of CouchbaseMock, which runs their functions."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.live.couchbase_mock import CouchbaseMock
+from tests.never_retry import NeverRetry
+from triclinium import Bucket, open_cluster
+from triclinium.errors import ViewNotFoundException
+from triclinium.views import ViewOrdering, ViewRow, ViewScanConsistency
+
+pytestmark = pytest.mark.live
+
+PEOPLE = {"ada": ["uk", 1815], "bob": ["fr", 1900], "cyd": ["uk", 1910]}
+MAP = "function (doc, meta) { if (doc.view_test) { emit(doc.place, meta.id); } }"
+
+
+@pytest.fixture
+async def bucket(couchbase_mock: CouchbaseMock, safety_net: None) -> AsyncIterator[Bucket]:
+    """Return a bucket with three people, who are found by place and year."""
+    mock = couchbase_mock
+    mock.create_view("people", "by_place", map_function=MAP, reduce="_count")
+    async with open_cluster(mock.connection_string, mock.authenticator) as cluster:
+        bucket = cluster.bucket(mock.bucket)
+        people = bucket.default_collection()
+        for name, place in PEOPLE.items():
+            await people.upsert(name, {"view_test": True, "place": place})
+        yield bucket
+        for name in PEOPLE:
+            await people.remove(name)
+
+
+async def found(bucket: Bucket, **options: Any) -> list[ViewRow]:
+    """Return the rows of the view, as new as can be."""
+    async with bucket.view_query(
+        "people", "by_place", scan_consistency=ViewScanConsistency.REQUEST_PLUS, **options
+    ) as result:
+        return [row async for row in result]
+
+
+async def test_rows(bucket: Bucket) -> None:
+    """In the order of their keys, each with its document; and how many there are."""
+    async with bucket.view_query("people", "by_place", reduce=False, limit=2) as result:
+        rows = await result.rows()
+        metadata = await result.metadata()
+
+    assert [("bob", ["fr", 1900], "bob"), ("ada", ["uk", 1815], "ada")] == [
+        (row.id, row.key, row.value) for row in rows
+    ]
+    assert 3 == metadata.total_rows
+
+
+async def test_which_rows(bucket: Bucket) -> None:
+    """By key, by several, from one to another, in either order, behind some."""
+    by_key = await found(bucket, reduce=False, key=["uk", 1815])
+    by_keys = await found(bucket, reduce=False, keys=[["uk", 1910], ["fr", 1900], ["no", 0]])
+    of_uk = await found(bucket, reduce=False, startkey=["uk"], endkey=["uk", {}])
+    backwards = await found(bucket, reduce=False, order=ViewOrdering.DESCENDING, skip=1)
+
+    assert ["ada"] == [row.id for row in by_key]
+    assert {"bob", "cyd"} == {row.id for row in by_keys}
+    assert ["ada", "cyd"] == [row.id for row in of_uk]
+    assert ["ada", "bob"] == [row.id for row in backwards]
+
+
+async def test_reductions(bucket: Bucket) -> None:
+    """Of all rows, and of those whose keys begin alike; a reduction has no document."""
+    total = await found(bucket)
+    by_country = await found(bucket, group_level=1)
+
+    assert [(None, None, 3)] == [(row.id, row.key, row.value) for row in total]
+    assert [(["fr"], 1), (["uk"], 2)] == [(row.key, row.value) for row in by_country]
+
+
+async def test_a_view_that_is_not_there(bucket: Bucket) -> None:
+    """So the service says, of the view as of its design document."""
+    for design_document, view in (("people", "by_name"), ("nobody", "by_place")):
+        with pytest.raises(ViewNotFoundException) as caught:
+            async with bucket.view_query(design_document, view, retry_strategy=NeverRetry()):
+                pass
+
+        assert (404, view) == (caught.value.context.http_status, caught.value.context.view)
+
+
+async def test_a_bucket_that_nobody_has_opened(couchbase_mock: CouchbaseMock, safety_net: None) -> None:
+    """Its views answer all the same."""
+    mock = couchbase_mock
+    mock.create_view("people", "by_place", map_function=MAP)
+    async with (
+        open_cluster(mock.connection_string, mock.authenticator) as cluster,
+        cluster.bucket(mock.bucket).view_query("people", "by_place", limit=0) as result,
+    ):
+        assert [] == await result.rows()

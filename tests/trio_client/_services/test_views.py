@@ -1,0 +1,184 @@
+"""Questions to the views of a cluster of fake nodes: what travels, and what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.rows import rows
+from tests.trio_client.pair import OPTIONS, PATIENCE, Never
+from triclinium import Bucket
+from triclinium.errors import (
+    CouchbaseException,
+    EncodingFailureException,
+    InvalidArgumentException,
+    ViewNotFoundException,
+)
+from triclinium.testing import FakeAnswer, FakeCluster, Service, open_fake_cluster
+from triclinium.views import (
+    DesignDocumentNamespace,
+    ViewError,
+    ViewErrorMode,
+    ViewMetaData,
+    ViewOrdering,
+    ViewScanConsistency,
+)
+
+ADA = {"id": "ada", "key": ["uk", 1815], "value": "Ada"}
+EVE = {"id": "eve", "key": ["fr", 1900], "value": None}
+
+
+@asynccontextmanager
+async def open_viewed(*answers: FakeAnswer, view: str = "people/by_name") -> AsyncIterator[tuple[FakeCluster, Bucket]]:
+    """Give the block nodes whose views answer so, and a bucket of a client."""
+    with trio.fail_after(PATIENCE):
+        async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
+            if answers:
+                fake.nodes.script.answer(view, *answers, service=Service.VIEWS)
+            yield fake, cluster.bucket("travel")
+
+
+async def found(bucket: Bucket, **options: Any) -> list[str | None]:
+    """Return the ids of the rows of a view."""
+    async with bucket.view_query("people", "by_name", **options) as result:
+        return [row.id async for row in result]
+
+
+def asked(fake: FakeCluster) -> list[tuple[str, str, bytes]]:
+    """Return method, target and body of all that the views were asked."""
+    return [
+        (each.method, each.target, each.body)
+        for node in fake.nodes
+        for each in node.request_log
+        if each.service is Service.VIEWS and "/_view/" in each.target
+    ]
+
+
+async def test_rows_and_metadata(autojump_clock: MockClock) -> None:
+    """Rows in their order, and after them how many there are."""
+    async with (
+        open_viewed(FakeAnswer(rows=[ADA, EVE])) as (_, bucket),
+        bucket.view_query("people", "by_name") as result,
+    ):
+        found_rows = [row async for row in result]
+        metadata = await result.metadata()
+
+    assert [("ada", ["uk", 1815], "Ada"), ("eve", ["fr", 1900], None)] == [
+        (row.id, row.key, row.value) for row in found_rows
+    ]
+    assert ViewMetaData(2) == metadata
+
+
+async def test_options(autojump_clock: MockClock) -> None:
+    """All of them travel."""
+    async with open_viewed(FakeAnswer(), view="dev_people/by_name") as (fake, bucket):
+        async with bucket.view_query(
+            "people",
+            "by_name",
+            limit=5,
+            skip=1,
+            keys=["a"],
+            key="k",
+            startkey=["a"],
+            endkey=["b", {}],
+            startkey_docid="x",
+            endkey_docid="y",
+            inclusive_end=False,
+            order=ViewOrdering.DESCENDING,
+            reduce=True,
+            group=True,
+            group_level=2,
+            scan_consistency=ViewScanConsistency.REQUEST_PLUS,
+            on_error=ViewErrorMode.CONTINUE,
+            namespace=DesignDocumentNamespace.DEVELOPMENT,
+            debug=True,
+            raw={"full_set": "true"},
+        ) as result:
+            assert [] == await result.rows()
+        ((method, target, body),) = asked(fake)
+
+    assert ("POST", "/travel/_design/dev_people/_view/by_name", b'{"keys":["a"]}') == (
+        method,
+        urlsplit(target).path,
+        body,
+    )
+    assert dict(parse_qsl(urlsplit(target).query)) == {
+        "limit": "5",
+        "skip": "1",
+        "key": '"k"',
+        "startkey": '["a"]',
+        "endkey": '["b",{}]',
+        "startkey_docid": "x",
+        "endkey_docid": "y",
+        "inclusive_end": "false",
+        "descending": "true",
+        "reduce": "true",
+        "group": "true",
+        "group_level": "2",
+        "stale": "false",
+        "on_error": "continue",
+        "debug": "true",
+        "full_set": "true",
+    }
+
+
+@rows(("error", "options"), [
+        (InvalidArgumentException, {"limit": -1}),
+        (InvalidArgumentException, {"keys": "ab"}),
+        (InvalidArgumentException, {"namespace": "dev_"}),
+        (InvalidArgumentException, {"retry_strategy": "none"}),
+        (EncodingFailureException, {"key": object()}),
+    ])  # fmt: skip
+async def test_wrong_options(
+    autojump_clock: MockClock, error: type[CouchbaseException], options: Mapping[str, Any]
+) -> None:
+    """They raise where the call stands, before its block is entered, and nothing is sent."""
+    async with open_viewed() as (fake, bucket):
+        with pytest.raises(error):
+            bucket.view_query("people", "by_name", **options)
+        with pytest.raises(InvalidArgumentException):
+            bucket.view_query("..", "by_name")
+
+        assert [] == asked(fake)
+
+
+async def test_a_view_that_is_not_there(autojump_clock: MockClock) -> None:
+    """The error names it."""
+    async with open_viewed() as (_, bucket):
+        with pytest.raises(ViewNotFoundException) as caught:
+            await found(bucket, retry_strategy=Never())
+
+    context = caught.value.context
+    assert ("views", "travel", "people", "by_name", 404) == (
+        context.service,
+        context.bucket,
+        context.design_document,
+        context.view,
+        context.http_status,
+    )
+
+
+async def test_nodes_that_fail(autojump_clock: MockClock) -> None:
+    """The rows of the others are told, and so is whose are missing."""
+    answer = FakeAnswer(rows=[ADA], errors=[{"from": "10.0.0.5:8092", "reason": "timeout"}])
+    async with (
+        open_viewed(answer) as (_, bucket),
+        bucket.view_query("people", "by_name", on_error=ViewErrorMode.CONTINUE) as result,
+    ):
+        assert ["ada"] == [row.id async for row in result]
+        assert (ViewError("10.0.0.5:8092", "timeout"),) == (await result.metadata()).errors
+
+
+@rows("status", [302, 408, 503])
+async def test_what_is_asked_again(autojump_clock: MockClock, status: int) -> None:
+    """A node that cannot answer now is asked again (SDK-RFC 0049 "Response Code Retry List, Views")."""
+    again = FakeAnswer(http_status=status, body="")
+    async with open_viewed(again, again, FakeAnswer(rows=[ADA])) as (fake, bucket):
+        assert ["ada"] == await found(bucket)
+        assert 3 == len(asked(fake))

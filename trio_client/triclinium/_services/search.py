@@ -1,0 +1,111 @@
+"""Full-text and vector search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+
+from triclinium._context import strategy_for
+from triclinium._driver.driver import Driver
+from triclinium._services.rows import RowResult, rows_in_block
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.services.mutation_state import MutationState, tokens_of
+from triclinium_core.services.search.facets import Facet
+from triclinium_core.services.search.queries import SearchQuery
+from triclinium_core.services.search.request import (
+    HighlightStyle,
+    SearchOptions,
+    SearchQueryRequest,
+    SearchRequest,
+    SearchScanConsistency,
+)
+from triclinium_core.services.search.result import SearchFacetResult, SearchMetaData, SearchRow, decode_row
+from triclinium_core.services.search.sorting import Sort
+from triclinium_core.services.search.vectors import VectorSearch
+from triclinium_core.services.statement.request import QueryContext
+
+
+class SearchResult(RowResult[SearchMetaData, SearchRow]):
+    """The hits of a search, and after them its metadata and what came of its facets."""
+
+    async def facets(self) -> Mapping[str, SearchFacetResult]:
+        """Return what came of each facet, by its name.
+
+        It raises and can be cancelled as ``metadata`` is, of which it is a part.
+        """
+        return (await self.metadata()).facets
+
+
+class Searches:
+    """Searching; part of ``Cluster`` and of ``Scope``."""
+
+    _driver: Driver
+    _query_context: QueryContext | None = None
+
+    def search(
+        self,
+        index: str,
+        request: SearchRequest | SearchQuery | VectorSearch,
+        /,
+        *,
+        limit: int | None = None,
+        skip: int | None = None,
+        fields: Sequence[str] | None = None,
+        sort: Sequence[str | Sort] | None = None,
+        facets: Mapping[str, Facet] | None = None,
+        highlight_style: HighlightStyle | None = None,
+        highlight_fields: Sequence[str] | None = None,
+        include_locations: bool = False,
+        explain: bool = False,
+        disable_scoring: bool = False,
+        collections: Sequence[str] | None = None,
+        scan_consistency: SearchScanConsistency | None = None,
+        consistent_with: MutationState | None = None,
+        raw: Mapping[str, object] | None = None,
+        retry_strategy: AnyRetryStrategy | None = None,
+    ) -> AbstractAsyncContextManager[SearchResult]:
+        """Give a block the hits of a search: ``async with scope.search(...) as result: async for row in result: ...``.
+
+        A ``Scope`` asks an index of its own, a ``Cluster`` one of the cluster. What each option does, :class:`SearchOptions
+        <triclinium_core.services.search.request.SearchOptions>` tells.
+
+        Args:
+            index: its name.
+            request: a query, a vector search, or a ``SearchRequest`` of both.
+
+        Raises:
+            InvalidArgumentException: an argument is wrong.
+            EncodingFailureException: ``raw`` has no form in JSON.
+
+        Cancellation: the search is abandoned, and its connection closed, so that the service stops working for it.
+        """
+        context = self._query_context
+        options = SearchOptions(
+            limit=limit,
+            skip=skip,
+            fields=fields,
+            sort=sort,
+            facets=facets,
+            highlight_style=highlight_style,
+            highlight_fields=highlight_fields,
+            include_locations=include_locations,
+            explain=explain,
+            disable_scoring=disable_scoring,
+            collections=collections,
+            scan_consistency=scan_consistency,
+            consistent_with=tokens_of(consistent_with),
+            raw=raw,
+        )
+        asked = SearchQueryRequest(
+            index=index,
+            search=request if isinstance(request, SearchRequest) else SearchRequest.create(request),
+            options=options,
+            bucket_name=context.bucket if context is not None else None,
+            scope_name=context.scope if context is not None else None,
+        )
+        return rows_in_block(
+            lambda opened: SearchResult(self._driver, opened, decode_row),
+            self._driver,
+            asked,
+            strategy_for(retry_strategy),
+        )

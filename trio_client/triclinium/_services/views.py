@@ -1,0 +1,101 @@
+"""Questions to views."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+
+from triclinium._context import strategy_for
+from triclinium._driver.driver import Driver
+from triclinium._services.rows import RowResult, rows_in_block
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.services.views.options import (
+    DesignDocumentNamespace,
+    ViewErrorMode,
+    ViewOptions,
+    ViewOrdering,
+    ViewScanConsistency,
+)
+from triclinium_core.services.views.request import ViewRequest
+from triclinium_core.services.views.result import ViewMetaData, ViewRow, decode_row
+
+
+class ViewResult(RowResult[ViewMetaData, ViewRow]):
+    """The rows of a view, and after them its metadata."""
+
+
+class ViewQueries:
+    """Asking views; part of ``Bucket``."""
+
+    _driver: Driver
+    _name: str
+
+    def view_query(
+        self,
+        design_document: str,
+        view_name: str,
+        /,
+        *,
+        limit: int | None = None,
+        skip: int | None = None,
+        key: object = None,
+        keys: Sequence[object] | None = None,
+        startkey: object = None,
+        endkey: object = None,
+        startkey_docid: str | None = None,
+        endkey_docid: str | None = None,
+        inclusive_end: bool | None = None,
+        order: ViewOrdering | None = None,
+        reduce: bool | None = None,
+        group: bool | None = None,
+        group_level: int | None = None,
+        scan_consistency: ViewScanConsistency | None = None,
+        on_error: ViewErrorMode | None = None,
+        namespace: DesignDocumentNamespace = DesignDocumentNamespace.PRODUCTION,
+        debug: bool = False,
+        raw: Mapping[str, str] | None = None,
+        retry_strategy: AnyRetryStrategy | None = None,
+    ) -> AbstractAsyncContextManager[ViewResult]:
+        """Give a block the rows of a view: ``async with bucket.view_query(...) as result: async for row in result: ...``.
+
+        What each option does, :class:`ViewOptions <triclinium_core.services.views.options.ViewOptions>` tells; ``namespace`` is
+        where the design document stands, whose name is given without ``dev_``.
+
+        Raises:
+            InvalidArgumentException: an argument is wrong.
+            EncodingFailureException: a key has no form in JSON.
+
+        Cancellation: the request is abandoned, and its connection closed, so that the service stops working for it.
+        """
+        options = ViewOptions(
+            limit=limit,
+            skip=skip,
+            key=key,
+            keys=keys,
+            startkey=startkey,
+            endkey=endkey,
+            startkey_docid=startkey_docid,
+            endkey_docid=endkey_docid,
+            inclusive_end=inclusive_end,
+            order=order,
+            reduce=reduce,
+            group=group,
+            group_level=group_level,
+            scan_consistency=scan_consistency,
+            on_error=on_error,
+            debug=debug,
+            raw=raw,
+        )
+        asked = ViewRequest(
+            bucket_name=self._name,
+            design_document=design_document,
+            view_name=view_name,
+            namespace=namespace,
+            options=options,
+        )
+        return rows_in_block(
+            lambda opened: ViewResult(self._driver, opened, decode_row),
+            self._driver,
+            asked,
+            strategy_for(retry_strategy),
+        )

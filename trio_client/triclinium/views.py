@@ -1,0 +1,23 @@
+"""What views are asked with and what they answer; ``Bucket.view_query`` asks them."""
+
+from __future__ import annotations
+
+from triclinium._services.views import ViewResult
+from triclinium_core.services.views.options import (
+    DesignDocumentNamespace,
+    ViewErrorMode,
+    ViewOrdering,
+    ViewScanConsistency,
+)
+from triclinium_core.services.views.result import ViewError, ViewMetaData, ViewRow
+
+__all__ = [
+    "DesignDocumentNamespace",
+    "ViewError",
+    "ViewErrorMode",
+    "ViewMetaData",
+    "ViewOrdering",
+    "ViewResult",
+    "ViewRow",
+    "ViewScanConsistency",
+]
