@@ -72,7 +72,7 @@ class FakeNodeOptions:
 
     The other services have the same ports there.
     """
-    services: frozenset[Service] = frozenset(Service)
+    services: frozenset[Service] = field(default_factory=lambda: frozenset(Service))
     """Those that the node has; a service that is not among them has no port, and does not stand in configs."""
     service_ports: Mapping[Service, int] = field(default_factory=lambda: SERVICE_PORTS)
     tls_service_ports: Mapping[Service, int] = field(default_factory=lambda: TLS_SERVICE_PORTS)

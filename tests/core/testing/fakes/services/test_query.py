@@ -6,6 +6,7 @@ import pytest
 
 from tests.core.testing.http_client import HttpClient
 from tests.rows import rows
+from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.testing import FakeAnswer, FakeNode
 
 
@@ -25,6 +26,12 @@ def client() -> HttpClient:
         ("SELECT $name AS a, $1, ? b", {"$name": {"x": 1}, "args": [7, 8]}, [{"a": {"x": 1}, "$2": 7, "b": 7}]),
         ("SELECT ?, ? two", {"args": [1, 2]}, [{"$1": 1, "two": 2}]),
         ("SELECT RAW 1 = 1 AND NOT (1 != 1 OR NULL IS NOT NULL)", {}, [True]),
+        ("SELECT RAW (1 IS NULL) = FALSE", {}, [True]),
+        ("SELECT RAW $a == MISSING", {"$a": 1}, []),
+        ("SELECT {'a': 1, \"b\": []} AS `it`", {}, [{"it": {"a": 1, "b": []}}]),
+        ("SELECT {a: 1}", {}, None),
+        ("SELECT -'a'", {}, None),
+        ("SELECT 1 IS 2", {}, None),
         ("SELECT MISSING AS gone, 1 kept", {}, [{"kept": 1}]),
         ("SELECT RAW MISSING", {}, []),
         ("SELECT 1 WHERE", {}, None),
@@ -114,6 +121,14 @@ def test_plans_go_stale(client: HttpClient, code: int) -> None:
     assert [[code], [code]] == stale
     assert [{"one": 1}] == client.query(prepared="mine").rows
     assert before + 2 == client.node.plans.prepared
+
+
+def test_no_other_code_is_that_of_a_stale_plan(client: HttpClient) -> None:
+    """The plans stay as they are."""
+    with pytest.raises(InvalidArgumentException, match="4070"):
+        client.node.plans.go_stale(3000)
+
+    assert 400 == client.query("PREPARE").status
 
 
 def test_plans_are_forgotten(client: HttpClient) -> None:

@@ -1,0 +1,51 @@
+"""SELECT over rows of a keyspace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from tests.rows import rows
+from triclinium_core.testing.fakes.services.select import read_select
+from triclinium_core.testing.fakes.services.sqlpp import NotUnderstood, Parameters, SqlReader, tokens_of
+
+PEOPLE: Sequence[Mapping[str, object]] = [
+    {"name": "bob", "age": 7, "at": {"home": True}},
+    {"name": "ada", "age": None},
+    {"name": "cy"},
+    {"name": "dee", "age": "old"},
+    {"name": "eve", "age": [1]},
+    {"name": "fay", "age": {"a": 1}},
+    {"name": "gus", "age": True},
+]
+
+
+def selected(statement: str) -> list[object]:
+    """Return the rows."""
+    return read_select(SqlReader(tokens_of(statement), Parameters({}, []))).rows(PEOPLE)
+
+
+@rows(
+    ("statement", "expected"),
+    [
+        ("SELECT RAW name FROM s:p ORDER BY age, name", ["cy", "ada", "gus", "bob", "dee", "eve", "fay"]),
+        ("SELECT RAW p.name FROM s:p ORDER BY p.age DESC", ["fay", "eve", "dee", "bob", "gus", "ada", "cy"]),
+        ("SELECT RAW each.name FROM s:p AS each WHERE each.at.home = TRUE", ["bob"]),
+        ("SELECT RAW name FROM s:p each WHERE age IS MISSING OR age IS NULL ORDER BY name ASC", ["ada", "cy"]),
+        ("SELECT name, age + FROM s:p", None),
+        ("SELECT name, p.age FROM s:p WHERE name = 'bob'", [{"name": "bob", "age": 7}]),
+        ("SELECT p.*, 1 AS one FROM s:p WHERE name = 'cy'", [{"name": "cy", "one": 1}]),
+        ("SELECT RAW age FROM s:p WHERE name = 'cy'", []),
+        ("SELECT RAW p.* FROM s:p", None),
+        ("SELECT name FROM s:p LIMIT 1", None),
+        ("SELECT name FROM", None),
+    ],
+)
+def test_rows(statement: str, expected: list[object] | None) -> None:
+    """Chosen, ordered by type and then by value, and made of fields or of one value; what is more is not understood."""
+    if expected is None:
+        with pytest.raises(NotUnderstood):
+            selected(statement)
+    else:
+        assert expected == selected(statement)
