@@ -94,6 +94,14 @@ class HttpConnection:
         return data
 
     def receive(self, data: bytes) -> list[HttpNews]:
+        """Return what bytes of the peer tell; none tell nothing."""
+        return self._take(data) if data else []
+
+    def ends_with_stream(self) -> bool:
+        """Record that the peer has closed the stream, and return whether the answer is whole by that."""
+        return any(type(news) is AnswerEnded for news in self._take(b""))
+
+    def _take(self, data: bytes) -> list[HttpNews]:
         """Return what bytes of the peer tell. Empty bytes are the end of the stream."""
         news: list[HttpNews] = []
         try:
@@ -120,10 +128,6 @@ class HttpConnection:
             what = "ended its answer early" if not data else "answered what is not HTTP"
             news.append(AnswerBroken(f"{what}: {cut(str(error))}"))
         return news
-
-    def ends_with_stream(self) -> bool:
-        """Record that the peer has closed the stream, and return whether the answer is whole by that."""
-        return any(type(news) is AnswerEnded for news in self.receive(b""))
 
     def handed_over(self, byte_count: int | None) -> HandedOver:
         """Tell how much of the newest request left the client, given how many bytes of the stream the driver began to send.

@@ -132,6 +132,14 @@ def test_nonsense(nonsense: bytes) -> None:
     assert not connection.is_busy
 
 
+def test_no_bytes_tell_nothing() -> None:
+    """A driver that reports a read of nothing has not reported the end of the stream."""
+    connection = asked()
+
+    assert ([], ([200], b"hello", [True])) == (connection.receive(b""), summary(connection.receive(ANSWER)))
+    assert [] == connection.receive(b"")
+
+
 def test_an_answer_that_nobody_asked_for() -> None:
     """Whatever comes before a request is no answer; what comes behind an answer makes the connection useless."""
     idle, busy = HttpConnection("127.0.0.1:8093", ()), asked()

@@ -42,11 +42,18 @@ def nested(depth: int) -> object:
     return value
 
 
-@rows("value", [math.nan, [{"a": math.inf}], b"bytes", object(), "\ud800", {1j: 1}, nested(100_000)])
+@rows("value", [math.nan, [{"a": math.inf}], b"bytes", object(), "\ud800", {1j: 1}])
 def test_what_has_no_form(value: object) -> None:
     """It is refused by the name of its parameter: nothing travels as something else."""
     with pytest.raises(EncodingFailureException, match="^key "):
         encode_json(value, "key")
+
+
+@pytest.mark.native
+def test_what_is_nested_too_deep() -> None:
+    """It is refused as well; WebAssembly's encoder goes deeper than that."""
+    with pytest.raises(EncodingFailureException, match="^key "):
+        encode_json(nested(100_000), "key")
 
 
 def test_what_errors_show() -> None:
