@@ -36,7 +36,7 @@ from triclinium.search import (
     VectorQuery,
     VectorSearch,
 )
-from triclinium.testing import FakeAnswer, FakeCluster, Service, drop_response, open_fake_cluster
+from triclinium.testing import FakeAnswer, FakeCluster, Service, hang_up, open_fake_cluster
 
 ADA = {"index": "people_1", "id": "ada", "score": 1.5, "fields": {"name": "Ada"}}
 EVE = {"index": "people_1", "id": "eve", "score": 0.5}
@@ -268,10 +268,12 @@ async def test_a_search_that_is_left(autojump_clock: MockClock) -> None:
     assert (False, True) == (second.client_hung_up, second.is_answered)
 
 
-async def test_an_answer_that_is_lost(autojump_clock: MockClock) -> None:
-    """All searches may be sent again (SDK-RFC 0049 "Idempotent Operation List")."""
+async def test_a_connection_that_breaks(autojump_clock: MockClock) -> None:
+    """All searches may be sent again, at any stage (SDK-RFC 0049 "Idempotent Operation List")."""
     async with open_searched(FakeAnswer(rows=[ADA])) as (fake, cluster):
-        fake.node.faults.next(Service.SEARCH, drop_response())
-        with pytest.raises(CouchbaseException), trio.move_on_after(300):
-            await found(cluster)
+        fake.node.faults.next(Service.SEARCH, hang_up())
+
         assert ["ada"] == await found(cluster, scan_consistency=SearchScanConsistency.NOT_BOUNDED)
+        assert [False, True] == [
+            each.applied for node in fake.nodes for each in node.request_log if each.service is Service.SEARCH
+        ]
