@@ -39,7 +39,7 @@ class QueryIndexType(StrEnum):
 
 
 class QueryIndex(msgspec.Struct, frozen=True, kw_only=True):
-    """One index.
+    """One index; ``type`` tells what keeps it.
 
     Source: SDK-RFC 0054 "QueryIndex".
     """

@@ -38,6 +38,8 @@ JsonObject = Mapping[str, object]
 class SearchIndex:
     """The definition of a search index. What the server's own documentation describes is passed on as it is.
 
+    ``type`` is ``fulltext-index`` or ``fulltext-alias``.
+
     Raises:
         InvalidArgumentException: a name is missing or cannot be one, or the parameters are no mapping.
 
@@ -48,7 +50,6 @@ class SearchIndex:
     source_name: str | None = None
     """Where its data comes from: a bucket."""
     type: str = "fulltext-index"
-    """Or ``fulltext-alias``."""
     source_type: str = "couchbase"
     """``nil`` for an alias."""
     uuid: str | None = None

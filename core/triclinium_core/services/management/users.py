@@ -99,10 +99,9 @@ class RoleAndDescription:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Why a user has a role."""
+    """Why a user has a role: ``type`` is ``user`` for a role of the user's own, ``group`` for one of a group."""
 
     type: str
-    """``user`` for a role of the user's own, ``group`` for one of a group."""
     name: str | None = None
     """Of the group."""
 
