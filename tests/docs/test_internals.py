@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
@@ -12,8 +13,10 @@ import triclinium_core.client
 import triclinium_core.explain
 import triclinium_core.kv
 import triclinium_core.retry
+import triclinium_core.services
 from tests.docs.pages import DOCS
 from tests.docs.way_of_a_get import way_of_a_get
+from tests.docs.way_of_a_query import way_of_a_query
 from triclinium_core.client.actions import Action
 from triclinium_core.client.events import Event
 from triclinium_core.retry.cassandra.requests.actions import CassandraAction
@@ -25,6 +28,7 @@ CLIENT = Path(triclinium_core.client.__path__[0])
 KV = Path(triclinium_core.kv.__path__[0])
 EXPLAIN = Path(triclinium_core.explain.__path__[0])
 RETRY = Path(triclinium_core.retry.__path__[0])
+SERVICES = Path(triclinium_core.services.__path__[0])
 
 
 def names_on(page: str) -> set[str]:
@@ -34,7 +38,7 @@ def names_on(page: str) -> set[str]:
 
 def test_the_page_on_the_architecture_names_every_module() -> None:
     """Of the client: whoever looks for a file finds where it belongs."""
-    modules = {module.name for folder in (CLIENT, KV) for module in folder.rglob("*.py")} - {"__init__.py"}
+    modules = {module.name for folder in (CLIENT, KV, SERVICES) for module in folder.rglob("*.py")} - {"__init__.py"}
 
     assert set() == modules - names_on("internals/architecture.md")
 
@@ -43,7 +47,8 @@ def test_the_page_on_the_architecture_names_no_module_that_is_gone() -> None:
     """A file that is renamed is renamed there."""
     named = {name for name in names_on("internals/architecture.md") if name.endswith(".py")}
 
-    assert set() == named - {module.name for folder in (CLIENT, KV, RETRY, EXPLAIN) for module in folder.rglob("*.py")}
+    folders = CLIENT, KV, SERVICES, RETRY, EXPLAIN
+    assert set() == named - {module.name for folder in folders for module in folder.rglob("*.py")}
 
 
 @pytest.mark.parametrize(
@@ -58,6 +63,7 @@ def test_the_contract_of_a_driver_names_every_event_and_action(page: str, events
     assert set() == {kind.__name__ for kind in (*get_args(events), *get_args(actions))} - names_on(page)
 
 
-def test_the_page_on_the_architecture_shows_the_way_of_a_get() -> None:
-    """As it is taken now; ``python -m tests.docs.way_of_a_get`` prints what to put there."""
-    assert way_of_a_get() in (DOCS / "internals/architecture.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("way", [way_of_a_get, way_of_a_query])
+def test_the_page_on_the_architecture_shows_the_way_of_a_call(way: Callable[[], str]) -> None:
+    """As it is taken now; ``python -m tests.docs.way_of_a_get``, or ``way_of_a_query``, prints what to put there."""
+    assert way() in (DOCS / "internals/architecture.md").read_text(encoding="utf-8")
