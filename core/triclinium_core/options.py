@@ -221,7 +221,7 @@ class TimeoutOptions:
             )
 
     def of_service(self, service: Service) -> float:
-        """Return the seconds for a request to a service over HTTP."""
+        """Return the seconds for a request to a service; of key-value, for one that is not durable."""
         timeout: float = getattr(self, service.value)
         return timeout
 

@@ -28,6 +28,7 @@ from triclinium.errors import (
     UnambiguousTimeoutException,
 )
 from triclinium.testing import FakeCluster, Opcode, delay, drop_response, open_fake_cluster
+from triclinium_core.testing.fakes.services.faults import http_status
 
 WRONG = PasswordAuthenticator("Administrator", "wrong")
 NODES = ["127.0.0.1:11210", "127.0.0.1:11212", "127.0.0.1:11214"]
@@ -129,8 +130,9 @@ async def test_a_ping_with_a_wrong_password(autojump_clock: MockClock) -> None:
 async def test_a_ping_as_json(autojump_clock: MockClock) -> None:
     """The form is that of RFC 0061."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
-        await cluster.wait_until_ready()
-        result = await cluster.bucket("travel").ping(report_id="0xdeadbeef")
+        await cluster.wait_until_ready(service_types=[Service.KV])
+        result = await cluster.bucket("travel").ping(report_id="0xdeadbeef", service_types=[Service.KV, Service.QUERY])
+        query = result.endpoints[Service.QUERY][0]
 
         assert {
             "version": 2,
@@ -147,7 +149,16 @@ async def test_a_ping_as_json(autojump_clock: MockClock) -> None:
                         "state": "ok",
                         "namespace": "travel",
                     }
-                ]
+                ],
+                "query": [
+                    {
+                        "id": query.id,
+                        "latency_us": 0,
+                        "remote": "127.0.0.1:8093",
+                        "local": query.local,
+                        "state": "ok",
+                    }
+                ],
             },
         } == json.loads(result.as_json())
 
@@ -181,7 +192,7 @@ async def test_diagnostics_follow_the_connections(autojump_clock: MockClock) -> 
 async def test_diagnostics_as_json(autojump_clock: MockClock) -> None:
     """The form is that of RFC 0061."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
-        await cluster.wait_until_ready()
+        await cluster.wait_until_ready(service_types=[Service.KV])
         await trio.sleep(1.5)
         result = cluster.diagnostics(report_id="0xdeadbeef")
 
@@ -222,7 +233,7 @@ async def test_degraded_is_enough_for_some(autojump_clock: MockClock) -> None:
         await bucket.wait_until_ready(desired_state=ClusterState.DEGRADED)
         await cluster.wait_until_ready(desired_state=ClusterState.DEGRADED)
         with pytest.raises(UnambiguousTimeoutException) as caught, triclinium.fail_after(5.0):
-            await bucket.wait_until_ready()
+            await bucket.wait_until_ready(service_types=[Service.KV])
         with trio.move_on_after(5.0) as scope:
             await cluster.wait_until_ready()
         fake.nodes.revive(1)
@@ -235,6 +246,29 @@ async def test_degraded_is_enough_for_some(autojump_clock: MockClock) -> None:
         assert 0 == cluster.statistics().open_operations
 
 
+async def test_services_that_do_not_answer(autojump_clock: MockClock) -> None:
+    """A ping tells; a wait lasts until they do, unless it is for others; and either may be cancelled."""
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
+        fake.node.faults.always(Service.QUERY, drop_response())
+        fake.node.faults.always(Service.SEARCH, http_status(500))
+        await cluster.wait_until_ready(service_types={Service.KV, Service.MANAGEMENT})
+        began = trio.current_time()
+        with trio.move_on_after(1.0) as pinging:
+            await cluster.ping()
+        with pytest.raises(UnambiguousTimeoutException) as caught, triclinium.fail_after(5.0):
+            await cluster.wait_until_ready()
+        await trio.sleep(2.0)
+        left = [found for found in cluster.statistics().endpoints if found.open or found.opening or found.waiting]
+        fake.node.faults.clear()
+        await cluster.wait_until_ready()
+
+        assert pinging.cancelled_caught
+        assert 2 == len(caught.value.context.connections)
+        assert "the query service has not answered a ping" in caught.value.context.connections[0]
+        assert [] == left
+        assert 8.0 == pytest.approx(trio.current_time() - began)
+
+
 async def test_what_is_ready_is_not_waited_for(autojump_clock: MockClock) -> None:
     """A second wait returns at once, and lets others run all the same."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
@@ -244,6 +278,17 @@ async def test_what_is_ready_is_not_waited_for(autojump_clock: MockClock) -> Non
             await cluster.bucket("travel").wait_until_ready()
 
         assert before == len(fake.node.command_log)
+
+
+@rows("service_types", [[], "query", [None]])
+async def test_what_is_no_service(autojump_clock: MockClock, service_types: list[Service]) -> None:
+    """It is refused by name, before anything is sent."""
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
+        for ask in (cluster.ping, cluster.bucket("travel").wait_until_ready):
+            with trio.testing.assert_checkpoints(), pytest.raises(InvalidArgumentException) as caught:
+                await ask(service_types=service_types)
+
+            assert "service_types" == caught.value.parameter
 
 
 async def test_a_wrong_password(autojump_clock: MockClock) -> None:

@@ -36,6 +36,7 @@ from triclinium_core.checks import Duration
 from triclinium_core.client.health.statistics import (
     ClientStatistics,
     ConnectionStatistics,
+    EndpointStatistics,
     ServerTimeStatistics,
 )
 from triclinium_core.kv.operation.durability import DurabilityLevel
@@ -214,6 +215,7 @@ __all__ = [
     "EndpointDiagnostics",
     "EndpointPingReport",
     "EndpointState",
+    "EndpointStatistics",
     "ErrorInfo",
     "ErrorMapRetryStrategy",
     "EvictionPolicy",

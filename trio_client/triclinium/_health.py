@@ -3,62 +3,77 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Collection
 
 from triclinium._driver.driver import Driver
 from triclinium_core.kv.operation.inquiries import Ping, WaitUntilReady
 from triclinium_core.kv.operation.reports import ClusterState, PingResult, Ready
+from triclinium_core.retry.couchbase.tables.service import Service
 
 
 class Watched:
-    """What has connections whose health can be asked for: a cluster, or one bucket."""
+    """What has connections and services whose health can be asked for: a cluster, or one bucket."""
 
     def __init__(self, driver: Driver, bucket: str | None) -> None:
         self._driver = driver
         self._bucket = bucket
 
-    async def ping(self, *, report_id: str | None = None) -> PingResult:
-        """Have every connection answer a NOOP, all at once.
+    async def ping(
+        self, *, report_id: str | None = None, service_types: Collection[Service] | None = None
+    ) -> PingResult:
+        """Have every service of every node answer, all at once: key-value a NOOP on each connection, the others a GET.
 
-        Of a cluster these are one to each node, which are opened where they are not, and stay; and those that buckets
-        have. Of a bucket they are its own, which are opened too. What does not answer within ``TimeoutOptions.kv``, cannot
-        be connected to or is lost stands in the report; no retry strategy is asked.
+        Connections of a cluster are one to each node, which are opened where they are not, and stay; and those that
+        buckets have. Of a bucket they are its own, which are opened too. What does not answer within the timeout of its
+        service (``TimeoutOptions.kv``, ``TimeoutOptions.query`` and so on), cannot be connected to, is lost, or answers with
+        an error such as 401 or 503 stands in the report; no retry strategy is asked.
 
         Args:
             report_id: what the report is called; a name of its own unless given.
+            service_types: which services; all that the cluster has unless given. Of a service that it does not have
+                nothing is reported.
 
         Raises:
-            InvalidArgumentException: the report cannot be called so.
+            InvalidArgumentException: the report cannot be called so, or these are no services.
             trio.ClosedResourceError: the cluster's block was left.
 
-        Cancellation: harmless.
+        Cancellation: harmless; the connections over HTTP that the ping waits for are closed.
 
         Source: SDK-RFC 0061 "The ping Command".
         """
-        return await self._driver.perform(PingResult, lambda: Ping(self._bucket, named(report_id)), None)
+        return await self._driver.perform(PingResult, lambda: Ping(self._bucket, named(report_id), service_types), None)
 
-    async def wait_until_ready(self, *, desired_state: ClusterState = ClusterState.ONLINE) -> None:
-        """Open the connections, and wait until they are ready.
+    async def wait_until_ready(
+        self,
+        *,
+        desired_state: ClusterState = ClusterState.ONLINE,
+        service_types: Collection[Service] | None = None,
+    ) -> None:
+        """Open the connections of key-value, and wait until they are ready and the other services have answered a ping.
 
-        Of a cluster these are one to each node. Of a bucket they are its own as well. It waits for as long as it takes; a
-        cancel scope limits it. No retry strategy is asked. For documents, wait for their bucket:
+        Connections of a cluster are one to each node. Of a bucket they are its own as well. It waits for as long as it
+        takes; a cancel scope limits it. No retry strategy is asked. For documents, wait for their bucket:
         ``cluster.bucket(name).wait_until_ready()``.
 
         Args:
-            desired_state: ONLINE for all of them; DEGRADED for at least one, which is the bucket's where a bucket waits.
+            desired_state: ONLINE for all nodes; DEGRADED for at least one of each service, over a connection of the bucket
+                where a bucket waits.
+            service_types: which services; unless given, all that the cluster has, views for a bucket only. A service that
+                it does not have is not waited for.
 
         Raises:
-            InvalidArgumentException: this is no state that can be waited for.
-            AuthenticationFailureException: the server refused the credentials.
+            InvalidArgumentException: this is no state that can be waited for, or these are no services.
+            AuthenticationFailureException: the server refused the credentials, or a service did.
             BucketAccessException: the bucket does not exist or is not open to this user.
             TlsException: TLS could not be established.
             UnsupportedOperationException: the peer does not speak Couchbase's protocol.
             trio.ClosedResourceError: the cluster's block was left.
 
-        Cancellation: harmless; the connections go on being opened.
+        Cancellation: harmless; the connections of key-value go on being opened.
 
         Source: SDK-RFC 0061 "The waitUntilReady Command".
         """
-        await self._driver.perform(Ready, lambda: WaitUntilReady(self._bucket, desired_state), None)
+        await self._driver.perform(Ready, lambda: WaitUntilReady(self._bucket, desired_state, service_types), None)
 
 
 def named(report_id: str | None) -> str:

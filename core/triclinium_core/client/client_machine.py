@@ -44,8 +44,14 @@ from triclinium_core.client.events import (
     Token,
 )
 from triclinium_core.client.health.inquiries import Inquiries
-from triclinium_core.client.health.statistics import ClientStatistics, describe_connection
-from triclinium_core.client.timers import TIMERS_OF_CONNECTIONS, TIMERS_OF_REQUESTS, TimerKind, Timers
+from triclinium_core.client.health.statistics import ClientStatistics, describe_connection, describe_endpoint
+from triclinium_core.client.timers import (
+    TIMERS_OF_CONNECTIONS,
+    TIMERS_OF_INQUIRIES,
+    TIMERS_OF_REQUESTS,
+    TimerKind,
+    Timers,
+)
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.connection.bootstrap import BootstrapFailure, FailureKind
@@ -89,6 +95,7 @@ from triclinium_core.retry.couchbase.events import DispatchFailed
 from triclinium_core.retry.couchbase.strategy import require_strategy
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
 from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.retry.invalid_event import InvalidEvent
 from triclinium_core.services.open_requests import OpenRequests
@@ -157,10 +164,12 @@ class ClientMachine:
             destinations=destinations,
             emit=emit,
         )
+        self._requests = self._open_requests(options, connection_string.tls, stream_ids, terminal_states, rng)
         self._inquiries = Inquiries(
             self._connections,
             self._keyspaces,
-            timeout=options.timeouts.kv,
+            self._requests,
+            timeouts=options.timeouts,
             sdk=options.user_agent,
             terminal_states=terminal_states,
             timers=self._timers,
@@ -179,8 +188,6 @@ class ClientMachine:
             rng=rng,
             emit=emit,
         )
-
-        self._requests = self._open_requests(options, connection_string.tls, stream_ids, terminal_states, rng)
 
     def _open_requests(
         self,
@@ -203,7 +210,7 @@ class ClientMachine:
         )
 
     def __repr__(self) -> str:
-        open_operations = len(self._operations.open) + len(self._requests.open) + len(self._inquiries)
+        open_operations = len(self._operations.open) + self._requests.count + len(self._inquiries)
         return f"<ClientMachine: connections={len(tuple(self._connections.all))} open_operations={open_operations}>"
 
     @property
@@ -243,7 +250,9 @@ class ClientMachine:
                 self._inquiries.review(fresh, now)
         if self._requests.open or self._requests.ping_outcomes:
             self._requests.place(now)
-            self._requests.hear_canaries(now)
+            while self._requests.ping_outcomes:
+                for outcome in self._requests.hear_canaries(now):
+                    self._inquiries.service_answered(outcome, now)
             self._actions += self._requests.take_sending()
         if self._connections.sending:
             self._connections.flush()
@@ -291,9 +300,10 @@ class ClientMachine:
             connections=tuple(
                 describe_connection(connection, self._configs.version(connection.bucket)) for connection in connections
             ),
-            open_operations=len(self._operations.open) + len(self._requests.open) + len(self._inquiries),
+            open_operations=len(self._operations.open) + self._requests.count + len(self._inquiries),
             in_flight=sum(len(connection.in_flight) for connection in connections),
             orphans=self._orphans,
+            endpoints=tuple(map(describe_endpoint, self._requests.endpoints)),
             retries_by_reason=self._operations.retries_by_reason + self._requests.retries_by_reason,
             topologies=self._keyspaces.topologies,
         )
@@ -367,6 +377,12 @@ class ClientMachine:
         if not isinstance(event.inquiry, Ping | WaitUntilReady):
             raise InvalidArgumentException(f"inquiry={event.inquiry!r} cannot be submitted", parameter="inquiry")
         self._check_bucket(event.inquiry)
+        if self._bare and Service.KV not in event.inquiry.services:
+            raise InvalidArgumentException(
+                f"service_types={shown(event.inquiry.service_types)}: a plain memcached has no services; connect with "
+                "couchbase://",
+                parameter="service_types",
+            )
         self._inquiries.submit(event.token, event.inquiry, now)
 
     def _check_token(self, token: object) -> None:
@@ -386,7 +402,7 @@ class ClientMachine:
             )
 
     def _on_operation_abandoned(self, event: OperationAbandoned, now: float) -> None:
-        self._inquiries.abandon(event.token)
+        self._inquiries.abandon(event.token, now)
         self._operations.abandon(event.token)
         if self._requests.open:
             self._requests.abandon(event.token, now)
@@ -417,8 +433,8 @@ class ClientMachine:
                 self._operations.deadline_passed(cast(LiveOperation, subject), event, now)
             elif kind is TimerKind.RETRY:
                 self._operations.backoff_over(cast(LiveOperation, subject), now)
-            elif kind is TimerKind.PING:
-                self._inquiries.deadline_passed(cast(int, subject), now)
+            elif kind in TIMERS_OF_INQUIRIES:
+                self._inquiries.on_timer(kind, subject, now)
             elif kind is TimerKind.COLLECTION_QUESTION:
                 connection, question = cast(tuple[Connection, CollectionQuestion], subject)
                 self._keyspaces.question_overdue(connection, question, now)
@@ -578,7 +594,7 @@ class ClientMachine:
         waiting = [*loss.waiting, *self._keyspaces.connection_lost(connection)]
         self._requests.cluster_not_found(loss.detail, now)
         if connection.is_unsupported:
-            self._inquiries.unsupported(connection, loss.detail)
+            self._inquiries.unsupported(connection, loss.detail, now)
         for token in waiting:
             self._operations.connection_lost(token, connection, loss.detail, now)
 

@@ -35,6 +35,7 @@ class TimerKind(Enum):
     CONFIG_POLL = "a node that does not announce new cluster configs is asked for the newest"
     SERVICE_LOOKUP = "DNS did not say in time where the cluster is: the host is used as it stands"
     PING = "a ping has waited for long enough: what has not answered is reported as it is"
+    READINESS = "an endpoint over HTTP did not answer a ping: whoever waits until it is ready asks it again"
     REQUEST_DEADLINE = "the safety net of one request over HTTP: it fails with a timeout"
     REQUEST_RETRY = "the backoff of one request over HTTP is over: it is dispatched again"
     HTTP_CONNECT = "a stream to an HTTP service was not opened in time: it is given up"
@@ -53,6 +54,9 @@ TIMERS_OF_REQUESTS = frozenset(
     }
 )
 """What concerns the services over HTTP."""
+
+TIMERS_OF_INQUIRIES = frozenset({TimerKind.PING, TimerKind.READINESS})
+"""What is asked about the cluster."""
 
 TIMERS_OF_CONNECTIONS = frozenset({TimerKind.CONNECT, TimerKind.RECONNECT, TimerKind.DRAIN})
 """What opens and closes streams, whatever travels on them."""

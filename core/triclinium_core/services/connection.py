@@ -8,6 +8,8 @@ Source: SDK-RFC 0059 "HTTP"; RFC 9112.
 
 from __future__ import annotations
 
+import math
+
 import h11
 import msgspec
 
@@ -63,6 +65,8 @@ class HttpConnection:
 
     def __init__(self, host: str, headers: tuple[tuple[str, str], ...], local_address: str | None = None) -> None:
         self.local_address: str | None = local_address
+        self.last_heard: float = -math.inf
+        """When bytes came last."""
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEADERS_SIZE_BYTES_MAX)
         self._headers = (("host", host), ("accept-encoding", "identity"), *headers)
         self._ordered = 0

@@ -36,6 +36,8 @@ class Endpoint:
         """Those that are open."""
         self.idle: dict[StreamId, TimerId] = {}
         """Of them, those that wait for a request, the one that was used last at the end; when each is closed."""
+        self.newest_stream: StreamId | None = None
+        """The one that was to be opened last, whatever became of it."""
         self.last_error: str | None = None
         """Why a stream could not be opened, or was lost, last."""
         self.breaker_timer: TimerId | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from triclinium_core.client.events import StreamId
 from triclinium_core.client.timers import TimerId
@@ -22,6 +23,15 @@ BODY_SIZE_BYTES_MAX = 32 * 1024 * 1024
 """Of an answer that is read whole: ten times the largest configs and lists that services answer."""
 
 
+class SentPing(NamedTuple):
+    """How a ping left the client."""
+
+    stream: StreamId
+    local_address: str | None
+    """Our end of the stream, where the driver told."""
+    at: float
+
+
 @dataclass(slots=True, eq=False)
 class LiveRequest:
     """One request, its newest attempt, and what has come of the answer. Instants are monotonic seconds."""
@@ -36,7 +46,9 @@ class LiveRequest:
     pinned: Endpoint | None = None
     """Where alone it may go, whatever the breaker says; None for any endpoint of its service."""
     owner: object = None
-    """Which part of the client asked; None where a user did."""
+    """Which part of the client asked, by a ping; None where a user did."""
+    sent: SentPing | None = None
+    """Of a ping alone; None until it is sent."""
     deadline_timer: TimerId | None = None
     retry_timer: TimerId | None = None
     endpoint: Endpoint | None = None

@@ -12,7 +12,7 @@ Source: SDK-RFC 0049 "Retry Orchestration"; SDK-RFC 0059 "HTTP"; decisions C6, C
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple, assert_never, cast
 
 from triclinium_core.client.actions import (
@@ -67,6 +67,7 @@ from triclinium_core.services.live_request import (
     HELD_SIZE_BYTES,
     HELD_SIZE_BYTES_MAX,
     LiveRequest,
+    SentPing,
     waits_for,
 )
 from triclinium_core.services.ping import PINGS, NoRetry
@@ -89,6 +90,8 @@ class PingOutcome(NamedTuple):
     endpoint: Endpoint
     error: CouchbaseException | None
     """Why the service did not answer well; None where it did."""
+    sent: SentPing | None
+    """None where it was never sent."""
 
 
 REASONS_TO_PREPARE_AGAIN = frozenset({RetryReason.QUERY_PREPARED_STATEMENT_FAILURE, RetryReason.QUERY_INDEX_NOT_FOUND})
@@ -161,13 +164,30 @@ class OpenRequests:
         self._dispatch(live, now)
 
     def stop_pings(self, owner: object, now: float) -> None:
-        """Forget the pings of one owner."""
+        """Forget the pings of one owner, and close the streams that were to be opened for them alone."""
         for live in [live for live in self.open.values() if live.owner is owner]:
             self.abandon(live.token, now)
+            if live.pinned is not None:
+                self._pool.close_needless(live.pinned)
 
     def endpoints_of(self, service: Service, bucket: str | None = None) -> list[Endpoint]:
         """Return the endpoints that have a service by the newest topology."""
         return self._pool.endpoints_of(service, self._topologies(), bucket)
+
+    @property
+    def count(self) -> int:
+        """How many requests of users are open."""
+        return sum(live.owner is None for live in self.open.values())
+
+    @property
+    def knows_topology(self) -> bool:
+        """Whether a cluster config has come, which tells where the services are."""
+        return bool(self._topologies())
+
+    @property
+    def endpoints(self) -> Collection[Endpoint]:
+        """All endpoints that anything was ever sent to, or looked for."""
+        return self._pool.endpoints
 
     def _begin(
         self,
@@ -295,6 +315,8 @@ class OpenRequests:
         data = connection.send(live.message.encode(max(live.deadline - now, SECONDS_LEFT_MIN)))
         live.stream = stream
         live.is_paused = False
+        if live.owner is not None:
+            live.sent = SentPing(stream, connection.local_address, now)
         self._travelling[stream] = live
         self._sending.append(SendBytes(stream, data))
         if live.retry.state is RequestState.PENDING:
@@ -336,6 +358,7 @@ class OpenRequests:
         """Draw the conclusions from what a node sends. Unknown streams, those that were given up, are ignored."""
         connection = self._pool.connection(event.stream)
         if connection is not None:
+            connection.last_heard = now
             self._hear(event.stream, connection, bytes(event.data), now)
 
     def stream_lost(self, event: StreamLost, now: float) -> None:
@@ -493,7 +516,7 @@ class OpenRequests:
             if outcome is not None:
                 self._forget(live)
                 error = outcome if isinstance(outcome, CouchbaseException) else None
-                self.ping_outcomes.append(PingOutcome(live.owner, live.pinned, error))
+                self.ping_outcomes.append(PingOutcome(live.owner, live.pinned, error, live.sent))
         elif live.rows and live.status == HTTP_OK:
             self._timers.cancel(live.deadline_timer)
             self._emit(RowsReceived(token, live.take_rows()))
@@ -550,7 +573,7 @@ class OpenRequests:
     def hear_canaries(self, now: float) -> list[PingOutcome]:
         """Tell breakers what became of their canaries, and return what became of all other pings."""
         outcomes, self.ping_outcomes = self.ping_outcomes, []
-        for owner, endpoint, error in outcomes:
+        for owner, endpoint, error, _ in outcomes:
             if owner is endpoint:
                 event = BreakerEvent.CANARY_ANSWERED if error is None else BreakerEvent.CANARY_TIMED_OUT
                 self._feed_breaker(endpoint, event, now)

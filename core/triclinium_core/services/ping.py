@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
+from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS, RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.tables import table_of
@@ -63,9 +63,10 @@ class PingViews(PingRequest, frozen=True, kw_only=True):
 
 
 class PingManagement(PingRequest, frozen=True, kw_only=True):
-    """Ping the cluster manager."""
+    """Ping the cluster manager, by what it tells everybody; ``/`` would lead to the web console."""
 
     service: ClassVar[Service] = Service.MANAGEMENT
+    target: ClassVar[str] = "/pools"
 
 
 PINGS: Mapping[Service, type[PingRequest]] = table_of(
@@ -78,5 +79,5 @@ class NoRetry:
     """The strategy of pings: whatever goes wrong is what they are to tell."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Refuse."""
-        return RetryAction.no_retry()
+        """Refuse, and call a terminal error by its name."""
+        return RetryAction.no_retry(TERMINAL_ERRORS.get(reason))

@@ -5,7 +5,7 @@ Source: SDK-RFC 0059 "HTTP"; decision C24.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from triclinium_core.client.actions import Action, CloseStream, OpenStream
@@ -62,6 +62,11 @@ class Pool:
         addresses = addresses_of(service, topologies, bucket=bucket, tls=self._tls)
         return [self._endpoint(service, address) for address in addresses]
 
+    @property
+    def endpoints(self) -> Collection[Endpoint]:
+        """All that were ever looked for."""
+        return self._endpoints.values()
+
     def of_stream(self, stream: StreamId) -> Endpoint | None:
         """Return the endpoint of a stream; None for one that is gone, or is none of HTTP."""
         return self._streams.get(stream)
@@ -81,6 +86,7 @@ class Pool:
             yield token, stream
         while endpoint.needs_stream:
             stream, given_up_at = self._stream_ids(), now + self._options.timeouts.connect
+            endpoint.newest_stream = stream
             endpoint.opening[stream] = self._timers.schedule(given_up_at, TimerKind.HTTP_CONNECT, stream)
             self._streams[stream] = endpoint
             self._emit(OpenStream(stream, endpoint.address.host, endpoint.address.port, self._tls))
@@ -109,6 +115,11 @@ class Pool:
         """Close a stream; nothing of it is heard any more."""
         self._forget(self._streams.pop(stream), stream)
         self._emit(CloseStream(stream, reason))
+
+    def close_needless(self, endpoint: Endpoint) -> None:
+        """Close streams that are still being opened and that nobody waits for any more."""
+        while len(endpoint.opening) > len(endpoint.waiting):
+            self.close(next(reversed(endpoint.opening)), "nobody waits for it any more")
 
     def lost(self, event: StreamLost) -> LostConnection | None:
         """Forget a stream that is gone, and return what it was; None for an unknown one."""

@@ -18,6 +18,7 @@ from triclinium_core.kv.wire.frame import Frame, encode_response
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
@@ -55,11 +56,12 @@ def client_options(connection_string: str = ADDRESS, **options: Any) -> ClientOp
 
 
 def node_options(**options: Any) -> FakeNodeOptions:
-    """Return options of a node with one bucket, and a map that is made and parsed in no time."""
+    """Return options of a node with one bucket, key-value alone, and a map that is made and parsed in no time."""
     defaults: Mapping[str, Any] = {
         "buckets": ("travel",),
         "collections": COLLECTIONS,
         "error_map": SMALL_MAP,
+        "services": frozenset({Service.KV}),
         "vbuckets": 128,
     }
     return FakeNodeOptions(**{**defaults, **options})

@@ -9,6 +9,7 @@ from triclinium_core.client.actions import Action
 from triclinium_core.client.events import Event, StreamId, Token
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.query.request import QueryRequest
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.services.answers import FakeAnswer
@@ -34,7 +35,9 @@ class Asking(Simulation):
 
     def __init__(self, nodes: int = 1, *, enhanced: bool = True, **options: Any) -> None:
         self.actions: list[Action] = []
-        cluster = FakeNodes(node_options(enhanced_prepared_statements=enhanced), nodes=nodes)
+        cluster = FakeNodes(
+            node_options(services=frozenset(Service), enhanced_prepared_statements=enhanced), nodes=nodes
+        )
         cluster.script.answer(STATEMENT, ANSWER)
         connection_string = cluster.connection_string()
         assert connection_string is not None

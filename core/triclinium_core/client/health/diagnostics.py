@@ -6,12 +6,14 @@ Source: SDK-RFC 0061 "ClusterState", "EndpointState".
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+from triclinium_core.client.events import StreamId
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.operation.reports import ClusterState, EndpointDiagnostics, EndpointState
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.endpoint import Endpoint
 
 ENDPOINT_STATES: Mapping[ConnectionState, EndpointState] = {
     ConnectionState.CONNECTING: EndpointState.CONNECTING,
@@ -33,7 +35,12 @@ def cluster_state(ready: int, count: int) -> ClusterState:
 
 def endpoint_id(connection: Connection) -> str:
     """Return what tells a connection's present stream, or its last one, from all others of the client."""
-    return f"0x{connection.stream_number:x}"
+    return stream_id(connection.stream_number)
+
+
+def stream_id(number: int) -> str:
+    """Return what reports call a stream."""
+    return f"0x{number:x}"
 
 
 def diagnose(connection: Connection, now: float) -> EndpointDiagnostics:
@@ -50,4 +57,28 @@ def diagnose(connection: Connection, now: float) -> EndpointDiagnostics:
         state=state,
         last_activity=now - connection.last_heard if connection.last_heard > -math.inf else None,
         details=connection.last_error,
+    )
+
+
+def diagnose_endpoint(endpoint: Endpoint, now: float) -> Iterator[EndpointDiagnostics]:
+    """Yield what is known of each connection to a service over HTTP: those that are open, then those to come."""
+    for stream, http in endpoint.connections.items():
+        last_activity = now - http.last_heard if http.last_heard > -math.inf else None
+        yield _of_stream(endpoint, stream, EndpointState.CONNECTED, http.local_address, last_activity)
+    for stream in endpoint.opening:
+        yield _of_stream(endpoint, stream, EndpointState.CONNECTING, None, None)
+
+
+def _of_stream(
+    endpoint: Endpoint, stream: StreamId, state: EndpointState, local: str | None, last_activity: float | None
+) -> EndpointDiagnostics:
+    return EndpointDiagnostics(
+        type=endpoint.service,
+        id=stream_id(stream),
+        remote=endpoint.node,
+        local=local,
+        namespace=None,
+        state=state,
+        last_activity=last_activity,
+        details=endpoint.last_error if state is EndpointState.CONNECTING else None,
     )

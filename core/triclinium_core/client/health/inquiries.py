@@ -6,25 +6,27 @@ After each event the client machine has the open inquiries look at the connectio
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import assert_never
+from typing import assert_never, cast
 
 from triclinium_core.client.actions import Action
 from triclinium_core.client.events import Token
-from triclinium_core.client.health.diagnostics import cluster_state, diagnose
-from triclinium_core.client.health.pings import Pings
-from triclinium_core.client.health.readiness import Readiness
-from triclinium_core.client.timers import Timers
+from triclinium_core.client.health.diagnostics import cluster_state, diagnose, diagnose_endpoint
+from triclinium_core.client.health.pings import OpenPing, Pings
+from triclinium_core.client.health.readiness import OpenWait, Readiness
+from triclinium_core.client.timers import TimerKind, Timers
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.in_flight import Probe
 from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.keyspaces import Keyspaces
 from triclinium_core.kv.operation.inquiries import Ping, WaitUntilReady, check_report_id
-from triclinium_core.kv.operation.reports import DiagnosticsResult
-from triclinium_core.kv.pool.connection_texts import status_text
+from triclinium_core.kv.operation.reports import DiagnosticsResult, EndpointDiagnostics
 from triclinium_core.kv.pool.connections import Connections
+from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
+from triclinium_core.services.endpoint import Endpoint
+from triclinium_core.services.open_requests import OpenRequests, PingOutcome
 
 
 class Inquiries:
@@ -34,8 +36,9 @@ class Inquiries:
         self,
         connections: Connections,
         keyspaces: Keyspaces,
+        requests: OpenRequests,
         *,
-        timeout: float,
+        timeouts: TimeoutOptions,
         sdk: str,
         terminal_states: TerminalStates,
         timers: Timers,
@@ -44,16 +47,20 @@ class Inquiries:
         self._sdk = sdk
         self._connections = connections
         self._keyspaces = keyspaces
+        self._requests = requests
         self._pings = Pings(
             connections,
-            timeout=timeout,
+            requests,
+            timeouts=timeouts,
             sdk=sdk,
             config_revision=keyspaces.newest_revision,
             terminal_states=terminal_states,
             timers=timers,
             emit=emit,
         )
-        self._readiness = Readiness(connections, terminal_states=terminal_states, emit=emit)
+        self._readiness = Readiness(
+            connections, requests, timeouts=timeouts, terminal_states=terminal_states, timers=timers, emit=emit
+        )
 
     def __len__(self) -> int:
         return len(self._pings.open) + len(self._readiness.open)
@@ -63,7 +70,7 @@ class Inquiries:
 
     def submit(self, token: Token, inquiry: Ping | WaitUntilReady, now: float) -> None:
         """Begin an inquiry, and open the connections that it is about."""
-        if inquiry.bucket is None:
+        if inquiry.bucket is None and Service.KV in inquiry.services:
             self._keyspaces.reach_all_nodes(now)
         self._connections.of_bucket(inquiry.bucket, now)
         for connection in self._connections.routes.all_of(inquiry.bucket):
@@ -78,10 +85,10 @@ class Inquiries:
             case _:
                 assert_never(inquiry)
 
-    def abandon(self, token: int) -> None:
+    def abandon(self, token: int, now: float) -> None:
         """Forget an inquiry; unknown tokens are ignored."""
-        self._pings.abandon(token)
-        self._readiness.abandon(token)
+        self._pings.abandon(token, now)
+        self._readiness.abandon(token, now)
 
     def error_context(self, token: int) -> ErrorContext | None:
         """Return what is known of an inquiry that is given up now; None for unknown tokens."""
@@ -97,13 +104,13 @@ class Inquiries:
             idempotent=True,
             bucket=inquiry.bucket,
             # Connections to one node may well have failed alike.
-            connections=tuple(dict.fromkeys(map(status_text, waits_for))),
+            connections=tuple(dict.fromkeys(waits_for)),
         )
 
     def review(self, fresh: Collection[Connection], now: float) -> None:
         """Let every open inquiry see connections that have taken a step."""
         self._pings.review(fresh, now)
-        self._readiness.review()
+        self._readiness.review(now)
 
     def diagnostics(self, report_id: str, now: float) -> DiagnosticsResult:
         """Return how the connections stand.
@@ -112,27 +119,40 @@ class Inquiries:
             InvalidArgumentException: the report cannot be called so.
         """
         connections = tuple(self._connections.all)
+        endpoints: dict[Service, tuple[EndpointDiagnostics, ...]] = {
+            Service.KV: tuple(diagnose(connection, now) for connection in (*connections, *self._connections.draining))
+        }
+        for endpoint in self._requests.endpoints:
+            found = tuple(diagnose_endpoint(endpoint, now))
+            if found:
+                endpoints[endpoint.service] = (*endpoints.get(endpoint.service, ()), *found)
         return DiagnosticsResult(
             id=check_report_id(report_id),
             sdk=self._sdk,
             state=cluster_state(
                 sum(connection.state is ConnectionState.READY for connection in connections), len(connections)
             ),
-            endpoints={
-                Service.KV: tuple(
-                    diagnose(connection, now) for connection in (*connections, *self._connections.draining)
-                )
-            },
+            endpoints=endpoints,
         )
 
     def answered(self, connection: Connection, probe: Probe, now: float) -> bool:
         """Record an answer to a ping's NOOP, and return whether anybody still waited for it."""
         return self._pings.answered(connection, probe, now)
 
-    def deadline_passed(self, token: int, now: float) -> None:
-        """Report what a ping has found until now."""
-        self._pings.deadline_passed(token, now)
+    def service_answered(self, outcome: PingOutcome, now: float) -> None:
+        """Take what became of the ping of a service over HTTP to whoever asked."""
+        if isinstance(outcome.owner, OpenPing):
+            self._pings.service_answered(outcome.owner, outcome, now)
+        else:
+            self._readiness.service_answered(cast(OpenWait, outcome.owner), outcome, now)
 
-    def unsupported(self, connection: Connection, detail: str) -> None:
+    def on_timer(self, kind: TimerKind, subject: object, now: float) -> None:
+        """Report what a ping has found until now, or have a wait ask a service again."""
+        if kind is TimerKind.PING:
+            self._pings.deadline_passed(cast(int, subject), now)
+        else:
+            self._readiness.ask_again(*cast(tuple[OpenWait, Endpoint], subject), now)
+
+    def unsupported(self, connection: Connection, detail: str, now: float) -> None:
         """Record that a peer does not speak our protocol."""
-        self._readiness.unsupported(connection, detail)
+        self._readiness.unsupported(connection, detail, now)

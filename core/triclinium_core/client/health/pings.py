@@ -1,20 +1,27 @@
-"""Pings that are under way: a NOOP on each connection, and one report of all.
+"""Pings that are under way: a NOOP on each key-value connection, a GET to each other service, and one report of all.
 
 A connection that is being opened is pinged once it is ready, so a ping waits for the bootstrap, and finds the nodes of a
 map that comes meanwhile. One that is lost and has no other address to try is reported as it is, without waiting for its
-backoff.
+backoff. Where the other services are, the first cluster config tells: a ping without key-value waits for that alone.
 
 Source: SDK-RFC 0061 "The ping Command".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from triclinium_core.client.actions import Action, CompleteOperation
 from triclinium_core.client.events import Token
-from triclinium_core.client.health.diagnostics import endpoint_id
+from triclinium_core.client.health.diagnostics import endpoint_id, stream_id
+from triclinium_core.client.health.service_pings import (
+    endpoints_of,
+    error_text,
+    namespace_of,
+    state_of,
+    unanswered_text,
+)
 from triclinium_core.client.timers import TimerId, TimerKind, Timers
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.in_flight import Probe
@@ -25,9 +32,12 @@ from triclinium_core.kv.pool.connection_texts import status_text
 from triclinium_core.kv.pool.connections import Connections
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import encode_request
+from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
+from triclinium_core.services.endpoint import Endpoint
+from triclinium_core.services.open_requests import OpenRequests, PingOutcome
 
 
 @dataclass(slots=True)
@@ -43,15 +53,31 @@ class _Target:
     report: EndpointPingReport | None = None
 
 
-@dataclass(slots=True)
-class _OpenPing:
+@dataclass(slots=True, eq=False)
+class OpenPing:
     """One ping that is not complete."""
 
+    token: int
     request: Ping
+    began_at: float
     timer: TimerId
     targets: dict[Connection, _Target] = field(default_factory=dict)
     awaited: dict[Connection, _Target] = field(default_factory=dict)
     """Those without a report."""
+    endpoints: dict[Endpoint, EndpointPingReport | None] = field(default_factory=dict)
+    """Services over HTTP; None as long as there is no report."""
+    takes_connections: bool = True
+    """Whether connections that come into being are pinged, too: until the time for key-value is up."""
+
+    @property
+    def has_kv(self) -> bool:
+        """Whether it is about key-value connections, too."""
+        return Service.KV in self.request.services
+
+    @property
+    def unanswered(self) -> list[Endpoint]:
+        """The endpoints over HTTP that it waits for."""
+        return [endpoint for endpoint, report in self.endpoints.items() if report is None]
 
     def report(self, connection: Connection, state: PingState, error: str | None, now: float) -> None:
         """Record what became of a connection."""
@@ -67,12 +93,27 @@ class _OpenPing:
             error=error,
         )
 
+    def hear(self, outcome: PingOutcome, now: float) -> None:
+        """Record what became of a service over HTTP."""
+        endpoint, error, sent = outcome.endpoint, outcome.error, outcome.sent
+        stream = sent.stream if sent is not None else endpoint.newest_stream
+        self.endpoints[endpoint] = EndpointPingReport(
+            type=endpoint.service,
+            id=stream_id(stream if stream is not None else 0),
+            remote=endpoint.node,
+            local=sent.local_address if sent is not None else None,
+            namespace=namespace_of(endpoint.service, self.request),
+            state=state_of(outcome),
+            latency=now - (sent.at if sent is not None else self.began_at),
+            error=error_text(endpoint, error) if error is not None else None,
+        )
+
 
 class Pings:
     """All open pings, by token.
 
     Args:
-        timeout: seconds after which a silent connection is reported as such.
+        timeouts: after how many seconds silence is reported as such, by service.
         sdk: who reports.
         config_revision: tells the newest of all configs.
     """
@@ -80,8 +121,9 @@ class Pings:
     def __init__(
         self,
         connections: Connections,
+        requests: OpenRequests,
         *,
-        timeout: float,
+        timeouts: TimeoutOptions,
         sdk: str,
         config_revision: Callable[[], int | None],
         terminal_states: TerminalStates,
@@ -89,35 +131,39 @@ class Pings:
         emit: Callable[[Action], None],
     ) -> None:
         self._connections = connections
-        self._timeout = timeout
+        self._requests = requests
+        self._timeouts = timeouts
         self._sdk = sdk
         self._config_revision = config_revision
         self._terminal_states = terminal_states
         self._timers = timers
         self._emit = emit
-        self.open: dict[int, _OpenPing] = {}
+        self.open: dict[int, OpenPing] = {}
         """By token."""
 
     def submit(self, token: int, ping: Ping, now: float) -> None:
         """Begin a ping."""
-        timer = self._timers.schedule(now + self._timeout, TimerKind.PING, token)
-        self.open[token] = _OpenPing(ping, timer)
+        timer = self._timers.schedule(now + self._timeouts.kv, TimerKind.PING, token)
+        self.open[token] = OpenPing(token, ping, now, timer)
 
-    def abandon(self, token: int) -> None:
-        """Forget a ping."""
+    def abandon(self, token: int, now: float) -> None:
+        """Forget a ping; the connections over HTTP that wait for its answers are closed."""
         ping = self.open.pop(token, None)
         if ping is not None:
             self._timers.cancel(ping.timer)
+            self._requests.stop_pings(ping, now)
 
     def get(self, token: int) -> Ping | None:
         """Return an open ping; None for unknown tokens."""
         ping = self.open.get(token)
         return ping.request if ping is not None else None
 
-    def unreported(self, token: int) -> Sequence[Connection]:
-        """Return the connections that a ping still waits for."""
+    def unreported(self, token: int) -> Sequence[str]:
+        """Return in words the connections and services that a ping still waits for."""
         ping = self.open.get(token)
-        return tuple(ping.awaited) if ping is not None else ()
+        if ping is None:
+            return ()
+        return [*map(status_text, ping.awaited), *map(unanswered_text, ping.unanswered)]
 
     def review(self, fresh: Collection[Connection], now: float) -> None:
         """Ping what has become ready, report what is lost, and complete the pings that wait for nothing more.
@@ -134,8 +180,8 @@ class Pings:
                 self._find_target(ping, connection, now)
             for connection in list(ping.awaited) if is_terminal else fresh:
                 self._look_at(token, ping, connection, now)
-            if not ping.awaited:
-                self._complete(token, ping)
+            self._ask_services(ping, now)
+            self._complete_if_whole(ping, now)
 
     def answered(self, connection: Connection, probe: Probe, now: float) -> bool:
         """Record an answer to a NOOP, and return whether anybody still waited for it."""
@@ -147,25 +193,45 @@ class Pings:
         return True
 
     def deadline_passed(self, token: int, now: float) -> None:
-        """Report what has not answered as it is."""
+        """Report the connections that have not answered as they are."""
         ping = self.open[token]
+        ping.takes_connections = False
         for connection, target in list(ping.awaited.items()):
             ping.report(connection, PingState.TIMEOUT, self._silence(connection, target), now)
-        self._complete(token, ping)
+        self._complete_if_whole(ping, now)
 
-    def _find_target(self, ping: _OpenPing, connection: Connection, now: float) -> None:
-        if connection in ping.targets or connection.is_leaving or ping.request.bucket not in (None, connection.bucket):
+    def service_answered(self, ping: OpenPing, outcome: PingOutcome, now: float) -> None:
+        """Record what became of the ping of a service over HTTP."""
+        ping.hear(outcome, now)
+        self._complete_if_whole(ping, now)
+
+    def _ask_services(self, ping: OpenPing, now: float) -> None:
+        """Ping the services over HTTP that the newest config tells of, each once."""
+        for endpoint in endpoints_of(ping.request, self._requests):
+            if endpoint not in ping.endpoints:
+                ping.endpoints[endpoint] = None
+                self._requests.ping(ping, endpoint, self._timeouts.of_service(endpoint.service), now)
+        if self._requests.knows_topology and not ping.has_kv:
+            ping.awaited.clear()
+
+    def _find_target(self, ping: OpenPing, connection: Connection, now: float) -> None:
+        if connection in ping.targets or connection.is_leaving or not ping.takes_connections:
+            return
+        if ping.request.bucket not in (None, connection.bucket):
             return
         streams_to_come = connection.address_count - (0 if connection.state is ConnectionState.LOST else 1)
         target = _Target(connection.attempts + max(streams_to_come, 0), now)
         ping.targets[connection] = ping.awaited[connection] = target
 
-    def _look_at(self, token: int, ping: _OpenPing, connection: Connection, now: float) -> None:
+    def _look_at(self, token: int, ping: OpenPing, connection: Connection, now: float) -> None:
         target = ping.awaited.get(connection)
         if target is None:
             return
         if connection.state is ConnectionState.READY:
-            if target.stream_number != connection.stream_number:
+            if not ping.has_kv:
+                # It has brought what it was waited for, the config, or knows none.
+                del ping.awaited[connection]
+            elif target.stream_number != connection.stream_number:
                 target.stream_number, target.since = connection.stream_number, now
                 noop = encode_request(Opcode.NOOP, opaque=connection.in_flight.next_opaque)
                 self._connections.send(connection, Probe(token), noop)
@@ -182,15 +248,22 @@ class Pings:
 
     def _silence(self, connection: Connection, target: _Target) -> str:
         if target.stream_number == connection.stream_number and connection.state is ConnectionState.READY:
-            return f"{connection.node}: did not answer a NOOP within {self._timeout:g} s"
-        return f"{status_text(connection)}, {self._timeout:g} s after the ping began"
+            return f"{connection.node}: did not answer a NOOP within {self._timeouts.kv:g} s"
+        return f"{status_text(connection)}, {self._timeouts.kv:g} s after the ping began"
 
-    def _complete(self, token: int, ping: _OpenPing) -> None:
-        self.abandon(token)
-        endpoints: Mapping[Service, tuple[EndpointPingReport, ...]] = {
-            Service.KV: tuple(target.report for target in ping.targets.values() if target.report is not None)
-        }
+    def _complete_if_whole(self, ping: OpenPing, now: float) -> None:
+        if ping.awaited or ping.unanswered:
+            return
+        self.abandon(ping.token, now)
+        endpoints: dict[Service, tuple[EndpointPingReport, ...]] = {}
+        if ping.has_kv or not self._requests.knows_topology:
+            reports = (target.report for target in ping.targets.values())
+            endpoints[Service.KV] = tuple(report for report in reports if report is not None)
+        for service in ping.request.services:
+            found = tuple(report for report in ping.endpoints.values() if report is not None and report.type is service)
+            if found:
+                endpoints[service] = found
         result = PingResult(
             id=ping.request.report_id, sdk=self._sdk, config_rev=self._config_revision(), endpoints=endpoints
         )
-        self._emit(CompleteOperation(Token(token), result))
+        self._emit(CompleteOperation(Token(ping.token), result))

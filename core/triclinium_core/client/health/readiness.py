@@ -1,7 +1,8 @@
-"""Who waits until connections are ready, and what ends the wait.
+"""Who waits until connections are ready and services answer, and what ends the wait.
 
 A wait has no deadline of its own. It ends with the state that it waits for, or with the exception of the terminal error
-that keeps a connection from being opened: what the default retry strategy would say to an operation.
+that keeps a connection from being opened, or a service from answering: what the default retry strategy would say to an
+operation. A service over HTTP has no connection that lasts: it is ready once it has answered a ping of the wait.
 
 Source: SDK-RFC 0061 "The waitUntilReady Command"; SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)"; decision C6.
 """
@@ -9,79 +10,193 @@ Source: SDK-RFC 0061 "The waitUntilReady Command"; SDK-RFC 0049 rev 16 "Fail Fas
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 
 from triclinium_core.client.actions import Action, CompleteOperation, FailOperation
 from triclinium_core.client.events import Token
 from triclinium_core.client.health.diagnostics import cluster_state
+from triclinium_core.client.health.service_pings import endpoints_of, error_text, unanswered_text
+from triclinium_core.client.timers import TimerId, TimerKind, Timers
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import CouchbaseException, UnsupportedOperationException
+from triclinium_core.errors import (
+    AuthenticationFailureException,
+    CouchbaseException,
+    TlsException,
+    UnsupportedOperationException,
+)
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.operation.inquiries import WaitUntilReady
 from triclinium_core.kv.operation.reports import ClusterState, Ready
+from triclinium_core.kv.pool.connection_texts import status_text
 from triclinium_core.kv.pool.connections import Connections
+from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase.failures import refused
 from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
+from triclinium_core.services.endpoint import Endpoint
+from triclinium_core.services.open_requests import OpenRequests, PingOutcome
+
+PING_SECONDS_MAX = 10.0
+"""For the answer to one ping of a wait: a service that has just begun may have lost it, and the timeout of its requests
+would hold up whoever waits."""
+PAUSE_SECONDS = 0.5
+"""Between an answer that was no success and the next ping: as long as the longest backoff of SDK-RFC 0049."""
+
+
+WORST_FIRST = (ClusterState.OFFLINE, ClusterState.DEGRADED, ClusterState.ONLINE)
+
+
+class EndpointLife(Enum):
+    """What a wait knows of a service over HTTP of one node."""
+
+    ASKED = auto()
+    ANSWERED = auto()
+    FAILED = auto()
+    """It will be asked again."""
+
+
+@dataclass(slots=True)
+class _Answering:
+    """One endpoint of a wait."""
+
+    life: EndpointLife = EndpointLife.ASKED
+    text: str | None = None
+    """Why it did not answer well, last."""
+    timer: TimerId | None = None
+    """When it is asked again."""
+
+
+@dataclass(slots=True, eq=False)
+class OpenWait:
+    """One wait that has not ended."""
+
+    token: int
+    request: WaitUntilReady
+    endpoints: dict[Endpoint, _Answering] = field(default_factory=dict)
+    """The services over HTTP that were asked."""
 
 
 class Readiness:
     """All waits that have not ended, by token."""
 
     def __init__(
-        self, connections: Connections, *, terminal_states: TerminalStates, emit: Callable[[Action], None]
+        self,
+        connections: Connections,
+        requests: OpenRequests,
+        *,
+        timeouts: TimeoutOptions,
+        terminal_states: TerminalStates,
+        timers: Timers,
+        emit: Callable[[Action], None],
     ) -> None:
         self._connections = connections
+        self._requests = requests
+        self._timeouts = timeouts
         self._terminal_states = terminal_states
+        self._timers = timers
         self._emit = emit
-        self.open: dict[int, WaitUntilReady] = {}
+        self.open: dict[int, OpenWait] = {}
         """By token."""
 
     def submit(self, token: int, wait: WaitUntilReady) -> None:
         """Begin a wait."""
-        self.open[token] = wait
+        self.open[token] = OpenWait(token, wait)
 
-    def abandon(self, token: int) -> None:
-        """Forget a wait."""
-        self.open.pop(token, None)
+    def abandon(self, token: int, now: float) -> None:
+        """Forget a wait; the connections over HTTP that wait for its answers are closed."""
+        wait = self.open.pop(token, None)
+        if wait is not None:
+            for known in wait.endpoints.values():
+                self._timers.cancel(known.timer)
+            self._requests.stop_pings(wait, now)
 
     def get(self, token: int) -> WaitUntilReady | None:
         """Return an open wait; None for unknown tokens."""
-        return self.open.get(token)
+        wait = self.open.get(token)
+        return wait.request if wait is not None else None
 
-    def not_ready(self, token: int) -> Sequence[Connection]:
-        """Return the connections that a wait still waits for."""
+    def not_ready(self, token: int) -> Sequence[str]:
+        """Return in words the connections and services that a wait still waits for."""
         wait = self.open.get(token)
         if wait is None:
             return ()
-        connections = self._connections.all
-        return [
-            connection
-            for connection in connections
-            if connection.bucket in (None, wait.bucket) and connection.state is not ConnectionState.READY
+        connections = [
+            status_text(connection)
+            for connection in self._connections.all
+            if connection.bucket in (None, wait.request.bucket) and connection.state is not ConnectionState.READY
         ]
+        services = [
+            known.text or unanswered_text(endpoint)
+            for endpoint, known in wait.endpoints.items()
+            if known.life is not EndpointLife.ANSWERED
+        ]
+        return connections + services
 
-    def review(self) -> None:
-        """End the waits whose state is reached, or cannot be reached."""
-        for token, wait in list(self.open.items()):
-            state = self._state(wait)
-            error = self._terminal_error(wait)
-            if state is ClusterState.ONLINE or state is wait.desired_state:
-                del self.open[token]
-                self._emit(CompleteOperation(Token(token), Ready(state)))
-            elif error is not None:
-                self._fail(token, error)
+    def review(self, now: float) -> None:
+        """End the waits whose state is reached, or cannot be reached, and ping the services that are news to the others."""
+        for wait in list(self.open.values()):
+            self._look_at(wait, now)
 
-    def unsupported(self, connection: Connection, detail: str) -> None:
+    def service_answered(self, wait: OpenWait, outcome: PingOutcome, now: float) -> None:
+        """Draw the conclusions from what became of a ping."""
+        known = wait.endpoints[outcome.endpoint]
+        if outcome.error is None:
+            known.life = EndpointLife.ANSWERED
+        elif isinstance(outcome.error, AuthenticationFailureException | TlsException):
+            text = f"{wait.request.name}: {error_text(outcome.endpoint, outcome.error)}"
+            context = replace(outcome.error.context, operation=wait.request.name, bucket=wait.request.bucket)
+            self._fail(wait, type(outcome.error)(text, context), now)
+            return
+        else:
+            known.life, known.text = EndpointLife.FAILED, error_text(outcome.endpoint, outcome.error)
+            subject = (wait, outcome.endpoint)
+            known.timer = self._timers.schedule(now + PAUSE_SECONDS, TimerKind.READINESS, subject)
+        self._look_at(wait, now)
+
+    def ask_again(self, wait: OpenWait, endpoint: Endpoint, now: float) -> None:
+        """Ping a service that did not answer well, if the cluster still has it."""
+        del wait.endpoints[endpoint]
+        self._look_at(wait, now)
+
+    def unsupported(self, connection: Connection, detail: str, now: float) -> None:
         """Fail the waits for a connection whose peer does not speak our protocol."""
-        for token, wait in list(self.open.items()):
-            if connection.bucket in (None, wait.bucket) and not connection.is_leaving:
-                text = f"{wait.name}: {detail}"
-                self._fail(token, UnsupportedOperationException(text, _context(wait, connection)))
+        for wait in list(self.open.values()):
+            if connection.bucket in (None, wait.request.bucket) and not connection.is_leaving:
+                text = f"{wait.request.name}: {detail}"
+                self._fail(wait, UnsupportedOperationException(text, _context(wait.request, connection)), now)
 
-    def _state(self, wait: WaitUntilReady) -> ClusterState:
+    def _look_at(self, wait: OpenWait, now: float) -> None:
+        endpoints = list(endpoints_of(wait.request, self._requests))
+        for endpoint in endpoints:
+            if endpoint not in wait.endpoints:
+                wait.endpoints[endpoint] = _Answering()
+                seconds = min(self._timeouts.of_service(endpoint.service), PING_SECONDS_MAX)
+                self._requests.ping(wait, endpoint, seconds, now)
+        state = min(self._kv_state(wait.request), self._services_state(wait, endpoints), key=WORST_FIRST.index)
+        error = self._terminal_error(wait.request)
+        if state is ClusterState.ONLINE or state is wait.request.desired_state:
+            self.abandon(wait.token, now)
+            self._emit(CompleteOperation(Token(wait.token), Ready(state)))
+        elif error is not None:
+            self._fail(wait, error, now)
+
+    def _services_state(self, wait: OpenWait, endpoints: Sequence[Endpoint]) -> ClusterState:
+        """Return how many endpoints have answered; OFFLINE where a service has none that did."""
+        answered = [each for each in endpoints if wait.endpoints[each].life is EndpointLife.ANSWERED]
+        if len(answered) == len(endpoints):
+            return ClusterState.ONLINE
+        has_all = {each.service for each in answered} == {each.service for each in endpoints}
+        return ClusterState.DEGRADED if has_all else ClusterState.OFFLINE
+
+    def _kv_state(self, wait: WaitUntilReady) -> ClusterState:
         routes = self._connections.routes
+        if Service.KV not in wait.services:
+            # A connection is needed all the same: it tells where the services are.
+            is_known = self._requests.knows_topology or routes.ready_count(wait.bucket)
+            return ClusterState.ONLINE if is_known else ClusterState.OFFLINE
         state = cluster_state(routes.ready_count(wait.bucket), len(routes.all_of(wait.bucket)))
         # RFC 0061: a bucket's readiness includes that of what belongs to no bucket. Documents can be had over the
         # bucket's connections alone.
@@ -103,9 +218,9 @@ class Readiness:
             return None
         return refused(TERMINAL_ERRORS[reason], reason, _context(wait, lost[-1]))
 
-    def _fail(self, token: int, error: CouchbaseException) -> None:
-        del self.open[token]
-        self._emit(FailOperation(Token(token), error))
+    def _fail(self, wait: OpenWait, error: CouchbaseException, now: float) -> None:
+        self.abandon(wait.token, now)
+        self._emit(FailOperation(Token(wait.token), error))
 
 
 def _context(wait: WaitUntilReady, connection: Connection) -> ErrorContext:

@@ -11,6 +11,8 @@ from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerStatistics
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.endpoint import Endpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +55,36 @@ class ConnectionStatistics:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointStatistics:
+    """One service over HTTP of one node, once anything was asked of it."""
+
+    service: Service
+    node: str
+    """``host:port``."""
+    open: int = 0
+    """Connections; ``idle`` and ``in_flight`` together."""
+    opening: int = 0
+    idle: int = 0
+    in_flight: int = 0
+    """Connections that carry a request, one each."""
+    waiting: int = 0
+    """Requests that wait for a connection."""
+    last_error: str | None = None
+    """Why the newest attempt to connect failed; None once one has succeeded."""
+    circuit_breaker: BreakerStatistics | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClientStatistics:
     """One client."""
 
     connections: tuple[ConnectionStatistics, ...] = ()
+    """Those of key-value."""
+    endpoints: tuple[EndpointStatistics, ...] = ()
+    """The services over HTTP."""
     open_operations: int = 0
     in_flight: int = 0
+    """Requests on the connections of key-value."""
     orphans: int = 0
     """Replies that nobody waited for: late ones, second ones, and those to requests that were never made."""
     retries_by_reason: Mapping[RetryReason, int] = field(default_factory=dict)
@@ -87,6 +113,21 @@ def describe_connection(connection: Connection, config_revision: tuple[int, int]
         server_time=ServerTimeStatistics(answers=told.answers, total=told.total, longest=told.longest)
         if told.answers
         else None,
+    )
+
+
+def describe_endpoint(endpoint: Endpoint) -> EndpointStatistics:
+    """Return the snapshot of one service over HTTP of one node."""
+    return EndpointStatistics(
+        service=endpoint.service,
+        node=endpoint.node,
+        open=len(endpoint.connections),
+        opening=len(endpoint.opening),
+        idle=len(endpoint.idle),
+        in_flight=len(endpoint.connections) - len(endpoint.idle),
+        waiting=len(endpoint.waiting),
+        last_error=endpoint.last_error,
+        circuit_breaker=endpoint.breaker.statistics(),
     )
 
 

@@ -1,6 +1,6 @@
 """Reports on the health of a cluster: what ``ping`` and ``diagnostics`` return. Durations are seconds.
 
-Source: SDK-RFC 0061; only the key-value service is there yet.
+Source: SDK-RFC 0061.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from triclinium_core.retry.couchbase.tables.service import Service
 
 REPORT_VERSION = 2
 """Of the JSON form (RFC 0061: "always 2")."""
+JSON_NAMES: Mapping[Service, str] = {**{service: service.value for service in Service}, Service.MANAGEMENT: "mgmt"}
+"""What the JSON form calls the services (RFC 0061 "ServiceType")."""
 
 
 @unique
@@ -47,32 +49,32 @@ class PingState(Enum):
 
     OK = "ok"
     TIMEOUT = "timeout"
-    """No answer within ``TimeoutOptions.kv``."""
+    """No answer within the timeout of its service in ``TimeoutOptions``, such as ``kv`` or ``query``."""
     ERROR = "error"
-    """The connection could not be opened, or was lost."""
+    """The connection could not be opened, or was lost; or a service over HTTP answered with an error, such as 401."""
 
 
 class EndpointPingReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One connection that was pinged."""
+    """One key-value connection, or one service over HTTP of one node, that was pinged."""
 
     type: Service
     id: str
-    """Of the connection's present stream; the same in ``EndpointDiagnostics``."""
+    """Of the stream that the ping took, or was to take; the same in ``EndpointDiagnostics``."""
     remote: str
     """``host:port``."""
     local: str | None
     """Our end; None where it never was connected."""
     namespace: str | None
-    """The bucket; None for a connection that belongs to none."""
+    """The bucket; None for what belongs to none."""
     state: PingState
     latency: float
-    """From the NOOP, or from the call where none could be sent, to the answer or to the end of waiting."""
+    """From what was sent, or from the call where nothing could be, to the answer or to the end of waiting."""
     error: str | None = None
     """What went wrong; None where the state is OK."""
 
 
 class PingResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a ping of each connection."""
+    """What came of a ping of each service."""
 
     id: str
     """The name that the caller gave it, or one of its own."""
@@ -80,6 +82,8 @@ class PingResult(msgspec.Struct, frozen=True, kw_only=True):
     config_rev: int | None
     """Revision of the newest cluster config; None where no node has told any."""
     endpoints: Mapping[Service, tuple[EndpointPingReport, ...]]
+    """Of each service that was asked for and that the cluster has. Key-value is there as well where no config has come: it
+    says why nobody knows of other services."""
     version: int = REPORT_VERSION
 
     def as_json(self) -> str:
@@ -88,7 +92,10 @@ class PingResult(msgspec.Struct, frozen=True, kw_only=True):
             self.id,
             self.sdk,
             self.config_rev,
-            {service: [_ping_as_json(found) for found in reports] for service, reports in self.endpoints.items()},
+            {
+                JSON_NAMES[service]: [_ping_as_json(found) for found in reports]
+                for service, reports in self.endpoints.items()
+            },
         )
 
 
@@ -124,8 +131,9 @@ class DiagnosticsResult(msgspec.Struct, frozen=True, kw_only=True):
     """The name that the caller gave it, or one of its own."""
     sdk: str
     state: ClusterState
-    """Of all connections together."""
+    """Of all key-value connections together; those over HTTP come and go with what is asked."""
     endpoints: Mapping[Service, tuple[EndpointDiagnostics, ...]]
+    """Of key-value, and of each service over HTTP to which a connection is open, or is being opened."""
     version: int = REPORT_VERSION
 
     def as_json(self) -> str:
@@ -134,13 +142,14 @@ class DiagnosticsResult(msgspec.Struct, frozen=True, kw_only=True):
             self.id,
             self.sdk,
             None,
-            {service: [_endpoint_as_json(found) for found in reports] for service, reports in self.endpoints.items()},
+            {
+                JSON_NAMES[service]: [_endpoint_as_json(found) for found in reports]
+                for service, reports in self.endpoints.items()
+            },
         )
 
 
-def _as_json(
-    report_id: str, sdk: str, config_rev: int | None, services: Mapping[Service, list[dict[str, object]]]
-) -> str:
+def _as_json(report_id: str, sdk: str, config_rev: int | None, services: Mapping[str, list[dict[str, object]]]) -> str:
     report = {"version": REPORT_VERSION, "id": report_id, "config_rev": config_rev, "sdk": sdk, "services": services}
     return json.dumps(_without_none(report))
 

@@ -39,6 +39,7 @@ from triclinium_core.kv.operation.requests import Keyspace, Operation
 from triclinium_core.kv.operation.validation import DEFAULT_NAME
 from triclinium_core.kv.topology.capabilities import BucketCapability
 from triclinium_core.retry.backoff import controlled
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.management.buckets import (
     BucketResult,
     BucketSettings,
@@ -108,7 +109,7 @@ def _wait_for_key_value(bucket: str) -> Steps[None]:
     for _, pause in zip(range(REFUSALS_MAX), _pauses(), strict=False):
         try:
             # The management service vouches for the other nodes.
-            yield WaitUntilReady(bucket, ClusterState.DEGRADED)
+            yield WaitUntilReady(bucket, ClusterState.DEGRADED, (Service.KV,))
             return
         except BucketAccessException:
             yield pause

@@ -62,6 +62,13 @@ def test_a_ping_as_json() -> None:
     assert "\n" not in result.as_json()
 
 
+def test_services_as_json() -> None:
+    """They have the names of RFC 0061."""
+    result = PingResult(id="i", sdk="s", config_rev=1, endpoints=dict.fromkeys(Service, ()))
+
+    assert ["kv", "query", "analytics", "search", "views", "mgmt"] == list(json.loads(result.as_json())["services"])
+
+
 def test_a_ping_before_any_config() -> None:
     """There is no revision to tell of."""
     result = PingResult(id="i", sdk="s", config_rev=None, endpoints={})

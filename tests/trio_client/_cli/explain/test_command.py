@@ -84,7 +84,9 @@ def explain_as_json(*arguments: str) -> dict[str, object]:
         ('views --http-status 404 --body {"reason":"missing"}', {"reason": "VIEWS_TEMPORARY_FAILURE"}),
         ("kv upsert --status 0X86 --attempt 5", {"delay_ms": 32, "strategy_answer": "wants a retry in 32 ms"}),
         ("kv upsert --status 0x86 --elapsed-ms 2499 --attempt 5 --timeout-ms 9000", {"dispatches": True}),
-        ("query --code 4040 --elapsed-ms 1e9", {"action": "retry"}),
+        ("query --code 4040 --elapsed-ms 74000", {"action": "retry"}),
+        ("query --code 4040 --elapsed-ms 75000", {"action": "fail"}),
+        ("query --code 4040 --elapsed-ms 1e9 --timeout-ms inf", {"action": "retry"}),
         ("kv get --status 0x07 --strategy fail-fast", {"action": "retry", "decided_by": "controlled backoff"}),
     ],
 )

@@ -28,7 +28,9 @@ from triclinium._cli import _target, main
 from triclinium._cli.ping.pinging import NOOPS
 from triclinium.testing import FakeCluster, open_tcp_cluster
 from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing import FakeNode, FakeNodeOptions, drop_response
+from triclinium_core.testing.fakes.services.faults import http_status
 
 OPTIONS = FakeNodeOptions(vbuckets=128)
 CREDENTIALS = ("--username", OPTIONS.username, "--password", OPTIONS.password)
@@ -98,7 +100,7 @@ def ca_file(authority: trustme.CA, tmp_path: Path) -> str:
 
 async def test_what_is_negotiated(fake: FakeCluster) -> None:
     """Each connection with all of it, in JSON."""
-    result = await ping(fake.connection_string, *CREDENTIALS, "--bucket", "default", "--json")
+    result = await ping(fake.connection_string, *CREDENTIALS, "--bucket", "default", "--service", "kv", "--json")
 
     assert (0, "") == (result.exit_code, result.stderr)
     (line,) = result.output.splitlines()
@@ -115,7 +117,7 @@ async def test_what_is_negotiated(fake: FakeCluster) -> None:
         "config_epoch": 1,
         "config_revision": 1,
     }
-    assert {"ok": True, "nodes": [node]} == document
+    assert {"ok": True, "nodes": [node], "services": {}} == document
     assert {
         "node": f"127.0.0.1:{fake.node.options.port}",
         "error": None,
@@ -126,6 +128,23 @@ async def test_what_is_negotiated(fake: FakeCluster) -> None:
     # One makes a connection ready; of the others the median counts.
     noops = [command.bucket for command in fake.node.command_log if command.opcode == Opcode.NOOP]
     assert [None] * (NOOPS + 1) + ["default"] * (NOOPS + 1) == noops
+
+
+async def test_every_service_is_asked(fake: FakeCluster) -> None:
+    """Unless some are named; where one does not answer well, a line says so and the exit status is 1."""
+    everything = await ping(fake.connection_string, *CREDENTIALS, "--json")
+    fake.node.faults.always(Service.SEARCH, http_status(503))
+    some = await ping(fake.connection_string, *CREDENTIALS, "--service", "query", "--service", "search")
+
+    services = json.loads(everything.stdout)["services"]
+    ports = {service: [f"127.0.0.1:{port}"] for service, port in fake.node.options.service_ports.items()}
+    assert ports == {name: [found["endpoint"] for found in reports] for name, reports in services.items()}
+    assert {"ok"} == {found["state"] for reports in services.values() for found in reports}
+    assert 1 == some.exit_code
+    assert some.stdout.startswith(f"127.0.0.1:{fake.node.options.service_ports[Service.QUERY]}, query: answered in ")
+    (line,) = some.stderr.splitlines()
+    assert line.startswith(f"Error: 127.0.0.1:{fake.node.options.service_ports[Service.SEARCH]}: search: ")
+    assert "503" in line
 
 
 async def test_every_node_is_asked_on_its_own(fake: FakeCluster) -> None:
@@ -154,7 +173,7 @@ async def test_credentials_may_come_from_the_environment(fake: FakeCluster) -> N
     """So that the password need not stand in the list of processes; without a bucket there is one connection."""
     env = {"TRICLINIUM_USERNAME": OPTIONS.username, "TRICLINIUM_PASSWORD": OPTIONS.password}
 
-    result = await ping(fake.connection_string, env=env)
+    result = await ping(fake.connection_string, "--service", "kv", env=env)
 
     assert 0 == result.exit_code
     assert {1} == {command.connection for command in fake.node.command_log}
@@ -340,6 +359,8 @@ async def test_a_couchbase_node_is_no_plain_memcached(fake: FakeCluster) -> None
         (["couchbase://h", *CREDENTIALS, "--ca-file", __file__], "use couchbases://"),
         (["couchbases://h", *CREDENTIALS, "--ca-file", __file__], f"--ca-file {__file__} holds no certificates"),
         (["memcached://h", "--bucket", "default"], "use couchbase://"),
+        (["memcached://h", "--service", "query"], "use couchbase://"),
+        (["couchbase://h", *CREDENTIALS, "--service", "n1ql"], "n1ql"),
         (["couchbase://h", "--timeout", "0"], "x>0"),
         (["couchbases://h", "--ca-file", "nowhere"], "'nowhere' does not exist"),
         ([], "CONNSTR"),

@@ -10,7 +10,7 @@ from rich.console import Console
 from tests.rows import rows
 from triclinium import ConnectionStatistics
 from triclinium._cli.ping import report
-from triclinium._cli.ping.pinging import NOOPS, PingedConnection, PingedNode
+from triclinium._cli.ping.pinging import NOOPS, PingedCluster, PingedConnection, PingedNode
 
 FOUND = ConnectionStatistics(
     node="127.0.0.1:11210",
@@ -62,7 +62,7 @@ def test_facts_of_a_connection(found: ConnectionStatistics, tls: str | None, exp
 
 def test_elsewhere_than_on_a_terminal_a_fact_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     """However long it is."""
-    report.show_nodes([PingedNode("127.0.0.1:11210", (PingedConnection(FOUND, None, 0.004, 0.0002),), None)])
+    report.show(PingedCluster([PingedNode("127.0.0.1:11210", (PingedConnection(FOUND, None, 0.004, 0.0002),), None)]))
 
     title, *facts = capsys.readouterr().out.splitlines()
     assert f"127.0.0.1:11210, bucket 'default': ready in 4.00 ms, NOOP in 0.20 ms (median of {NOOPS})" == title
@@ -78,7 +78,7 @@ def test_on_a_terminal_facts_are_a_table(monkeypatch: pytest.MonkeyPatch, width:
     monkeypatch.setattr(report, "Console", lambda **_: console)
     pinged = PingedConnection(FOUND, None, 0.004, 0.0002)
 
-    report.show_nodes([PingedNode(FOUND.node, (pinged,), None)])
+    report.show(PingedCluster([PingedNode(FOUND.node, (pinged,), None)]))
 
     _, *table = output.getvalue().splitlines()
     assert max(map(len, table)) <= width

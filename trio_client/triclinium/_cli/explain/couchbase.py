@@ -97,7 +97,8 @@ class CaseOptions:
     timeout_ms: float | None = option(
         type=DurationParameter(unit=0.001),
         metavar="MS",
-        help=f"Milliseconds that it may take in all, or inf.  [default: {TimeoutOptions().kv * 1000:g} for kv, else inf]",
+        help=f"Milliseconds that it may take in all, or inf.  [default: {TimeoutOptions().kv * 1000:g} for kv, else "
+        f"{TimeoutOptions().query * 1000:g}]",
     )
     readonly: bool = option(is_flag=True, help="The query or analytics request is marked as read-only.")
     method: str | None = option(metavar="METHOD", help="HTTP method of a request about management.")
@@ -123,8 +124,7 @@ def build_case(service_name: str, operation_name: str | None, options: CaseOptio
     happening = _option_of_happening(options)
     method = choose_name(options.method, METHODS, "HTTP method") if options.method else ""
     _refuse_useless_flags(service, operation, options)
-    # The client has a limit for KV only.
-    timeout = TimeoutOptions().kv if service is Service.KV else math.inf
+    timeout = TimeoutOptions().of_service(service)
     if options.timeout_ms is not None:
         timeout = options.timeout_ms / 1000
     try:

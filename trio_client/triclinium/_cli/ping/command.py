@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import click
 import trio
 
+from triclinium import Service
 from triclinium._cli._input import DurationParameter, WrongInput
 from triclinium._cli._options import option, takes
 from triclinium._cli._output import run_trio
 from triclinium._cli._target import authenticator_for, ssl_context_for
-from triclinium._cli.ping.pinging import PingedNode, Plan, ping_node
-from triclinium._cli.ping.report import nodes_as_json, show_nodes
+from triclinium._cli.ping.pinging import PingedCluster, PingedNode, Plan, ping_node, ping_services
+from triclinium._cli.ping.report import as_json, show
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.operation.requests import Keyspace
@@ -38,6 +39,11 @@ class PingOptions:
     timeout: float = option(
         type=DurationParameter(min_open=True), metavar="SECONDS", default=10.0, help="What a node may take in all."
     )
+    service: tuple[str, ...] = option(
+        multiple=True,
+        type=click.Choice([service.value for service in Service]),
+        help="Ask this service alone; may be given several times.  [default: all that the cluster has]",
+    )
     as_json: bool = option("--json", is_flag=True, help="Answer with one JSON object on one line.")
 
 
@@ -46,13 +52,13 @@ class PingOptions:
 @takes(PingOptions)
 @click.pass_context
 def ping(ctx: click.Context, *, connstr: str, options: PingOptions) -> None:
-    """Connect to the nodes of CONNSTR and tell what they negotiate.
+    """Connect to the nodes of CONNSTR, tell what they negotiate, and have their services answer.
 
     CONNSTR is couchbase://HOST, couchbases://HOST for TLS, or memcached://HOST for a plain memcached; with :PORT where
     it is not the usual one, and further hosts after commas. Each is asked on its own, and so are the nodes of the
-    cluster that they tell of.
+    cluster that they tell of; then every service over HTTP of every node.
 
-    Exit status: 0 when every node answered, 1 when one did not, 2 when the arguments are wrong.
+    Exit status: 0 when every node and service answered, 1 when one did not, 2 when the arguments are wrong.
     """
     try:
         target = parse_connection_string(connstr)
@@ -64,19 +70,33 @@ def ping(ctx: click.Context, *, connstr: str, options: PingOptions) -> None:
     except InvalidArgumentException as error:
         raise WrongInput(error.message) from error
     plan = Plan(authenticator, options.bucket, ssl_context_for(target, options.ca_file), options.timeout)
-    nodes = run_trio(_ping_all, target, plan)
+    services = {Service(name) for name in options.service} or set(Service)
+    if target.scheme is Scheme.MEMCACHED and Service.KV not in services:
+        raise WrongInput("--service is of no use with memcached://, which has none; use couchbase://")
+    found = run_trio(_ping_all, target, plan, services)
     if options.as_json:
-        click.echo(nodes_as_json(nodes))
+        click.echo(as_json(found))
     else:
-        show_nodes(nodes)
-    problems = [node.problem for node in nodes if node.problem is not None]
+        show(found)
+    problems = found.problems
     for problem in problems:
         click.echo(f"Error: {problem}", err=True)
     if problems:
         ctx.exit(1)
 
 
-async def _ping_all(target: ConnectionString, plan: Plan) -> list[PingedNode]:
+async def _ping_all(target: ConnectionString, plan: Plan, services: Collection[Service]) -> PingedCluster:
+    """Return what the nodes and services say."""
+    nodes = await _ping_nodes(target, plan) if Service.KV in services else []
+    over_http = [service for service in Service if service in services and service is not Service.KV]
+    # Where no node lets the client in, nobody tells where the services are.
+    is_there = not nodes or any(node.connections for node in nodes)
+    if target.scheme is Scheme.MEMCACHED or not over_http or not is_there:
+        return PingedCluster(nodes)
+    return PingedCluster(nodes, await ping_services(target, plan, over_http))
+
+
+async def _ping_nodes(target: ConnectionString, plan: Plan) -> list[PingedNode]:
     """Return what the nodes say: those of the connection string in its order, then those that they know."""
     answers = await _ping_each(target, target.addresses, plan)
     asked = {*target.addresses, *(answer.itself for answer in answers)}

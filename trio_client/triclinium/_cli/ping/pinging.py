@@ -1,4 +1,4 @@
-"""One node, asked what it is: the client connects to it, and what was negotiated is noted.
+"""One node, asked what it is: the client connects to it, and what was negotiated is noted. And the services of all nodes.
 
 It goes through the public client; the strategy refuses every retry, so that the first thing that goes wrong is told.
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 import ssl
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import median
 from urllib.parse import urlencode
 
@@ -17,7 +17,10 @@ import trio
 from triclinium import (
     Cluster,
     ConnectionStatistics,
+    EndpointPingReport,
     PasswordAuthenticator,
+    PingState,
+    Service,
     TimeoutOptions,
     open_cluster,
 )
@@ -28,6 +31,7 @@ from triclinium_core.errors import CouchbaseException, TimeoutException
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.topology.connection_string import DEFAULT_PORTS, ConnectionString, Scheme
+from triclinium_core.options import SECONDS_MAX
 from triclinium_core.retry.couchbase.failures import subject
 from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
 
@@ -68,6 +72,28 @@ class PingedNode:
     """Where it is by its own account, which may be another name."""
     cluster: Sequence[Address] = ()
     """Where all nodes are, as this one told."""
+
+
+@dataclass(frozen=True, slots=True)
+class PingedCluster:
+    """What came of all."""
+
+    nodes: Sequence[PingedNode]
+    endpoints: Mapping[Service, Sequence[EndpointPingReport]] = field(default_factory=dict)
+    """The services over HTTP; key-value stands there where no node has told of any."""
+
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong, a line each."""
+        of_nodes = [node.problem for node in self.nodes if node.problem is not None]
+        return of_nodes + [
+            _one_line(
+                f"{found.remote}: {service}: {(found.error or found.state.value).removeprefix(f'{found.remote}: ')}"
+            )
+            for service, reports in self.endpoints.items()
+            for found in reports
+            if found.state is not PingState.OK
+        ]
 
 
 async def ping_node(target: ConnectionString, plan: Plan) -> PingedNode:
@@ -142,6 +168,23 @@ class _NotingConnector:
         if isinstance(connected.stream, trio.SSLStream):
             self.tls = connected.stream.version()
         return connected
+
+
+async def ping_services(
+    target: ConnectionString, plan: Plan, services: Collection[Service]
+) -> Mapping[Service, Sequence[EndpointPingReport]]:
+    """Return what the services over HTTP of the whole cluster answer; never raises for a service's sake."""
+    limit = min(plan.limit, SECONDS_MAX)
+    async with open_cluster(
+        f"{target.scheme}://{','.join(map(str, target.addresses))}?{urlencode(target.options)}".removesuffix("?"),
+        plan.authenticator,
+        timeouts=TimeoutOptions(
+            kv=limit, connect=limit, query=limit, analytics=limit, search=limit, views=limit, management=limit
+        ),
+        connector=TcpConnector(plan.ssl_context),
+    ) as cluster:
+        watched = cluster if plan.bucket is None else cluster.bucket(plan.bucket)
+        return (await watched.ping(service_types=services)).endpoints
 
 
 NEXT_STEPS: tuple[tuple[str, str], ...] = (

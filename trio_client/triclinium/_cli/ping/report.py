@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from triclinium._cli.ping.pinging import NOOPS, PingedConnection, PingedNode
+from triclinium import EndpointPingReport, PingState
+from triclinium._cli.ping.pinging import NOOPS, PingedCluster, PingedConnection
 from triclinium_core.explain.explanation import milliseconds
 
 
-def show_nodes(nodes: Sequence[PingedNode]) -> None:
-    """Print what was negotiated on each connection; elsewhere than on a terminal, one fact a line."""
+def show(pinged_cluster: PingedCluster) -> None:
+    """Print what was negotiated on each connection, then the services; elsewhere than on a terminal, one fact a line."""
     console = Console(highlight=False)
-    for pinged in (connection for node in nodes for connection in node.connections):
+    for pinged in (connection for node in pinged_cluster.nodes for connection in node.connections):
         console.print(_title(pinged), soft_wrap=True)
         if console.is_terminal:
             console.print(_table(pinged))
         else:
             for name, value in facts(pinged):
                 console.print(Text(f"  {name}: {value}"), soft_wrap=True)
+    for service, reports in pinged_cluster.endpoints.items():
+        for found in reports:
+            if found.state is PingState.OK:
+                answered = (f"answered in {_ms(found.latency)} ms", "green")
+                console.print(Text.assemble((found.remote, "bold"), f", {service}: ", answered), soft_wrap=True)
 
 
 def _title(pinged: PingedConnection) -> Text:
@@ -65,21 +71,35 @@ def facts(pinged: PingedConnection) -> Iterator[tuple[str, str]]:
         yield "config", f"epoch {epoch}, revision {revision}"
 
 
-def nodes_as_json(nodes: Sequence[PingedNode]) -> str:
+def as_json(pinged: PingedCluster) -> str:
     """Return what was found as one JSON object on one line."""
     return json.dumps(
         {
-            "ok": all(node.problem is None for node in nodes),
+            "ok": not pinged.problems,
             "nodes": [
                 {
                     "node": node.node,
                     "error": node.problem,
                     "connections": [_connection_as_json(connection) for connection in node.connections],
                 }
-                for node in nodes
+                for node in pinged.nodes
             ],
+            "services": {
+                service: [_endpoint_as_json(found) for found in reports]
+                for service, reports in pinged.endpoints.items()
+            },
         }
     )
+
+
+def _endpoint_as_json(found: EndpointPingReport) -> dict[str, object]:
+    return {
+        "endpoint": found.remote,
+        "state": found.state.value,
+        "latency_ms": milliseconds(found.latency),
+        "bucket": found.namespace,
+        "error": found.error,
+    }
 
 
 def _connection_as_json(pinged: PingedConnection) -> dict[str, object]:

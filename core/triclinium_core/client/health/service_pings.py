@@ -1,0 +1,49 @@
+"""Which services over HTTP an inquiry is about, and what became of a ping of one, in words.
+
+Source: SDK-RFC 0061 "The ping Command".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from triclinium_core.errors import CouchbaseException, TimeoutException
+from triclinium_core.kv.operation.inquiries import Inquiry
+from triclinium_core.kv.operation.reports import PingState
+from triclinium_core.retry.couchbase.failures import subject
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.endpoint import Endpoint
+from triclinium_core.services.open_requests import OpenRequests, PingOutcome
+
+
+def endpoints_of(inquiry: Inquiry, requests: OpenRequests) -> Iterator[Endpoint]:
+    """Yield the endpoints over HTTP that an inquiry is about, by the newest topology: none before the first."""
+    for service in inquiry.services:
+        if service is not Service.KV:
+            yield from requests.endpoints_of(service, namespace_of(service, inquiry))
+
+
+def namespace_of(service: Service, inquiry: Inquiry) -> str | None:
+    """Return the bucket whose nodes alone have what is asked for: of views, that of the inquiry; None of all others."""
+    return inquiry.bucket if service is Service.VIEWS else None
+
+
+def state_of(outcome: PingOutcome) -> PingState:
+    """Return what a report calls an outcome."""
+    if outcome.error is None:
+        return PingState.OK
+    return PingState.TIMEOUT if isinstance(outcome.error, TimeoutException) else PingState.ERROR
+
+
+def error_text(endpoint: Endpoint, error: CouchbaseException) -> str:
+    """Return in words why an endpoint did not answer well, with its address."""
+    text = error.message.removeprefix(f"{subject(error.context)}: ")
+    detail = error.context.last_dispatch_error
+    if detail is not None and not isinstance(error, TimeoutException):
+        text = detail
+    return text if text.startswith(endpoint.node) else f"{endpoint.node}: {text}"
+
+
+def unanswered_text(endpoint: Endpoint) -> str:
+    """Return in words that an endpoint has been asked and that nothing has come yet."""
+    return f"{endpoint.node}: the {endpoint.service} service has not answered a ping"

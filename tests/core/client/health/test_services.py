@@ -1,0 +1,351 @@
+"""The health of services over HTTP: pings, waits, diagnostics and figures, against the fake cluster."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.services.asking import Asking, asking
+from triclinium_core.client.actions import CloseStream, OpenStream
+from triclinium_core.client.client_machine import ClientMachine
+from triclinium_core.client.events import OperationAbandoned, Token
+from triclinium_core.client.health.readiness import PAUSE_SECONDS, PING_SECONDS_MAX
+from triclinium_core.client.health.statistics import EndpointStatistics
+from triclinium_core.errors import AuthenticationFailureException, InvalidArgumentException
+from triclinium_core.kv.operation.inquiries import Ping, WaitUntilReady
+from triclinium_core.kv.operation.reports import (
+    ClusterState,
+    EndpointPingReport,
+    EndpointState,
+    PingResult,
+    PingState,
+    Ready,
+)
+from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.testing.fakes.faults import Fault, delay, drop_response, hang_up
+from triclinium_core.testing.fakes.services import faults
+
+HTTP = [service for service in Service if service is not Service.KV]
+QUERY = (Service.QUERY,)
+
+
+def result_of(simulation: Asking, token: Token) -> PingResult:
+    """Return the report of a ping, which must be complete."""
+    result = simulation.results[token]
+    assert isinstance(result, PingResult)
+    return result
+
+
+def ping(simulation: Asking, *services: Service, bucket: str | None = None) -> PingResult:
+    """Ping these services, or all, and return the report."""
+    token = simulation.inquire(Ping(bucket, "i", services or None))
+    simulation.run(100.0)
+    return result_of(simulation, token)
+
+
+def ping_query(simulation: Asking) -> EndpointPingReport:
+    """Ping the query service, and return what is said of its only node."""
+    (found,) = ping(simulation, Service.QUERY).endpoints[Service.QUERY]
+    return found
+
+
+def started(nodes: int = 1, **options: object) -> Asking:
+    """Return a client that knows the cluster, and has asked nothing over HTTP."""
+    simulation = Asking(nodes, **options)
+    simulation.inquire(WaitUntilReady(None, service_types=(Service.KV,)))
+    simulation.run()
+    return simulation
+
+
+def test_every_service_of_every_node() -> None:
+    """Each endpoint is asked once, on a stream of its own that a report names; a second ping finds the streams warm."""
+    simulation = Asking(2)
+
+    result = ping(simulation)
+    again = ping(simulation)
+
+    assert list(Service) == list(result.endpoints)
+    assert {2} == {len(reports) for reports in result.endpoints.values()}
+    reports = [found for reports in result.endpoints.values() for found in reports]
+    assert {(PingState.OK, None, None)} == {(found.state, found.error, found.namespace) for found in reports}
+    assert len(reports) == len({found.id for found in reports}) == len({found.remote for found in reports})
+    assert {found.id for found in reports} == {found.id for each in again.endpoints.values() for found in each}
+
+
+def test_only_what_was_named_is_asked() -> None:
+    """No service beside it hears of the ping, nor are connections to further nodes opened for it."""
+    simulation = Asking(2)
+
+    result = ping(simulation, Service.SEARCH)
+
+    assert [Service.SEARCH] == list(result.endpoints)
+    assert {Service.SEARCH} == {each.service for each in simulation.asked}
+    assert 1 == len(simulation.machine.statistics().connections)
+
+
+def test_a_service_that_the_cluster_does_not_have() -> None:
+    """Nothing is reported of it, and nobody waits for it."""
+    simulation = started(2)
+    simulation.nodes.set_services(0, {Service.KV, Service.QUERY})
+    simulation.nodes.set_services(1, {Service.KV})
+    simulation.run(3.0)
+
+    result = ping(simulation)
+    token = simulation.inquire(WaitUntilReady(None, service_types=(Service.ANALYTICS,)))
+    simulation.run()
+
+    assert {Service.KV: 2, Service.QUERY: 1} == {service: len(found) for service, found in result.endpoints.items()}
+    assert token in simulation.results
+
+
+def test_views_belong_to_the_bucket() -> None:
+    """The report of a bucket's ping says so of them alone."""
+    result = ping(Asking(), bucket="travel")
+
+    assert {Service.KV: {"travel"}, Service.VIEWS: {"travel"}} == {
+        service: names
+        for service, found in result.endpoints.items()
+        if (names := {each.namespace for each in found}) != {None}
+    }
+
+
+def test_nobody_knows_where_the_services_are() -> None:
+    """Then what became of key-value stands in the report, though it was not asked for."""
+    simulation = Asking()
+    simulation.nodes.kill(0)
+
+    result = ping(simulation, Service.QUERY)
+
+    assert [Service.KV] == list(result.endpoints)
+    assert [PingState.ERROR] == [found.state for found in result.endpoints[Service.KV]]
+
+
+@pytest.mark.parametrize("status", [401, 403, 500, 503])
+def test_an_answer_that_is_an_error(status: int) -> None:
+    """It is told with its HTTP status; the connection is fit for the next ping."""
+    simulation = started()
+    simulation.nodes[0].faults.next(Service.QUERY, faults.http_status(status, body=b"no"))
+
+    bad, good = ping_query(simulation), ping_query(simulation)
+
+    assert (PingState.ERROR, PingState.OK) == (bad.state, good.state)
+    assert str(status) in str(bad.error)
+    assert bad.id == good.id
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        hang_up(),
+        faults.raw_answer(b"\x15\x03\x01\x00\x02\x02\x46"),
+        faults.raw_answer(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+        faults.endless_headers(),
+        faults.endless_body(),
+        faults.gzipped(zeros=1000),
+        faults.wrong_chunk_size(announced=2**40),
+        faults.wrong_content_length(announced=2**40),
+        faults.answer_twice(),
+        drop_response(),
+    ],
+    ids=repr,
+)
+def test_a_hostile_answer(fault: Fault) -> None:
+    """Whatever a peer sends to a ping, the report comes, and the next ping is answered."""
+    simulation = started(timeouts=TimeoutOptions(query=5.0))
+    began = simulation.now
+    simulation.nodes[0].faults.next(Service.QUERY, fault)
+
+    bad = ping_query(simulation)
+    took = simulation.now - began
+    good = ping_query(simulation)
+
+    assert took <= 5.0
+    assert bad.state is not PingState.OK or fault == faults.answer_twice()
+    assert PingState.OK is good.state
+    assert (0, 0) == (simulation.open_operations, query_statistics(simulation).in_flight)
+
+
+def test_silence_lasts_as_long_as_the_timeout_of_the_service() -> None:
+    """Key-value's timeout does not end the ping of another service."""
+    simulation = started(timeouts=TimeoutOptions(query=7.0))
+    simulation.nodes[0].faults.next(Service.QUERY, drop_response())
+
+    token = simulation.inquire(Ping(None, "i"))
+    simulation.run(100.0)
+    (found,) = result_of(simulation, token).endpoints[Service.QUERY]
+
+    assert (PingState.TIMEOUT, 7.0) == (found.state, found.latency)
+    assert {PingState.OK} == {each.state for each in result_of(simulation, token).endpoints[Service.KV]}
+
+
+def test_how_long_a_service_took() -> None:
+    """The latency begins when the ping is sent."""
+    simulation = started()
+    simulation.nodes[0].faults.next(Service.QUERY, delay(0.25))
+
+    assert 0.25 == ping_query(simulation).latency
+
+
+@pytest.mark.parametrize("inquiry", [Ping(None, "i", QUERY), WaitUntilReady(None, service_types=QUERY)])
+@pytest.mark.parametrize("is_open", [True, False])
+def test_abandoning_closes_what_was_opened(inquiry: Ping | WaitUntilReady, is_open: bool) -> None:
+    """A stream that carries the ping is closed, and one that is still to be opened for it; no timer is left."""
+    simulation = started()
+    simulation.nodes[0].faults.next(Service.QUERY, drop_response())
+    before = simulation.count(OpenStream), simulation.count(CloseStream)
+    wakeup = simulation.machine.wakeup
+    token = simulation.inquire(inquiry)
+    if is_open:
+        simulation.flow()
+
+    simulation.feed(OperationAbandoned(token))
+
+    assert (before[0] + 1, before[1] + 1) == (simulation.count(OpenStream), simulation.count(CloseStream))
+    assert (0, 0) == (query_statistics(simulation).open, query_statistics(simulation).opening)
+    assert wakeup == simulation.machine.wakeup
+    assert token not in simulation.settled_at
+    simulation.nodes[0].faults.clear()
+    assert PingState.OK is ping_query(simulation).state
+
+
+def test_a_stream_that_others_wait_for_is_not_closed() -> None:
+    """A ping that is given up takes nothing from the query beside it."""
+    simulation = started(max_http_connections=1)
+    query = simulation.request(asking())
+    token = simulation.inquire(Ping(None, "i", QUERY))
+
+    simulation.feed(OperationAbandoned(token))
+    simulation.run()
+
+    assert query in simulation.answers
+
+
+def test_ready_when_every_node_has_answered() -> None:
+    """For ONLINE all of a service's nodes, for DEGRADED one of each service; a node that is back counts."""
+    simulation = started(2)
+    simulation.nodes[1].faults.always(Service.QUERY, faults.http_status(503))
+
+    degraded = simulation.inquire(WaitUntilReady(None, ClusterState.DEGRADED))
+    online = simulation.inquire(WaitUntilReady(None))
+    simulation.run(3.0)
+    known = simulation.machine.error_context(online, simulation.now)
+    assert online not in simulation.results
+    simulation.nodes[1].faults.clear()
+    healed_at = simulation.now
+    simulation.run()
+
+    assert Ready(ClusterState.DEGRADED) == simulation.results[degraded]
+    assert Ready(ClusterState.ONLINE) == simulation.results[online]
+    assert simulation.settled_at[online] - healed_at <= PAUSE_SECONDS
+    assert known is not None
+    assert 1 == len(known.connections)
+    assert "503" in known.connections[0]
+
+
+def test_a_service_that_loses_a_ping_is_asked_again() -> None:
+    """Nobody waits for the timeout of its requests."""
+    simulation = started()
+    simulation.nodes[0].faults.next(Service.QUERY, drop_response())
+    began = simulation.now
+
+    token = simulation.inquire(WaitUntilReady(None))
+    simulation.run(200.0)
+
+    assert PING_SECONDS_MAX + PAUSE_SECONDS == simulation.settled_at[token] - began
+
+
+def test_a_service_that_does_not_let_the_user_in() -> None:
+    """Waiting would not help: the exception says which one."""
+    simulation = started()
+    simulation.nodes[0].faults.always(Service.SEARCH, faults.http_status(401))
+
+    token = simulation.inquire(WaitUntilReady(None))
+    simulation.run(1.0)
+    error = simulation.errors[token]
+
+    assert isinstance(error, AuthenticationFailureException)
+    assert ("wait_until_ready", 401) == (error.context.operation, error.context.http_status)
+
+
+def test_key_value_is_not_waited_for_where_it_was_not_named() -> None:
+    """A service is ready although a node's key-value is dead to the world."""
+    simulation = started(2)
+    simulation.nodes.set_services(1, {Service.KV})
+    simulation.run(3.0)
+    simulation.nodes.kill(1)
+    simulation.flow()
+
+    token = simulation.inquire(WaitUntilReady(None, service_types=QUERY))
+    simulation.run(1.0)
+
+    assert token in simulation.results
+
+
+def test_diagnostics_of_connections_over_http() -> None:
+    """They are listed while they are there, with the time since something came; their absence makes nobody offline."""
+    simulation = started()
+    machine = simulation.machine
+    assert isinstance(machine, ClientMachine)
+    token = simulation.inquire(Ping(None, "i", QUERY))
+    (opening,) = machine.diagnostics("i", simulation.now).endpoints[Service.QUERY]
+    simulation.run()
+    simulation.advance(0.5)
+    (warm,) = machine.diagnostics("i", simulation.now).endpoints[Service.QUERY]
+    simulation.advance(1.0)
+    cold = machine.diagnostics("i", simulation.now)
+
+    assert (EndpointState.CONNECTING, None) == (opening.state, opening.last_activity)
+    assert (EndpointState.CONNECTED, 0.5) == (warm.state, warm.last_activity)
+    assert result_of(simulation, token).endpoints[Service.QUERY][0].id == warm.id == opening.id
+    assert (ClusterState.ONLINE, [Service.KV]) == (cold.state, list(cold.endpoints))
+
+
+def query_statistics(simulation: Asking) -> EndpointStatistics:
+    """Return the figures of the query service."""
+    (found,) = (each for each in simulation.machine.statistics().endpoints if each.service is Service.QUERY)
+    return found
+
+
+def test_figures_of_an_endpoint() -> None:
+    """Each request is counted where it stands: on its way, in the line, or gone."""
+    simulation = started(max_http_connections=2)
+    simulation.nodes[0].faults.always(Service.QUERY, delay(0.1))
+    for _ in range(5):
+        simulation.request(asking())
+    opening = query_statistics(simulation)
+    simulation.flow()
+    busy = query_statistics(simulation)
+    simulation.run()
+    idle = query_statistics(simulation)
+
+    assert (0, 2, 0, 0, 5) == (opening.open, opening.opening, opening.idle, opening.in_flight, opening.waiting)
+    assert (2, 0, 0, 2, 3) == (busy.open, busy.opening, busy.idle, busy.in_flight, busy.waiting)
+    assert (2, 0, 2, 0, 0) == (idle.open, idle.opening, idle.idle, idle.in_flight, idle.waiting)
+    assert idle.circuit_breaker is not None
+
+
+def test_why_an_endpoint_cannot_be_reached() -> None:
+    """The figures tell as long as it is so."""
+    simulation = started(2)
+    simulation.nodes.kill(1)
+    token = simulation.inquire(Ping(None, "i", QUERY))
+    simulation.run()
+    alive, dead = result_of(simulation, token).endpoints[Service.QUERY]
+
+    assert (PingState.OK, PingState.ERROR) == (alive.state, dead.state)
+    assert f"{dead.remote}: connection refused" == dead.error
+    assert dead.error in {each.last_error for each in simulation.machine.statistics().endpoints}
+    assert int(dead.id, 16) > 0
+
+
+@pytest.mark.parametrize("service_types", [(), "query", Service.QUERY, ["query"], 7, [None]])
+def test_what_is_no_service(service_types: object) -> None:
+    """It is refused by name, where the inquiry is made."""
+    for make in (
+        lambda: Ping(None, "i", service_types),  # type: ignore[arg-type]
+        lambda: WaitUntilReady(None, service_types=service_types),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(InvalidArgumentException) as caught:
+            make()
+
+        assert "service_types" == caught.value.parameter
