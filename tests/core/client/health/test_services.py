@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.core.services.asking import Asking, asking
@@ -49,7 +51,7 @@ def ping_query(simulation: Asking) -> EndpointPingReport:
     return found
 
 
-def started(nodes: int = 1, **options: object) -> Asking:
+def started(nodes: int = 1, **options: Any) -> Asking:
     """Return a client that knows the cluster, and has asked nothing over HTTP."""
     simulation = Asking(nodes, **options)
     simulation.inquire(WaitUntilReady(None, service_types=(Service.KV,)))

@@ -24,6 +24,7 @@ from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifes
 from triclinium_core.kv.operation.manifest.types import CollectionsManifest
 from triclinium_core.kv.operation.reports import ClusterState, Ready
 from triclinium_core.retry.backoff import CONTROLLED_DELAY_MAX
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.management import steps
 from triclinium_core.services.management.buckets import (
     BucketResult,
@@ -120,7 +121,7 @@ def test_a_bucket_is_made() -> None:
     assert [
         CreateBucket(SETTINGS),
         GetBucket("travel"),
-        WaitUntilReady("travel", ClusterState.DEGRADED),
+        WaitUntilReady("travel", ClusterState.DEGRADED, (Service.KV,)),
     ] == driven.requests
 
 
