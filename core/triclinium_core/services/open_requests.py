@@ -248,7 +248,10 @@ class OpenRequests:
     def is_ambiguous(self, token: int) -> bool:
         """Tell whether a request, given up now, may still be applied or have been. False for unknown tokens."""
         live = self.open.get(token)
-        return live is not None and live.retry.is_ambiguous
+        if live is None:
+            return False
+        # An answer whose rows are still being read has done what it was asked for, whatever comes behind them.
+        return live.retry.is_ambiguous or (live.has_given_rows and not live.request.idempotent)
 
     def error_context(self, token: int, now: float) -> ErrorContext | None:
         """Return what is known of a request that is given up now; None for unknown tokens."""
@@ -382,13 +385,15 @@ class OpenRequests:
         self._serve(lost.endpoint, now)
 
     def _fail_waiting(self, lost: LostConnection, reason: RetryReason, now: float) -> None:
-        """Retry or fail, elsewhere if possible, what waits for an endpoint to which there is no connection at all."""
-        if lost.endpoint.connections:
-            return
-        waiting, lost.endpoint.waiting = lost.endpoint.waiting, {}
-        for token in waiting:
-            if token in self.open:
-                self._fail_dispatch(self.open[token], reason, lost.detail, now)
+        """Retry or fail, elsewhere if possible, what waits for an endpoint to which a stream could not be opened.
+
+        Where there are other connections to it, those who are first in line wait for them. For each of the others one
+        more stream would be opened at once, and refused at once.
+        """
+        endpoint = lost.endpoint
+        while endpoint.needs_stream or (endpoint.waiting and not endpoint.connections):
+            token = next(reversed(endpoint.waiting) if endpoint.connections else iter(endpoint.waiting))
+            self._fail_dispatch(self.open[token], reason, lost.detail, now)
 
     def _lose(self, live: LiveRequest, handed_over: facts.HandedOver, detail: str, now: float) -> None:
         """Retry or fail a request whose stream is gone before its answer was whole."""
@@ -575,7 +580,9 @@ class OpenRequests:
         outcomes, self.ping_outcomes = self.ping_outcomes, []
         for owner, endpoint, error, _ in outcomes:
             if owner is endpoint:
-                event = BreakerEvent.CANARY_ANSWERED if error is None else BreakerEvent.CANARY_TIMED_OUT
+                # Whatever the node says, it answers; a breaker counts nothing else of requests either.
+                is_answered = error is None or error.context.http_status is not None
+                event = BreakerEvent.CANARY_ANSWERED if is_answered else BreakerEvent.CANARY_TIMED_OUT
                 self._feed_breaker(endpoint, event, now)
         return [outcome for outcome in outcomes if outcome.owner is not outcome.endpoint]
 

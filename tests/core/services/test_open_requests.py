@@ -32,7 +32,7 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.live_request import HELD_SIZE_BYTES, HELD_SIZE_BYTES_MAX
 from triclinium_core.services.query.result import QueryMetaData
-from triclinium_core.testing.fakes.faults import Fault, drop_response, hang_up
+from triclinium_core.testing.fakes.faults import Fault, drop_response, hang_up, refuse_connection
 from triclinium_core.testing.fakes.services import faults
 from triclinium_core.testing.fakes.services.answers import FakeAnswer
 
@@ -161,6 +161,25 @@ def test_a_connection_lost_in_flight(fault: Fault, readonly: bool) -> None:
         error = simulation.errors[token]
         assert str(RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT) == error.context.refused_reason
         assert 1 == len(simulation.asked)
+
+
+def test_refused_connections_beside_a_busy_one_are_backed_off_from() -> None:
+    """Whoever found no free connection is retried as its strategy says, not at once and for ever."""
+    simulation = Asking()
+    simulation.nodes.script.answer("SELECT slow", FakeAnswer(rows=[1] * 10, seconds_between_rows=1.0))
+    slow = simulation.request(asking("SELECT slow"))
+    simulation.run(0.5)
+    simulation.nodes[0].faults.always(None, refuse_connection())
+    before = simulation.count(OpenStream)
+    tokens = [simulation.request(asking()) for _ in range(3)]
+
+    simulation.run(1.0)
+
+    assert 3 <= simulation.count(OpenStream) - before <= 3 * len(simulation.retries)
+    simulation.nodes[0].faults.clear()
+    simulation.run()
+    assert [ROWS] * 3 == [simulation.rows[token] for token in tokens]
+    assert slow in simulation.answers
 
 
 def test_what_never_left_the_client_is_sent_again() -> None:
@@ -339,6 +358,18 @@ def test_the_caller_leaves_in_the_middle() -> None:
     assert 0 == simulation.open_operations
 
 
+@pytest.mark.parametrize("readonly", [True, False])
+def test_who_leaves_with_rows_in_hand_is_told_that_it_may_be_applied(readonly: bool) -> None:
+    """Also where the whole answer has come, and only its reader is not through."""
+    simulation = Asking()
+    simulation.takes_rows = False
+    token = simulation.request(asking(readonly=readonly))
+    simulation.run(0.5)
+
+    assert ROWS == simulation.rows[token]
+    assert (not readonly) is simulation.machine.is_ambiguous(token)
+
+
 def test_the_caller_leaves_when_all_has_come() -> None:
     """An answer that is whole costs no connection."""
     simulation = Asking()
@@ -449,10 +480,12 @@ def test_a_cluster_that_cannot_read_from_replicas() -> None:
     assert not simulation.asked
 
 
-def test_the_breaker_opens_and_closes_again() -> None:
-    """Timeouts open it, so that requests are not sent; its canary is a ping, and an answer to that closes it."""
+@pytest.mark.parametrize("status", [200, 404, 503])
+def test_the_breaker_opens_and_closes_again(status: int) -> None:
+    """Timeouts open it, so that requests are not sent; its canary is a ping, and any answer to that closes it."""
     simulation = Asking(timeouts=TimeoutOptions(query=1.0))
     simulation.nodes[0].faults.next(Service.QUERY, drop_response(), times=20)
+    simulation.nodes[0].faults.next(Service.QUERY, faults.http_status(status))
     for _ in range(20):
         simulation.finish(asking())
     refused = simulation.failure(RequestCanceledException, asking(), retry_strategy=Never())
