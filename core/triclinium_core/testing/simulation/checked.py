@@ -1,9 +1,11 @@
-"""A simulation in which every event and every action is held against what may be: the laws of a key-value client.
+"""A simulation in which every event and every action is held against what may be: the laws of a client.
 
 *Safety*: an operation settles exactly once, never after it was abandoned, and what its caller is told fits a history
 (``model``); nothing is applied twice, lost after it was acknowledged, applied after it was denied, or sent more often than
 reported (``ledger``). *Liveness*: nothing fails without an excuse (``excuses``): no timeout, no cancellation, no closed
 connection; after its deadline no operation is open, and time never stands still.
+
+Requests to services have laws of the same kind (``requests``). Their streams are others, with rules of their own.
 """
 
 from __future__ import annotations
@@ -15,9 +17,13 @@ from triclinium_core.client.actions import (
     Action,
     CloseStream,
     CompleteOperation,
+    CompleteRequest,
     FailOperation,
     OpenStream,
+    PauseReading,
     ReportRetry,
+    ResumeReading,
+    RowsReceived,
     SendBytes,
 )
 from triclinium_core.client.events import (
@@ -26,6 +32,8 @@ from triclinium_core.client.events import (
     OperationAbandoned,
     OperationsSubmitted,
     OperationSubmitted,
+    RequestSubmitted,
+    RowsWanted,
     StreamId,
     StreamLost,
     Token,
@@ -48,13 +56,16 @@ from triclinium_core.retry.couchbase.strategy import (
     FastFailOnTerminalErrorRetryStrategy,
 )
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.oracle.excuses import Excuses, Revision
 from triclinium_core.testing.oracle.ledger import Ledger
 from triclinium_core.testing.oracle.model import Model
+from triclinium_core.testing.oracle.requests import RequestBook
 from triclinium_core.testing.oracle.submissions import Submission, Violation
+from triclinium_core.testing.request_templates import DrawnRequest
 from triclinium_core.testing.simulation.simulation import MIDPOINT, Simulation
 
 TICKS_MAX = 1_000
@@ -88,6 +99,11 @@ class CheckedSimulation(Simulation):
         self.model: Model = Model()
         self.ledger: Ledger = Ledger(collection_ids)
         self.excuses: Excuses = Excuses(self.nodes, self.model, self.ledger, options.circuit_breaker)
+        breaker = options.circuit_breaker
+        self.requests: RequestBook = RequestBook(breaker.volume_threshold * breaker.error_threshold_percentage / 100)
+        self._of_services: set[int] = set()
+        """Streams to services over HTTP."""
+        self._requests_read = [0] * len(self.nodes)
         self._node_of: dict[int, int] = {}
         """By stream, the node that it leads to."""
         self._left: set[int] = set()
@@ -142,6 +158,23 @@ class CheckedSimulation(Simulation):
         self.ledger.renamed(keyspace, self.nodes.collections.create(keyspace.scope, keyspace.collection))
         self.excuses.created(keyspace, self.model.instant())
 
+    def ask(self, drawn: DrawnRequest, *, retry_strategy: AnyRetryStrategy | None = None, reads_slowly: bool) -> Token:
+        """Have a user ask a service, and return the request's token.
+
+        Args:
+            reads_slowly: whether the reader asks for more rows only where ``read_on`` does it.
+        """
+        token = self._new_token()
+        strategy = self.options.retry_strategy if retry_strategy is None else retry_strategy
+        self.model.now = self.now
+        is_patient = isinstance(strategy, BestEffortRetryStrategy | ErrorMapRetryStrategy)
+        is_ill = bool(self._ill_nodes())
+        self.requests.submitted(token, drawn, self.model.instant(), is_patient=is_patient, is_ill=is_ill)
+        if reads_slowly:
+            self.slow_readers.add(token)
+        self.feed(RequestSubmitted(token, drawn.request, retry_strategy))
+        return token
+
     def open(self, stream: StreamId) -> None:
         """Let a connect succeed or fail; one to a node that is not as it should be may be given up."""
         index = self._node_of.get(stream)
@@ -152,14 +185,23 @@ class CheckedSimulation(Simulation):
     def hand_over(self, stream: StreamId, size: int | None = None) -> None:
         """Let the node have bytes, and read what it notes of them."""
         super().hand_over(stream, size)
-        self.ledger.left(stream, self.links[stream].handed_over)
+        handed_over = self.links[stream].handed_over
+        if stream in self._of_services:
+            self.requests.left(stream, handed_over)
+        else:
+            self.ledger.left(stream, handed_over)
         self._read_logs()
 
     def deliver(self, stream: StreamId, size: int | None = None) -> None:
         """Let the client have bytes, and see whether they make whole frames."""
         # A durable write that had to wait is logged when it is settled.
         self._read_logs()
-        self.excuses.delivered(stream, bytes(self.links[stream].incoming[:size]))
+        data = bytes(self.links[stream].incoming[:size])
+        if stream in self._of_services:
+            self.requests.delivered(stream, len(data), is_paused=self.links[stream].is_paused)
+            super().deliver(stream, size)
+            return
+        self.excuses.delivered(stream, data)
         super().deliver(stream, size)
         if stream in self.links and self.excuses.is_broken(stream):
             raise Violation(f"the client goes on reading stream {stream}, which has bytes that are no frame")
@@ -175,6 +217,7 @@ class CheckedSimulation(Simulation):
         for token, deadline in self._deadlines.items():
             if deadline < self.now:
                 raise Violation(f"{self.model.submissions.get(token, f'operation {token}')} is open after its deadline")
+        self.requests.check_pauses(stream for stream, link in self.links.items() if link.is_paused)
 
     def advance(self, seconds: float) -> None:
         """Let time pass while no byte moves."""
@@ -225,6 +268,16 @@ class CheckedSimulation(Simulation):
             case OperationAbandoned(token):
                 self._deadlines.pop(token, None)
                 self._abandon(token)
+            case RequestSubmitted(token, request):
+                self._deadlines[token] = self.now + self._timeouts_given.of_service(request.service)
+            case RowsWanted(token) if token in self.requests:
+                service = self.requests[token].drawn.request.service
+                self._deadlines[token] = self.now + self._timeouts_given.of_service(service)
+                self.requests.wanted(token)
+            case StreamLost(stream, cause, _, handed_over) if stream in self._of_services:
+                self.requests.left(stream, sys.maxsize if handed_over is None else handed_over)
+                if cause is not LossCause.CLOSED_BY_US:
+                    self.requests.lost(stream, self.model.instant())
             case StreamLost(stream, cause, _, handed_over):
                 self._lose(stream, sys.maxsize if handed_over is None else handed_over)
                 if cause is LossCause.END_OF_STREAM:
@@ -251,9 +304,13 @@ class CheckedSimulation(Simulation):
             )
 
     def _check(self, action: Action) -> None:
-        if isinstance(action, CompleteOperation | FailOperation):
+        if isinstance(action, CompleteOperation | CompleteRequest | FailOperation | RowsReceived):
             self._deadlines.pop(action.token, None)
         match action:
+            case SendBytes(stream, data) if stream in self._of_services:
+                self.requests.ordered(stream, data)
+            case CloseStream(stream) if stream in self._of_services:
+                pass
             case SendBytes(stream, data):
                 self.ledger.ordered(stream, data)
             case CloseStream(stream, reason):
@@ -275,18 +332,36 @@ class CheckedSimulation(Simulation):
                 self.ledger.failed(submission, error)
                 self.model.failed(token, error)
                 self._check_excuse(submission, error)
+            case ReportRetry(token) if token in self.requests:
+                self.requests.retried(token, action)
+            case RowsReceived(token, rows) if token in self.requests:
+                self.requests.handed_out(token, rows)
+            case CompleteRequest(token) if token in self.requests:
+                self.requests.completed(token)
+            case FailOperation(token, error) if token in self.requests:
+                self.look_around()
+                self.requests.failed(token, error, self.excuses.newest_at(range(len(self.nodes))))
             case _:
                 pass
 
     def _carry_out(self, action: Action) -> None:
+        if isinstance(action, PauseReading | ResumeReading):
+            was_paused = self.links[action.stream].is_paused
+            if was_paused is isinstance(action, PauseReading):
+                raise Violation(f"stream {action.stream} {'pauses' if was_paused else 'is read'} already: {action!r}")
         super()._carry_out(action)
         if isinstance(action, OpenStream):
-            node = self.links[action.stream].node
-            if node is not None:
-                self._node_of[action.stream] = self._index_of[id(node)]
+            port = self.links[action.stream].port
+            if port is not None:
+                self._node_of[action.stream] = self._index_of[id(port.node)]
+                if port.service is not Service.KV:
+                    self._of_services.add(action.stream)
 
     def _read_logs(self) -> None:
         for index, node in enumerate(self.nodes):
+            for entry in node.request_log[self._requests_read[index] :]:
+                self.requests.logged(entry)
+            self._requests_read[index] = len(node.request_log)
             self._read_commands(index, node.command_log[self._commands_read[index] :])
             self._commands_read[index] = len(node.command_log)
 
@@ -304,6 +379,8 @@ class CheckedSimulation(Simulation):
         return submission
 
     def _abandon(self, token: Token) -> None:
+        if token in self.requests and self.requests[token].is_open:
+            self.requests.abandoned(token, ambiguous=self.machine.is_ambiguous(token))
         submission = self.model.submissions.get(token)
         if submission is not None and submission.is_open:
             is_ambiguous = self.machine.is_ambiguous(token)

@@ -18,6 +18,8 @@ from triclinium_core.testing.simulation.history import MakeNodes, SeedResult, pl
 REGRESSIONS: Mapping[int, str] = {
     5_007: "a seed of the connection string that was no node any more, and an operation that failed fast",
     29_922_058: "a client that knew no map yet, of a cluster in which the document has no node",
+    154_160_002: "a breaker whose canary was answered, though not as it should be, and that stayed open",
+    182_691_722: "a service that refused connections beside a busy one, and was asked for them again without a pause",
 }
 """By seed, what the history met that nothing had met before."""
 

@@ -25,6 +25,12 @@ class Figures:
     changes: Counter[str] = field(default_factory=Counter)
     """Changes of map and collections."""
     virtual_seconds: float = 0.0
+    requests: int = 0
+    """To services over HTTP."""
+    request_outcomes: Counter[str] = field(default_factory=Counter)
+    """How they ended, in words."""
+    rows: int = 0
+    """That their readers got."""
 
     def add(self, other: Figures) -> None:
         """Add the numbers of another history."""
@@ -33,12 +39,16 @@ class Figures:
         self.faults += other.faults
         self.changes += other.changes
         self.virtual_seconds += other.virtual_seconds
+        self.requests += other.requests
+        self.request_outcomes += other.request_outcomes
+        self.rows += other.rows
 
     def lines(self) -> list[str]:
         """Return them as a table that is as wide as its words and numbers want it, and the time."""
         operations = _rows("operations", self.operations, self.outcomes)
         changes = _rows("changes", self.changes.total(), self.changes)
-        left = _aligned([*operations, *changes])
+        requests = [*_rows("requests", self.requests, self.request_outcomes), ("rows", self.rows)]
+        left = _aligned([*operations, *requests, *changes])
         right = _aligned(_rows("troubles", self.faults.total(), self.faults))
         pairs = zip_longest(left, right, fillvalue="")
         table = [f"{one:{len(left[0])}}    {other}".rstrip() for one, other in pairs]

@@ -5,6 +5,8 @@ left, bytes move in pieces, faults strike, nodes die, are cut off, slow down, ke
 the collection comes and goes. Then everything is put in order, and the clients have to *recover* in bounded time. In the
 *peace* after that only the map changes, as an administrator changes it, and every operation has to succeed: nothing is
 left to excuse a failure. All the while every law of ``CheckedSimulation`` holds.
+
+In most histories callers ask services beside that, and read their rows: ``readers``.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from triclinium_core.client.events import Token
 from triclinium_core.kv.operation.requests import Get, Keyspace, Operation
+from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.couchbase.strategy import (
     AnyRetryStrategy,
@@ -30,6 +33,7 @@ from triclinium_core.testing.simulation.chance import Chance
 from triclinium_core.testing.simulation.chaos import Chaos
 from triclinium_core.testing.simulation.figures import Figures
 from triclinium_core.testing.simulation.logged import LoggedSimulation
+from triclinium_core.testing.simulation.readers import Readers, has_readers, readers_chance
 from triclinium_core.testing.simulation.simulation import client_options
 
 BUCKET = "travel"
@@ -56,6 +60,9 @@ STRATEGIES: Sequence[tuple[int, AnyRetryStrategy | None]] = (
     (1, FailFastRetryStrategy()),
 )
 """Retry strategies of an operation, with their weights; None for the client's own."""
+
+SERVICE_TIMEOUTS = TimeoutOptions(query=4.0, management=4.0)
+"""Short enough that a request which nobody answers is over when the storm is."""
 
 NODE_OPTIONS = FakeNodeOptions(
     buckets=(BUCKET,),
@@ -99,12 +106,22 @@ class ClusterHistory:
     def __init__(self, seed: int, make_nodes: MakeNodes = FakeNodes) -> None:
         self._chance = Chance(seed)
         options = replace(NODE_OPTIONS, replicas=self._chance.between(0, 1))
+        # Draws of their own, so that a history without readers is what it would be if nobody knew of services.
+        chance = readers_chance(seed)
+        reads = has_readers(seed)
+        if reads:
+            options = replace(options, enhanced_prepared_statements=chance.happens(0.5))
         self.nodes: FakeNodes = make_nodes(options, self._chance.between(3, 5))
         # So few that a short history opens it.
         breaker = CircuitBreakerOptions(volume_threshold=5)
         client = replace(client_options(self.nodes), circuit_breaker=breaker)
+        if reads:
+            client = replace(client, timeouts=SERVICE_TIMEOUTS)
         self.simulation: LoggedSimulation = LoggedSimulation(
             self.nodes, client, COLLECTION_IDS, rng=self._chance.fork(), clients=self._chance.between(1, 3)
+        )
+        self.readers: Readers | None = (
+            Readers(self.simulation, chance, bucket=BUCKET, scope=NAMED.scope) if reads else None
         )
         self.chaos: Chaos = Chaos(self.simulation, self._chance, NAMED)
         self._storm: Sequence[tuple[int, Callable[[], object]]] = (
@@ -124,13 +141,19 @@ class ClusterHistory:
         for _ in range(ROUNDS):
             for _ in range(STORM_STEPS):
                 self._chance.weigh(self._storm)()
+                if self.readers is not None:
+                    self.readers.live_in_storm()
             self.chaos.calm_down()
+            if self.readers is not None:
+                self.readers.finish()
             self._recover()
             self._live_in_peace()
 
     def figures(self) -> Figures:
         """Return what it was like so far."""
-        struck = [command.fault for node in self.nodes for command in node.command_log if command.fault is not None]
+        met = [command.fault for node in self.nodes for command in node.command_log]
+        struck: list[object] = [fault for fault in met if fault is not None]
+        struck += [entry.fault for node in self.nodes for entry in node.request_log if entry.fault is not None]
         figures = Figures(virtual_seconds=self.simulation.now)
         figures.add(self.simulation.figures)
         figures.faults.update(_words(type(fault).__name__) for fault in struck)
@@ -159,20 +182,31 @@ class ClusterHistory:
         streams = [stream for stream, link in self.simulation.links.items() if link.is_open]
         if streams:
             move = self._chance.choose((self.simulation.hand_over, self.simulation.deliver))
-            move(self._chance.choose(streams), self._chance.choose(PIECES))
+            stream, size = self._chance.choose(streams), self._chance.choose(PIECES)
+            if move != self.simulation.deliver or not self.simulation.links[stream].is_paused:
+                move(stream, size)
 
     def _recover(self) -> None:
         """See the clients become healthy, whether they have work meanwhile or not."""
         self.simulation.recover(
             (lambda: self.simulation.submit_together([self._draw()])) if self._chance.happens(0.5) else None
         )
+        if self.readers is not None:
+            # The breakers of services, too, have slept and sent their canaries by then.
+            breaker = self.simulation.options.circuit_breaker
+            self.simulation.flow_for(breaker.sleep_window + breaker.canary_timeout)
+            self.simulation.requests.recovered()
         self.simulation.tell("everybody is served")
 
     def _live_in_peace(self) -> None:
         """Work on while the map changes; then read everything back."""
         for _ in range(PEACE_STEPS):
             self._ask()
+            if self.readers is not None:
+                self.readers.live_in_peace()
             self._chance.weigh(((2, self._pass_time), (1, self.simulation.flow), (1, self.chaos.rearrange)))()
+        if self.readers is not None:
+            self.readers.finish()
         self.simulation.submit_together([(Get(*place), None) for place in [*TEXTS, *COUNTERS]])
         self.simulation.flow_for(self.simulation.options.timeouts.kv)
         if self.simulation.open_operations:

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from triclinium_core.client.actions import Action, CompleteOperation, FailOperation, ReportConnection
-from triclinium_core.client.events import Event, OperationAbandoned, OperationSubmitted, StreamId, Token
+from triclinium_core.client.actions import (
+    Action,
+    CompleteOperation,
+    CompleteRequest,
+    FailOperation,
+    ReportConnection,
+    RowsReceived,
+)
+from triclinium_core.client.events import (
+    Event,
+    OperationAbandoned,
+    OperationSubmitted,
+    RequestSubmitted,
+    StreamId,
+    Token,
+)
 from triclinium_core.errors import AmbiguousTimeoutException, CouchbaseException, TimeoutException
 from triclinium_core.kv.operation.requests import Concatenate, Count, Keyspace, Operation, Store
 from triclinium_core.kv.operation.results import CounterResult, ExistsResult, GetResult, Result
 from triclinium_core.options import ClientOptions
 from triclinium_core.retry.backoff import Random
+from triclinium_core.services.query.request import QueryRequest
+from triclinium_core.services.request import ServiceRequest
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.oracle.excuses import ANSWERS
 from triclinium_core.testing.simulation.checked import CheckedSimulation
@@ -45,8 +62,11 @@ class LoggedSimulation(CheckedSimulation):
         self.figures.faults["refused connections"] += is_refused
 
     def _handle(self, event: Event) -> Sequence[Action]:
-        if isinstance(event, OperationAbandoned):
-            self.figures.outcomes["left by their callers"] += 1
+        if isinstance(event, RequestSubmitted):
+            self.figures.requests += 1
+            self.tell(f"{self._who(event.token)} asks for {event.token}: {_request_named(event.request)}")
+        elif isinstance(event, OperationAbandoned):
+            self._outcomes(event.token)["left by their callers"] += 1
             self.tell(f"{self._who(event.token)} leaves {event.token}")
         return super()._handle(event)
 
@@ -60,6 +80,15 @@ class LoggedSimulation(CheckedSimulation):
             case CompleteOperation(token, result):
                 self.figures.outcomes["done"] += 1
                 self.tell(f"{self._who(token)} is told of {token}: {_content(result)}")
+            case RowsReceived(token, rows):
+                self.figures.rows += len(rows)
+                self.tell(f"{self._who(token)} reads {len(rows)} rows of {token}")
+            case CompleteRequest(token):
+                self.figures.request_outcomes["done"] += 1
+                self.tell(f"{self._who(token)} is told of {token}: done")
+            case FailOperation(token, error) if token in self.requests:
+                self.figures.request_outcomes[_kind_of_request_failure(error)] += 1
+                self.tell(f"{self._who(token)} is told of {token}: {type(error).__name__}: {error}")
             case FailOperation(token, error):
                 self.figures.outcomes[_kind_of_failure(error)] += 1
                 self.tell(f"{self._who(token)} is told of {token}: {type(error).__name__}: {error}")
@@ -68,6 +97,9 @@ class LoggedSimulation(CheckedSimulation):
             case _:
                 pass
         super()._carry_out(action)
+
+    def _outcomes(self, token: Token) -> Counter[str]:
+        return self.figures.request_outcomes if token in self.requests else self.figures.outcomes
 
     def _who(self, number: Token | StreamId) -> str:
         return f"client {number % len(self.clients)}"
@@ -95,6 +127,18 @@ def _content(result: Result) -> str:
             return "it exists" if exists else "there is none"
         case _:
             return "done"
+
+
+def _request_named(request: ServiceRequest) -> str:
+    if isinstance(request, QueryRequest):
+        return f"query {request.statement!r}{'' if request.adhoc else ', prepared'}"
+    return f"{request.name} {request.error_context().http_path}"
+
+
+def _kind_of_request_failure(error: CouchbaseException) -> str:
+    if error.context.http_status is not None and not isinstance(error, TimeoutException):
+        return "refused by the service"
+    return _kind_of_failure(error)
 
 
 def _kind_of_failure(error: CouchbaseException) -> str:

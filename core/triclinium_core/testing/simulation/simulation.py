@@ -66,6 +66,8 @@ from triclinium_core.testing.simulation.clients import Clients
 
 STEPS_MAX = 100_000
 """More steps than this without an end are a livelock, not a test."""
+READ_SIZE = 64 * 1024
+"""Bytes that a driver reads at once."""
 LIVELOCK = "client and node keep each other busy without time passing"
 
 
@@ -140,6 +142,8 @@ class Simulation:
         """The rows that came before that."""
         self.takes_rows: bool = True
         """Whether whoever was given rows asks for more at once."""
+        self.slow_readers: set[Token] = set()
+        """Those of them who do not: ``read_on`` does it for them."""
         self.errors: dict[Token, CouchbaseException] = {}
         self.settled_at: dict[Token, float] = {}
         self.consulted: list[ConsultStrategy] = []
@@ -163,6 +167,10 @@ class Simulation:
         token = self._new_token()
         self.feed(RequestSubmitted(token, request, retry_strategy))
         return token
+
+    def read_on(self, token: Token) -> None:
+        """Have a reader who has taken all rows ask for more."""
+        self.feed(RowsWanted(token))
 
     def submit(
         self,
@@ -265,7 +273,7 @@ class Simulation:
                 elif link.outgoing:
                     self.hand_over(stream)
                 else:
-                    self.deliver(stream)
+                    self.deliver(stream, READ_SIZE)
             else:
                 return
         raise AssertionError(LIVELOCK)
@@ -330,7 +338,7 @@ class Simulation:
                 self.answers[token] = answer
             case RowsReceived(token, rows):
                 self.rows.setdefault(token, []).extend(rows)
-                if self.takes_rows:
+                if self.takes_rows and token not in self.slow_readers:
                     self._answers.append(RowsWanted(token))
             case PauseReading(stream) | ResumeReading(stream):
                 self.links[stream].is_paused = isinstance(action, PauseReading)

@@ -25,13 +25,15 @@ def test_numbers_stand_under_each_other() -> None:
     """In columns as wide as what stands in them: the most frequent first, then by name, and what never was left out."""
     troubles = Counter({"b": 1, "a": 1, "hang up": 7, "delay": 1_000, "never": 0})
     figures = Figures(12_345, Counter({"done": 12_345}), troubles, virtual_seconds=90.0)
+    figures.add(Figures(requests=13, request_outcomes=Counter({"done": 13}), rows=210))
 
     assert [
         "operations  12,345    troubles   1,009",
         "  done      12,345      delay    1,000",
-        "changes          0      hang up      7",
-        "                        a            1",
-        "                        b            1",
+        "requests        13      hang up      7",
+        "  done          13      a            1",
+        "rows           210      b            1",
+        "changes          0",
         "1.5 minutes in virtual time",
     ] == figures.lines()
     assert "1.5 hours in virtual time" == Figures(virtual_seconds=5_400.0).lines()[-1]

@@ -1,0 +1,310 @@
+"""What must hold of requests to services: what their readers are told, and how often they reach a node.
+
+*Safety*: a request that must not be repeated leaves the client once, and again only after a service refused it; it is
+applied at most once, and not at all where its caller is told so. Its reader gets each row once, in order, and only when
+it asked; nothing after the end. What a client holds for a reader who does not ask is bounded. *Liveness*: a request
+fails only as it was drawn to, or because something went wrong that its strategy cannot get over, and a stream whose
+reader waits is read.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from triclinium_core.client.actions import ReportRetry
+from triclinium_core.errors import CouchbaseException, TimeoutException
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.services.live_request import HELD_SIZE_BYTES
+from triclinium_core.testing.fakes.faults import (
+    Delay,
+    HangUpAfterApplying,
+    HangUpBeforeApplying,
+    HangUpMidReply,
+    ServiceFault,
+)
+from triclinium_core.testing.fakes.services.faults import CloseAnnounced, CutBody
+from triclinium_core.testing.fakes.services.request_log import LoggedRequest
+from triclinium_core.testing.oracle.ledger import SURVIVABLE_DELAY
+from triclinium_core.testing.oracle.submissions import Instant, Violation, may_be_applied
+from triclinium_core.testing.request_templates import DrawnRequest, RequestKey, is_preparation, key_of
+
+SURVIVABLE_STRIKES = 3
+"""So many losses of connections leave time enough for an answer."""
+
+READ_SIZE = 64 * 1024
+"""Bytes that a driver reads at once."""
+HELD_SIZE_MAX = HELD_SIZE_BYTES + 3 * READ_SIZE
+"""Of an answer whose reader does not want it: until the pause, the read that led to it, and one that was under way."""
+
+REFUSALS = frozenset({RetryReason.QUERY_INDEX_NOT_FOUND, RetryReason.QUERY_PREPARED_STATEMENT_FAILURE})
+"""Reasons that an answer of the service gives: it says that nothing was done."""
+
+
+@dataclass(slots=True, eq=False)
+class Asked:
+    """One request, from its submission on."""
+
+    token: int
+    drawn: DrawnRequest
+    begin: Instant
+    is_patient: bool
+    """Whether its strategy gets over faults that permit a retry."""
+    was_ill: bool
+    """Whether its client was not ready when it was submitted."""
+    is_open: bool = True
+    wants_rows: bool = True
+    rows: list[bytes] = field(default_factory=list)
+    times_sent: int = 0
+    """How often bytes of it left the client, preparations apart."""
+    times_permitted: int = 1
+    times_applied: int = 0
+    """Answers of nodes that carried it out."""
+    retries: int = 0
+    strikes: list[bool] = field(default_factory=list)
+    """What struck it, and whether a patient client gets over that."""
+    is_forged: bool = False
+    """Whether it went on a connection whose node had sent what answers nothing, so that its answer means nothing."""
+    is_void: bool = False
+    """Whether its caller was told that it is not applied."""
+
+    def __repr__(self) -> str:
+        return f"request {self.token} ({self.drawn.request.name} {self.drawn.key[1].decode()})"
+
+    @property
+    def is_idempotent(self) -> bool:
+        """Whether it may be sent again at any stage."""
+        return self.drawn.request.idempotent
+
+
+class RequestBook:
+    """All requests of the clients of one cluster; what is recorded raises ``Violation`` where it breaks a law."""
+
+    def __init__(self, timeouts_least: float) -> None:
+        self._timeouts_least = timeouts_least
+        """Requests that have to time out before a breaker may open."""
+        self._timeouts = 0
+        self._asked: dict[int, Asked] = {}
+        self._by_key: dict[RequestKey, Asked] = {}
+        self._ordered: defaultdict[int, int] = defaultdict(int)
+        """By stream, the bytes that were ordered."""
+        self._unsent: defaultdict[int, list[tuple[Asked, int]]] = defaultdict(list)
+        """By stream, the requests of which nothing has left, and where they begin."""
+        self._carried: dict[int, Asked] = {}
+        """By stream, the request that it carried last."""
+        self._came: defaultdict[int, int] = defaultdict(int)
+        """By stream, the bytes that came since that."""
+        self._struck: set[int] = set()
+        self._lost_at: Instant = (-1.0, 0)
+        """When a connection was lost, or refused, that carried nothing."""
+
+    def __contains__(self, token: int) -> bool:
+        return token in self._asked
+
+    def __getitem__(self, token: int) -> Asked:
+        return self._asked[token]
+
+    @property
+    def open(self) -> list[Asked]:
+        """Requests whose callers wait for them, or have rows in their hands, oldest first."""
+        return [asked for asked in self._asked.values() if asked.is_open]
+
+    # What callers do.
+
+    def submitted(self, token: int, drawn: DrawnRequest, begin: Instant, *, is_patient: bool, is_ill: bool) -> None:
+        """Record that a request is about to be submitted."""
+        self._asked[token] = self._by_key[drawn.key] = Asked(token, drawn, begin, is_patient, is_ill)
+
+    def wanted(self, token: int) -> None:
+        """Record that a reader has taken its rows, and waits for more."""
+        self._asked[token].wants_rows = True
+
+    def abandoned(self, token: int, *, ambiguous: bool) -> None:
+        """Record that a caller left; ``ambiguous`` is what the client said of the request at that moment."""
+        asked = self._asked[token]
+        asked.is_open = False
+        if not ambiguous:
+            self._void(asked)
+
+    # What clients do.
+
+    def ordered(self, stream: int, data: bytes) -> None:
+        """Record bytes that a client ordered to be sent to a service: one request, whole."""
+        begin = self._ordered[stream]
+        self._ordered[stream] += len(data)
+        key = key_of(data.partition(b" ")[0], data)
+        if key is None:
+            self._carried.pop(stream, None)
+            return
+        asked = self._by_key[key]
+        if not asked.is_open:
+            raise Violation(f"{asked} is sent although nobody waits for it")
+        if stream in self._struck:
+            asked.is_forged = True
+        self._carried[stream], self._came[stream] = asked, 0
+        if not is_preparation(data):
+            self._unsent[stream].append((asked, begin))
+
+    def left(self, stream: int, handed_over: int) -> None:
+        """Record how many bytes of a stream have left the client, in all."""
+        for asked, begin in self._unsent.pop(stream, []):
+            if begin >= handed_over:
+                self._unsent[stream].append((asked, begin))
+                continue
+            asked.times_sent += 1
+            if not asked.is_idempotent and asked.times_sent > asked.times_permitted:
+                raise Violation(f"{asked} was sent {asked.times_sent} times, and may have been applied before")
+
+    def retried(self, token: int, report: ReportRetry) -> None:
+        """Record a reported retry, which the rules have to permit."""
+        asked = self._asked[token]
+        if not asked.is_open:
+            raise Violation(f"{asked} is retried after it was settled")
+        if asked.rows:
+            raise Violation(f"{asked} is retried for {report.reason} after rows were handed out")
+        if not asked.is_idempotent and not report.reason.allows_non_idempotent_retry:
+            raise Violation(f"{asked} is retried for {report.reason}: it may have been applied")
+        asked.retries += 1
+        asked.times_permitted += report.reason in REFUSALS
+
+    def handed_out(self, token: int, rows: Sequence[bytes]) -> None:
+        """Record rows that a reader gets: the next ones, and it has to wait for them."""
+        asked = self._open(token, "gets rows")
+        if not asked.wants_rows or not rows:
+            raise Violation(f"{asked} hands out {len(rows)} rows, and its reader {_waits(asked)}")
+        asked.wants_rows = False
+        asked.rows += rows
+        if not asked.is_forged and [*asked.drawn.rows[: len(asked.rows)]] != asked.rows:
+            raise Violation(f"{asked} handed out rows {asked.rows!r}, which are not the first of its own")
+
+    def completed(self, token: int) -> None:
+        """Record a success, which a node has to have applied, and behind which no row is missing."""
+        asked = self._close(token)
+        if asked.is_forged:
+            return
+        if asked.drawn.error is not None:
+            raise Violation(f"{asked} succeeded, and was to fail with {asked.drawn.error.__name__}")
+        if len(asked.rows) != len(asked.drawn.rows):
+            raise Violation(f"{asked} ended after {len(asked.rows)} of {len(asked.drawn.rows)} rows")
+        if not asked.times_applied:
+            raise Violation(f"{asked} succeeded, but no node has carried it out")
+
+    def failed(self, token: int, error: CouchbaseException, troubled_at: Instant) -> None:
+        """Record a failure, which needs an excuse unless it was drawn.
+
+        Args:
+            troubled_at: when something was wrong last with any node.
+        """
+        asked = self._close(token)
+        self._timeouts += isinstance(error, TimeoutException)
+        if error.context.retry_attempts != asked.retries:
+            raise Violation(f"{asked} tells of {error.context.retry_attempts} retries, {asked.retries} were ordered")
+        if not may_be_applied(error) and not asked.rows:
+            self._void(asked)
+        drawn = asked.drawn.error
+        is_as_drawn = drawn is not None and isinstance(error, drawn) and len(asked.rows) == len(asked.drawn.rows)
+        if not is_as_drawn and not self._is_excused(asked, error, troubled_at):
+            raise Violation(f"{asked} failed though nothing was wrong: {type(error).__name__}: {error}")
+
+    # What nodes do.
+
+    def logged(self, entry: LoggedRequest) -> None:
+        """Record a request that a node has taken up, and the fault that struck it."""
+        key = key_of(entry.method.encode(), entry.body + entry.target.encode())
+        asked = self._by_key.get(key) if key is not None else None
+        if entry.fault is not None:
+            self._struck.add(entry.connection)
+        if asked is None:
+            return
+        if entry.fault is not None:
+            asked.strikes.append(_is_survivable(entry.fault, is_idempotent=asked.is_idempotent))
+        if entry.applied and not is_preparation(entry.body):
+            asked.times_applied += 1
+            self._check_applied(asked)
+
+    def delivered(self, stream: int, size: int, *, is_paused: bool) -> None:
+        """Record bytes that a client has read: not more than it may hold for a reader who does not want them."""
+        self._came[stream] += size
+        asked = self._carried.get(stream)
+        if asked is None or asked.wants_rows or asked.strikes or asked.is_forged:
+            return
+        held = self._came[stream] - sum(map(len, asked.rows))
+        if held > HELD_SIZE_MAX and not is_paused:
+            raise Violation(f"{asked} holds {held} bytes that its reader does not want, and reads on")
+
+    def lost(self, stream: int, instant: Instant) -> None:
+        """Record that a stream is gone which the client did not close."""
+        asked = self._carried.pop(stream, None)
+        if asked is not None and asked.is_open:
+            asked.strikes.append(asked.is_idempotent)
+        else:
+            self._lost_at = instant
+
+    def recovered(self) -> None:
+        """Record that nothing is wrong, and that no breaker has a reason to be open."""
+        self._timeouts = 0
+
+    def check_pauses(self, paused: Iterable[int]) -> None:
+        """Check that nobody waits for what comes on streams that are not read."""
+        for stream in paused:
+            asked = self._carried.get(stream)
+            if asked is None or not asked.is_open or asked.wants_rows:
+                raise Violation(f"stream {stream} is not read, although its reader waits: {asked}")
+
+    def _open(self, token: int, what: str) -> Asked:
+        asked = self._asked[token]
+        if not asked.is_open:
+            raise Violation(f"{asked} {what} although its caller has left, or was told of its end")
+        return asked
+
+    def _close(self, token: int) -> Asked:
+        asked = self._open(token, "is settled")
+        if not asked.wants_rows:
+            raise Violation(f"{asked} is settled, and its reader {_waits(asked)}")
+        asked.is_open = False
+        return asked
+
+    def _void(self, asked: Asked) -> None:
+        asked.is_void = True
+        self._check_applied(asked)
+
+    def _check_applied(self, asked: Asked) -> None:
+        if asked.is_idempotent:
+            return
+        # An answer that was scripted to be an error counts as carried out, although nothing was done.
+        times = asked.times_applied - asked.drawn.refusals
+        if times > 1:
+            raise Violation(f"{asked} was applied {times} times")
+        if times > 0 and asked.is_void and asked.drawn.error is None:
+            raise Violation(f"{asked} was applied, and is said not to have been")
+
+    def _is_excused(self, asked: Asked, error: CouchbaseException, troubled_at: Instant) -> bool:
+        reasons = {*error.context.retry_reasons, error.context.refused_reason}
+        is_struck_down = not all(asked.strikes) or len(asked.strikes) > SURVIVABLE_STRIKES or bool(asked.rows)
+        needs_patience = bool(asked.strikes or asked.drawn.refusals or asked.drawn.is_prepared)
+        return (
+            asked.was_ill
+            or asked.is_forged
+            or max(troubled_at, self._lost_at) > asked.begin
+            or (bool(asked.strikes) and is_struck_down)
+            or (needs_patience and not asked.is_patient)
+            or (RetryReason.CIRCUIT_BREAKER_OPEN in reasons and self._timeouts >= self._timeouts_least)
+        )
+
+
+def _waits(asked: Asked) -> str:
+    return "waits for some" if asked.wants_rows else "has not asked for more"
+
+
+def _is_survivable(fault: ServiceFault, *, is_idempotent: bool) -> bool:
+    """Tell whether a patient client gets its answer although ``fault`` strikes a request a few times."""
+    match fault:
+        case Delay(seconds):
+            return seconds <= SURVIVABLE_DELAY
+        case CloseAnnounced():
+            return True
+        case HangUpBeforeApplying() | HangUpAfterApplying() | HangUpMidReply() | CutBody():
+            return is_idempotent
+        case _:
+            return False

@@ -1,0 +1,58 @@
+"""Histories in which callers ask services: what is in them, and that every law holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from triclinium_core.services.management.request import ManagementRequest
+from triclinium_core.services.query.request import QueryRequest
+from triclinium_core.testing.simulation.command import REGRESSIONS
+from triclinium_core.testing.simulation.history import ClusterHistory
+from triclinium_core.testing.simulation.readers import has_readers
+
+SEEDS = (0, 1, 2, 3)
+
+
+@pytest.fixture(scope="module")
+def histories() -> list[ClusterHistory]:
+    """Return some histories that are over."""
+    played = [ClusterHistory(seed) for seed in SEEDS]
+    for history in played:
+        history.run()
+    return played
+
+
+def test_every_kind_of_request_comes_to_its_end(histories: list[ClusterHistory]) -> None:
+    """Queries that change and that do not, prepared or not, and management; done, refused, left, and in trouble."""
+    books = [history.simulation.requests for history in histories]
+    asked = [book[token] for book in books for token in range(2000) if token in book]
+    figures = Counter[str]()
+    for history in histories:
+        figures += history.figures().request_outcomes
+    queries = [each.drawn.request for each in asked if isinstance(each.drawn.request, QueryRequest)]
+
+    assert {(True, True), (True, False), (False, True), (False, False)} == {(q.readonly, q.adhoc) for q in queries}
+    assert 3 == len({type(each.drawn.request) for each in asked if isinstance(each.drawn.request, ManagementRequest)})
+    assert len(asked) == figures.total() == sum(history.figures().requests for history in histories)
+    assert {"done", "refused by the service", "left by their callers", "given up in trouble"} <= set(figures)
+    assert [] == [each for each in asked if each.is_open]
+
+
+def test_rows_are_retried_struck_and_paused(histories: list[ClusterHistory]) -> None:
+    """Nothing that the laws are about is left to chance alone: in so many histories it all happens."""
+    books = [history.simulation.requests for history in histories]
+    asked = [book[token] for book in books for token in range(2000) if token in book]
+
+    assert any(each.retries for each in asked)
+    assert any(each.strikes and len(each.rows) == len(each.drawn.rows) > 0 for each in asked)
+    assert any(each.times_sent > 1 for each in asked)
+    assert sum(history.figures().rows for history in histories) == sum(len(each.rows) for each in asked) > 1000
+    assert sum(history.figures().changes["plans gone stale"] for history in histories)
+
+
+def test_some_histories_are_about_documents_alone() -> None:
+    """Among them those of the regressions that have to do with documents."""
+    assert [False, False, True, True] == [has_readers(seed) for seed in REGRESSIONS]
+    assert 0.6 < sum(map(has_readers, range(1000))) / 1000 < 0.9
