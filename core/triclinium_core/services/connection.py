@@ -9,6 +9,7 @@ Source: SDK-RFC 0059 "HTTP"; RFC 9112.
 from __future__ import annotations
 
 import math
+from urllib.parse import quote
 
 import h11
 import msgspec
@@ -19,6 +20,9 @@ from triclinium_core.shown import cut
 
 HEADERS_SIZE_BYTES_MAX = 64 * 1024
 """Status line and headers of an answer; servers send some 400 bytes."""
+IN_HOST = "!$&'()*+,;=:[]%"
+"""What a host and port hold beside letters and digits. A name with anything else, which a cluster config may bring, is
+percent-encoded (RFC 3986, section 3.2.2)."""
 INTERIM_ANSWERS_MAX = 16
 """Answers with a status below 200 before the real one."""
 
@@ -68,7 +72,11 @@ class HttpConnection:
         self.last_heard: float = -math.inf
         """When bytes came last."""
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEADERS_SIZE_BYTES_MAX)
-        self._headers = (("host", host), ("accept-encoding", "identity"), *headers)
+        self._headers = (
+            ("host", quote(host, safe=IN_HOST, errors="replace")),
+            ("accept-encoding", "identity"),
+            *headers,
+        )
         self._ordered = 0
         """Bytes of all requests."""
         self._request = (0, 0)

@@ -88,6 +88,12 @@ class LiveRequest:
         self.body.clear()
         self.drop_rows()
 
+    def leave_endpoint(self) -> None:
+        """Stand nowhere, because the newest attempt has failed, and remember where that was."""
+        if self.endpoint is not None:
+            self.failed_at = self.endpoint.address
+        self.endpoint = None
+
     def drop_rows(self) -> None:
         """Forget the rows that nobody has asked for."""
         self.rows, self.rows_size = [], 0

@@ -397,8 +397,7 @@ class OpenRequests:
 
     def _lose(self, live: LiveRequest, handed_over: facts.HandedOver, detail: str, now: float) -> None:
         """Retry or fail a request whose stream is gone before its answer was whole."""
-        live.failed_at = live.endpoint.address if live.endpoint is not None else None
-        live.endpoint = None
+        live.leave_endpoint()
         if live.has_given_rows:
             text = f"the connection was lost while rows were read: {detail}; ask again, for a part is missing"
             self._fail_for_good(live, RequestCanceledException, text, now)
@@ -435,7 +434,8 @@ class OpenRequests:
         except MalformedRows as error:
             self._break(stream, live, f"answered what is no list of rows: {error}", now)
             return
-        if rows:
+        # Those of an error would be held until somebody wants them, and nobody ever does.
+        if rows and live.status == HTTP_OK:
             live.rows += rows
             live.rows_size += sum(map(len, rows))
             self._give(live)
@@ -522,7 +522,7 @@ class OpenRequests:
                 self._forget(live)
                 error = outcome if isinstance(outcome, CouchbaseException) else None
                 self.ping_outcomes.append(PingOutcome(live.owner, live.pinned, error, live.sent))
-        elif live.rows and live.status == HTTP_OK:
+        elif live.rows:
             self._timers.cancel(live.deadline_timer)
             self._emit(RowsReceived(token, live.take_rows()))
         elif isinstance(outcome, CouchbaseException):
@@ -597,8 +597,7 @@ class OpenRequests:
                     self._dispatch(live, now)
                 case orders.RetryAfter(delay):
                     live.drop_rows()
-                    live.failed_at = live.endpoint.address if live.endpoint is not None else live.failed_at
-                    live.endpoint = None
+                    live.leave_endpoint()
                     live.retry_timer = self._timers.schedule(now + delay, TimerKind.REQUEST_RETRY, live)
                 case orders.Fail(error):
                     self._fail(live, error, now)
@@ -606,6 +605,7 @@ class OpenRequests:
                     assert isinstance(response, facts.ServiceResponse)
                     self._complete(live, response, now)
                 case orders.ConsultStrategy(strategy, request, reason):
+                    live.leave_endpoint()
                     self._emit(ConsultStrategy(token, strategy, request, reason))
                 case orders.ReportRetry() | orders.ReportRefusal() if live.owner is not None:
                     # Nobody asked who could be told; the outcome tells all.

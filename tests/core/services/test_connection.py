@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given, strategies as st
@@ -177,3 +178,13 @@ def test_any_bytes(received: list[bytes]) -> None:
             isinstance(each, HttpNews) and not isinstance(each, AnswerBroken) for each in connection.receive(data)
         ):
             return
+
+
+@pytest.mark.parametrize("host", ["bücher.example", "a\r\nb", "h\x00", " "], ids=repr)
+def test_a_host_that_no_header_can_hold(host: str) -> None:
+    """A cluster config may bring any name: it is percent-encoded, and adds no header."""
+    sent = HttpConnection(f"{host}:8093", ()).send(HttpRequest("GET", "/"))
+
+    named, *others = [line for line in sent.split(b"\r\n") if line][1:]
+    assert f"host: {quote(host)}:8093".encode() == named
+    assert [b"accept-encoding: identity"] == others

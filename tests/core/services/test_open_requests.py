@@ -526,6 +526,30 @@ def test_an_asynchronous_strategy_is_consulted() -> None:
     assert 3 == len(simulation.retries)
 
 
+def test_an_asynchronous_strategy_that_thinks_for_too_long() -> None:
+    """The request is due while the strategy thinks about an answer, and the deadline fails it."""
+    simulation = Asking(timeouts=TimeoutOptions(query=1.0))
+    stale = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
+    simulation.nodes.script.answer(STATEMENT, stale)
+
+    simulation.failure(UnambiguousTimeoutException, asking(), retry_strategy=Later())
+
+    assert 1 == len(simulation.consulted)
+    assert 1 == len(simulation.asked)
+
+
+def test_an_error_with_many_rows() -> None:
+    """Nobody takes the rows of an error, so they are not held, and reading goes on to its end."""
+    simulation = Asking()
+    size = 2 * HELD_SIZE_BYTES // len(LARGE_ROW)
+    syntax = FakeAnswer(http_status=400, rows=[LARGE_ROW], repeat=size, errors=[{"code": 3000, "msg": "syntax"}])
+    simulation.nodes.script.answer(STATEMENT, syntax)
+
+    simulation.failure(ParsingFailureException, asking())
+
+    assert not simulation.count(PauseReading)
+
+
 def test_what_errors_tell_of_a_request_that_is_given_up() -> None:
     """Where it stands, and whether it may have been applied."""
     simulation = Asking(max_http_connections=1)

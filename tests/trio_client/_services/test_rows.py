@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -20,7 +20,8 @@ from triclinium.errors import (
     RowsNotReadError,
     TemporaryFailureException,
 )
-from triclinium_core.client.events import OperationAbandoned, RowsWanted
+from triclinium_core.client.actions import Action
+from triclinium_core.client.events import Event, OperationAbandoned, RowsWanted
 
 STATEMENT = "SELECT p.* FROM people p"
 
@@ -258,6 +259,28 @@ async def test_left_while_a_task_waits() -> None:
             nursery.cancel_scope.cancel()
 
     assert (1, 1) == (woken, pieces.heard(OperationAbandoned))
+
+
+async def test_left_while_rows_are_handed_over() -> None:
+    """Rows that a task was given already, and has not taken, are nobody's; what comes after them is abandoned."""
+
+    class Leaving(Pieces):
+        """Rows that come just when their block is left."""
+
+        def _answer(self, event: Event) -> Sequence[Action]:
+            if isinstance(event, RowsWanted):
+                with pytest.raises(StopIteration):
+                    block.__aexit__(None, None, None).send(None)
+            return super()._answer(event)
+
+    pieces = Leaving([b"1"], [b"2"])
+    async with open_scripted(pieces.machine) as cluster:
+        block = cluster.query(STATEMENT)
+        result = await block.__aenter__()
+        await anext(result)
+        with pytest.raises(trio.ClosedResourceError, match="block"):
+            await anext(result)
+        assert 1 == pieces.heard(OperationAbandoned)
 
 
 async def test_after_the_cluster() -> None:

@@ -130,8 +130,7 @@ class RowResult(Generic[MetaData, Row]):
     async def _wait_rows(self) -> bool:
         """Return whether there are more rows, as soon as that is known. Always a checkpoint."""
         self._run.check_caller()
-        if self._is_left:
-            raise trio.ClosedResourceError("the block was left; take its rows inside")
+        self._check_block()
         if self._wait is not None:
             raise trio.BusyResourceError("another task waits for these rows")
         opened = self._opened
@@ -148,8 +147,15 @@ class RowResult(Generic[MetaData, Row]):
             self._before += self._position
             self._position = 0
         if self._is_left:
+            # Rows that had come when it was left were too late to be called off.
+            self._driver.close_rows(opened)
+            opened.rows = ()
             raise trio.ClosedResourceError("the block was left while this waited for rows")
         return self._position < len(opened.rows)
+
+    def _check_block(self) -> None:
+        if self._is_left:
+            raise trio.ClosedResourceError("the block was left; take its rows inside")
 
     def _undecodable(self, position: int, error: Exception) -> DecodingFailureException:
         context: ErrorContext = self._opened.request.error_context()
