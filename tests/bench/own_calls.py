@@ -1,4 +1,4 @@
-"""Own Python calls of one get, counted and not timed: how straight its way is."""
+"""Own Python calls of one get, or of the rows of one query, counted and not timed: how straight its way is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import trio
 import triclinium
 import triclinium_core
 from triclinium import Collection, open_cluster
-from triclinium.testing import open_fake_cluster
+from triclinium.testing import FakeAnswer, open_fake_cluster
 
 PACKAGES = tuple(str(Path(package.__file__ or "").parent) for package in (triclinium, triclinium_core))
 NOT_THE_CLIENT = tuple(str(Path(package) / "testing") for package in PACKAGES)
@@ -22,10 +22,13 @@ TASKS, GETS_OF_A_TASK = 64, 10
 GETS = TASKS * GETS_OF_A_TASK
 DOCUMENT = {"name": "Ada Lovelace", "born": 1815, "tags": ["poet", "engine"], "about": "x" * 20}
 """Some ninety bytes of JSON."""
+STATEMENT = "SELECT p.* FROM people p"
+PIECE_SIZE = 65_536
+"""Bytes that a driver reads at once."""
 
 
 class OwnCalls:
-    """How often each function of our packages was entered in ``GETS`` gets; a coroutine that goes on counts."""
+    """How often each function of our packages was entered; a coroutine that goes on counts."""
 
     def __init__(self) -> None:
         self.of: Counter[str] = Counter()
@@ -63,6 +66,32 @@ def own_calls(opened: AbstractAsyncContextManager[Collection]) -> OwnCalls:
             sys.setprofile(found.count)
             try:
                 await get_in_all_tasks()
+            finally:
+                sys.setprofile(None)
+
+    trio.run(main)
+    return found
+
+
+def own_calls_of_rows(rows: int) -> OwnCalls:
+    """Return what is counted while a task reads so many rows of one query, after one that is not counted."""
+    found = OwnCalls()
+
+    async def main() -> None:
+        async with open_fake_cluster(piece_sizes=[PIECE_SIZE]) as fake, fake.open_client() as cluster:
+            fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[DOCUMENT], repeat=rows))
+
+            async def read() -> None:
+                async with cluster.query(STATEMENT) as result:
+                    count = 0
+                    async for _ in result:
+                        count += 1
+                assert rows == count
+
+            await read()
+            sys.setprofile(found.count)
+            try:
+                await read()
             finally:
                 sys.setprofile(None)
 

@@ -23,6 +23,7 @@ CONTENDERS = (
     "pymemcache",
     "pylibmc",
     "couchbase",
+    "httpx",
     "tenacity",
     "stamina",
     "ijson",

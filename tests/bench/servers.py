@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+import msgspec
 import pytest
 
+from tests.bench.row_clients import Server
 from tests.docs.serving import serving
 from tests.live.couchbase_mock import CouchbaseMock, find_program
 from tests.live.memcached import Memcached
@@ -57,3 +61,15 @@ def fake_node() -> Iterator[BenchServer]:
         yield BenchServer(
             port, said["connection_string"], said["bucket"], said["username"], said["password"], vbuckets=1024
         )
+
+
+@contextmanager
+def canned_rows() -> Iterator[Server]:
+    """Give the block a query service that has every answer ready."""
+    command = [sys.executable, "-m", "tests.bench.canned_rows"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as server:
+        try:
+            assert server.stdout is not None
+            yield msgspec.json.decode(server.stdout.readline(), type=Server)
+        finally:
+            server.terminate()

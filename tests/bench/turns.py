@@ -39,6 +39,11 @@ class Effort(NamedTuple):
         """More rounds, for turns that take a few milliseconds."""
         return self._replace(rounds=3 * self.rounds)
 
+    @property
+    def long(self) -> Effort:
+        """Fewer rounds, for turns that take seconds."""
+        return self._replace(rounds=max(1, self.rounds // 2))
+
 
 class Spread(msgspec.Struct, frozen=True):
     """The median of all rounds, and their quartiles."""

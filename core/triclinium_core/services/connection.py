@@ -106,7 +106,7 @@ class HttpConnection:
         return data
 
     def receive(self, data: bytes) -> list[HttpNews]:
-        """Return what bytes of the peer tell; none tell nothing."""
+        """Return what bytes of the peer tell, with all that is body in one piece; none tell nothing."""
         return self._take(data) if data else []
 
     def ends_with_stream(self) -> bool:
@@ -116,6 +116,8 @@ class HttpConnection:
     def _take(self, data: bytes) -> list[HttpNews]:
         """Return what bytes of the peer tell. Empty bytes are the end of the stream."""
         news: list[HttpNews] = []
+        body: list[bytes] = []
+        ending: AnswerEnded | AnswerBroken | None = None
         try:
             self._http.receive_data(data)
             if not self.is_busy:
@@ -123,10 +125,10 @@ class HttpConnection:
             while self.is_busy:
                 event = self._http.next_event()
                 if type(event) is h11.Data:
-                    # A view of what h11 read; it is copied, for the piece may outlive it.
-                    news.append(BodyReceived(bytes(event.data)))
+                    # One for each chunk, which servers make as small as they like.
+                    body.append(event.data)
                 elif type(event) is h11.EndOfMessage:
-                    news.append(self._end())
+                    ending = self._end()
                 elif isinstance(event, h11.Response | h11.InformationalResponse):
                     news += self._begin(event)
                 else:
@@ -134,11 +136,15 @@ class HttpConnection:
                     break
         except _UnwantedAnswer as error:
             self.is_busy = False
-            news.append(AnswerBroken(str(error)))
+            ending = AnswerBroken(str(error))
         except h11.RemoteProtocolError as error:
             self.is_busy = False
             what = "ended its answer early" if not data else "answered what is not HTTP"
-            news.append(AnswerBroken(f"{what}: {cut(str(error))}"))
+            ending = AnswerBroken(f"{what}: {cut(str(error))}")
+        if body:
+            news.append(BodyReceived(b"".join(body)))
+        if ending is not None:
+            news.append(ending)
         return news
 
     def handed_over(self, byte_count: int | None) -> HandedOver:

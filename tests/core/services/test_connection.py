@@ -188,3 +188,22 @@ def test_a_host_that_no_header_can_hold(host: str) -> None:
     named, *others = [line for line in sent.split(b"\r\n") if line][1:]
     assert f"host: {quote(host)}:8093".encode() == named
     assert [b"accept-encoding: identity"] == others
+
+
+def test_chunks_that_come_together() -> None:
+    """They are one piece of the body, so that what is done for a piece is not done for each chunk."""
+    head, chunks = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\na\r\n" * 1000
+
+    news = asked().receive(head + chunks + b"0\r\n\r\n")
+
+    assert [AnswerBegan(200), BodyReceived(b"a" * 1000), AnswerEnded(is_reusable=True)] == news
+
+
+def test_chunks_before_nonsense() -> None:
+    """What came before it is told first."""
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    began, body, broken = asked().receive(head + b"1\r\na\r\n1\r\nb\r\nno chunk\r\n")
+
+    assert [AnswerBegan(200), BodyReceived(b"ab")] == [began, body]
+    assert isinstance(broken, AnswerBroken)
