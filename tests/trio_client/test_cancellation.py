@@ -16,8 +16,8 @@ from typing import TypeVar
 import pytest
 import trio
 
+from tests.trio_client import test_cancellation_health as of_health, test_cancellation_services as of_services
 from tests.trio_client.cancelling import Ending, Moments, Runs, at_every_moment, end_of
-from tests.trio_client.test_cancellation_health import CALLS
 from triclinium import (
     BinaryCollection,
     Bucket,
@@ -363,7 +363,7 @@ def report(record_property: Record, situation: str, what: str, runs: Runs[T]) ->
 
 
 def test_no_operation_is_left_out() -> None:
-    """Every public coroutine of every public class stands in the tables above, or in that of health."""
+    """Every public coroutine of every public class stands in the tables above, or in those of health and services."""
     found = {
         f"{kind.__name__}.{name}"
         for kind in (Cluster, Bucket, Scope, Collection, BinaryCollection, CollectionManager)
@@ -374,7 +374,7 @@ def test_no_operation_is_left_out() -> None:
     tested |= {f"BinaryCollection.{operation.name}" for operation in BINARY_OPERATIONS}
     # Several operations at once, in test_replicas.py.
     tested |= {"Collection.get_any_replica", "Collection.lookup_in_any_replica"}
-    tested |= set(CALLS)
+    tested |= {*of_health.CALLS, *(of_services.CALLS.keys() - {"Cluster.query"})}
 
     assert found == tested
 

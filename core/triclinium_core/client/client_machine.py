@@ -413,7 +413,7 @@ class ClientMachine:
 
     def _on_authenticator_changed(self, event: AuthenticatorChanged, now: float) -> None:
         self._connections.authenticator_changed(event, now)
-        self._requests.authenticator_changed(event.authenticator)
+        self._requests.authenticator_changed(event.authenticator, now)
 
     def _on_service_looked_up(self, event: ServiceLookedUp, now: float) -> None:
         self._connections.open_waiting(self._connections.seeds.answered(event), now)

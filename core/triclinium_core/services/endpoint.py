@@ -61,15 +61,10 @@ class Endpoint:
         """How many requests it has, or keeps waiting."""
         return len(self.connections) - len(self.idle) + len(self.waiting)
 
-    def timer_of(self, stream: StreamId) -> TimerId | None:
-        """Return the timer that would close a stream; None for one that carries a request."""
-        return self.opening.get(stream) or self.idle.get(stream)
-
-    def forget(self, stream: StreamId) -> HttpConnection | None:
-        """Take a stream that is gone, or is being closed, from the pool; return its connection, if it was open."""
-        self.opening.pop(stream, None)
-        self.idle.pop(stream, None)
-        return self.connections.pop(stream, None)
+    @property
+    def is_used(self) -> bool:
+        """Whether it has a stream, or anybody waits for one."""
+        return bool(self.waiting or self.opening or self.connections)
 
 
 def choose(endpoints: Iterable[Endpoint], *, avoided: Address | None) -> Endpoint | None:

@@ -217,7 +217,7 @@ class OpenRequests:
     def rows_wanted(self, token: int, now: float) -> None:
         """Hand out rows, or the end, as soon as there are any. Unknown tokens are ignored."""
         live = self.open.get(token)
-        if live is None:
+        if live is None or live.wants_rows:
             return
         live.wants_rows = True
         self._give(live)
@@ -241,9 +241,11 @@ class OpenRequests:
         if live is not None:
             self._feed(live, facts.StrategyDecided(event.answer, event.raised), now)
 
-    def authenticator_changed(self, authenticator: Authenticator) -> None:
+    def authenticator_changed(self, authenticator: Authenticator, now: float) -> None:
         """Have requests that are sent from now on speak for somebody else."""
         self._pool.authenticator_changed(authenticator)
+        for endpoint in self._pool.all_waited_for():
+            self._serve(endpoint, now)
 
     def is_ambiguous(self, token: int) -> bool:
         """Tell whether a request, given up now, may still be applied or have been. False for unknown tokens."""
@@ -543,9 +545,12 @@ class OpenRequests:
     def on_timer(self, kind: TimerKind, subject: object, now: float) -> None:
         """Do what is due."""
         if isinstance(subject, Endpoint):
-            self._feed_breaker(subject, BreakerEvent.TIME_PASSED, now)
+            self._pool.prune(self._topologies())
+            if self._pool.has(subject):
+                self._feed_breaker(subject, BreakerEvent.TIME_PASSED, now)
         elif not isinstance(subject, LiveRequest):
             lost = self._pool.timer_passed(cast(StreamId, subject))
+            self._pool.prune(self._topologies())
             if lost is not None:
                 self._fail_waiting(lost, RetryReason.SOCKET_NOT_AVAILABLE, now)
         elif kind is TimerKind.REQUEST_RETRY:

@@ -145,13 +145,36 @@ class Pool:
         return LostConnection(endpoint, None, endpoint.last_error)
 
     def authenticator_changed(self, authenticator: Authenticator) -> None:
-        """Have new connections speak for somebody else; those that are idle are closed, the others after their request."""
+        """Have new connections speak for somebody else; those that carry a request are closed after it, the others now.
+
+        One that is being opened may have shown the certificate that is replaced.
+        """
         self._headers = headers_of(authenticator, self._options.user_agent)
         for stream, endpoint in list(self._streams.items()):
-            if stream in endpoint.idle:
-                self.close(stream, "the authenticator has changed")
-            elif stream in endpoint.connections:
+            if stream in endpoint.connections and stream not in endpoint.idle:
                 endpoint.connections[stream].is_last = True
+            else:
+                self.close(stream, "the authenticator has changed")
+
+    def all_waited_for(self) -> list[Endpoint]:
+        """Return the endpoints for which requests wait."""
+        return [endpoint for endpoint in self._endpoints.values() if endpoint.waiting]
+
+    def prune(self, topologies: tuple[Topology, ...]) -> None:
+        """Forget the endpoints that no topology has any more, and that nobody uses."""
+        known = {
+            Address(node.host, port)
+            for topology in topologies
+            for node in topology.nodes
+            for port in node.ports.values()
+        }
+        for place, endpoint in list(self._endpoints.items()):
+            if endpoint.address not in known and not endpoint.is_used:
+                del self._endpoints[place]
+
+    def has(self, endpoint: Endpoint) -> bool:
+        """Tell whether an endpoint was not forgotten."""
+        return self._endpoints.get((endpoint.service, endpoint.address)) is endpoint
 
     def _forget(self, endpoint: Endpoint, stream: StreamId) -> HttpConnection | None:
         self._timers.cancel(endpoint.opening.pop(stream, None))

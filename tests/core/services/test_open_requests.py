@@ -617,3 +617,48 @@ def test_an_answer_that_means_nothing(body: str) -> None:
 
     assert isinstance(simulation.errors[token], CouchbaseException)
     assert ROWS == simulation.rows[good]
+
+
+def test_a_node_that_has_left_is_not_asked_for_ever() -> None:
+    """An open breaker of a node that no topology has any more sends no canary, and the node is forgotten."""
+    simulation = Asking(nodes=2, timeouts=TimeoutOptions(query=1.0))
+    simulation.run()
+    simulation.nodes.set_services(0, {Service.KV})
+    simulation.nodes[1].faults.next(Service.QUERY, drop_response(), times=20)
+    for _ in range(20):
+        simulation.finish(asking())
+    simulation.nodes.set_services(1, {Service.KV})
+    simulation.live(3.0)
+    before = simulation.count(OpenStream)
+
+    simulation.live(60.0)
+
+    assert before == simulation.count(OpenStream)
+    assert 0 == simulation.open_operations
+
+
+def test_wanting_rows_again_and_again() -> None:
+    """Whoever asks for the rows that are wanted already does not put off the deadline."""
+    simulation = Asking(timeouts=TimeoutOptions(query=2.0))
+    simulation.nodes[0].faults.next(Service.QUERY, drop_response())
+    token = simulation.request(asking())
+
+    for _ in range(5):
+        simulation.live(0.5)
+        simulation.feed(RowsWanted(token))
+
+    assert isinstance(simulation.errors[token], AmbiguousTimeoutException)
+
+
+def test_other_credentials_while_a_stream_is_opened() -> None:
+    """It may have shown the certificate that is replaced; another one is opened for what waits."""
+    simulation = Asking()
+    simulation.run()
+    token = simulation.request(asking())
+    (stream,) = (stream for stream, link in simulation.links.items() if not link.is_open)
+
+    simulation.feed(AuthenticatorChanged(PasswordAuthenticator("Administrator", "password"), "n" * 24))
+    simulation.run()
+
+    assert ROWS == simulation.rows[token]
+    assert [stream] != [each.connection for each in simulation.asked]

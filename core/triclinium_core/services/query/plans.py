@@ -56,7 +56,8 @@ class PreparedPlans:
         self.forget(key)
         self._plans[key] = plan
         self._size += _size(key, plan)
-        while len(self._plans) > self._count_max or self._size > self._size_max:
+        # The newest stays, however large: without it a statement would be prepared again and again.
+        while len(self._plans) > 1 and (len(self._plans) > self._count_max or self._size > self._size_max):
             self._size -= _size(*self._plans.popitem(last=False))
 
     def recall(self, key: PlanKey) -> PreparedPlan | None:

@@ -1,0 +1,104 @@
+"""A query, and a call that manages the cluster, may be cancelled at every moment; nothing of them is left."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+import trio
+
+from tests.trio_client.cancelling import Ending, Moments, at_every_moment, end_of
+from triclinium import Cluster, CollectionManager, UpdateCollectionSettings
+from triclinium.testing import FakeCluster, FakeNodeOptions, open_fake_cluster
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.testing import ErrorMapDocument
+from triclinium_core.testing.fakes.services.answers import FakeAnswer
+from triclinium_core.testing.fakes.services.request_log import LoggedRequest
+
+Record = Callable[[str, object], None]
+
+STATEMENT = "SELECT hotels"
+ANSWER = FakeAnswer(rows=[{"n": number} for number in range(3)], seconds=0.1, seconds_between_rows=0.1)
+OPTIONS = FakeNodeOptions(
+    buckets=("travel",),
+    vbuckets=128,
+    error_map=ErrorMapDocument(revision=1, rows=()),
+    collections={"_default": {"_default": 0}, "old": {"hotel": 9}},
+)
+SETTLING_SECONDS = 6.0
+"""Longer than any delay of these tests."""
+
+
+def collections(cluster: Cluster) -> CollectionManager:
+    """Return the manager of the bucket's collections."""
+    return cluster.bucket("travel").collections()
+
+
+async def read_rows(cluster: Cluster) -> object:
+    """Read all rows of a statement, and what comes after them."""
+    async with cluster.query(STATEMENT, row_type=dict) as result:
+        rows = await result.rows()
+        return rows, (await result.metadata()).status
+
+
+CALLS: Mapping[str, Callable[[Cluster], Awaitable[object]]] = {
+    "Cluster.query": read_rows,
+    "CollectionManager.create_collection": lambda cluster: collections(cluster).create_collection("old", "new"),
+    "CollectionManager.create_scope": lambda cluster: collections(cluster).create_scope("new"),
+    "CollectionManager.drop_collection": lambda cluster: collections(cluster).drop_collection("old", "hotel"),
+    "CollectionManager.drop_scope": lambda cluster: collections(cluster).drop_scope("old"),
+    "CollectionManager.update_collection": lambda cluster: collections(cluster).update_collection(
+        "old", "hotel", UpdateCollectionSettings(max_expiry=10)
+    ),
+}
+"""What asks a service, and may change something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One call, and what is left of it when everything has settled and the client was used again."""
+
+    ending: Ending
+    open_operations: int
+    changes: int
+    """How many requests that may change something were carried out."""
+    tasks: Mapping[str, int]
+
+
+async def live(call: Callable[[Cluster], Awaitable[object]], moments: Moments) -> Life:
+    """Return what becomes of a call that ``moments`` may cancel."""
+    async with open_fake_cluster(options=OPTIONS, nodes=2) as fake, fake.open_client() as cluster:
+        fake.nodes.script.answer(STATEMENT, ANSWER)
+        ending = await end_of(partial(call, cluster), moments)
+        await trio.sleep(SETTLING_SECONDS)
+        async with cluster.query("SELECT 1 AS one") as result:
+            assert [{"one": 1}] == await result.rows()
+        await cluster.bucket("travel").default_collection().upsert("ada", 1)
+        return Life(ending, cluster.statistics().open_operations, changes(fake), moments.tasks)
+
+
+def changes(fake: FakeCluster) -> int:
+    """Return how many requests that may change something were carried out."""
+    logged: list[LoggedRequest] = [each for node in fake.nodes for each in node.request_log]
+    return sum(each.applied and each.service is Service.MANAGEMENT and each.method != "GET" for each in logged)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_may_be_cancelled_at_any_moment(name: str, record_property: Record) -> None:
+    """It ends as if nobody had cancelled, or is given up; what was applied is ambiguous, and applied once at most."""
+    runs = at_every_moment(partial(live, CALLS[name]))
+    record_property("cancelled", ("services", name, runs.moments, runs.checkpoints))
+    undisturbed, first = runs.undisturbed, runs.cancelled[0]
+
+    assert not undisturbed.ending.was_caught
+    assert (0, name != "Cluster.query") == (undisturbed.open_operations, bool(undisturbed.changes))
+    assert (Ending(None, was_caught=True, is_ambiguous=False), 0) == (first.ending, first.changes)
+    # Whoever reads rows may be cancelled between them as well, up to the last checkpoint.
+    assert name == "Cluster.query" or undisturbed.ending == runs.cancelled[-1].ending
+    assert any(life.ending.abandoned for life in runs.cancelled)
+    for life in runs.cancelled:
+        assert life.ending.was_caught == (life.ending.outcome is None)
+        assert (0, undisturbed.tasks) == (life.open_operations, life.tasks)
+        assert life.changes <= undisturbed.changes
