@@ -11,6 +11,7 @@ from triclinium_core.errors import CouchbaseException
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.query.request import QueryRequest
+from triclinium_core.services.request import ServiceRequest
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.services.answers import FakeAnswer
 from triclinium_core.testing.fakes.services.request_log import LoggedRequest
@@ -63,14 +64,14 @@ class Asking(Simulation):
             self.flow()
         self.now = end
 
-    def finish(self, request: QueryRequest, **options: Any) -> Token:
+    def finish(self, request: ServiceRequest, **options: Any) -> Token:
         """Ask, let the request come to its end, and return its token."""
         token = self.request(request, **options)
         self.run()
         assert token in self.settled_at
         return token
 
-    def failure(self, kind: type[E], request: QueryRequest, **options: Any) -> E:
+    def failure(self, kind: type[E], request: ServiceRequest, **options: Any) -> E:
         """Return the error of a request that must fail with exactly this class."""
         error = self.errors[self.finish(request, **options)]
         assert type(error) is kind, repr(error)

@@ -1,0 +1,60 @@
+"""Each line of the retry list as a request, and an answer to it for which the line holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.tables.service_responses import (
+    RETRYABLE_ERROR_CODES,
+    RETRYABLE_HTTP_STATUSES,
+    RetryableCode,
+)
+from triclinium_core.services.analytics.request import AnalyticsRequest
+from triclinium_core.services.query.request import QueryRequest
+from triclinium_core.services.request import ServiceRequest
+from triclinium_core.services.search.queries import MatchAllQuery
+from triclinium_core.services.search.request import SearchQueryRequest, SearchRequest
+from triclinium_core.services.views.request import ViewRequest
+from triclinium_core.testing.fakes.services.answers import FakeAnswer
+
+SAID = "SELECT hotels"
+"""What the script goes by: a statement."""
+INDEX = "hotels"
+VIEW = "hotels/by_name"
+
+ASKED: dict[Service, tuple[str, ServiceRequest]] = {
+    Service.QUERY: (SAID, QueryRequest(statement=SAID)),
+    Service.ANALYTICS: (SAID, AnalyticsRequest(statement=SAID)),
+    Service.SEARCH: (INDEX, SearchQueryRequest(index=INDEX, search=SearchRequest(MatchAllQuery()))),
+    Service.VIEWS: (VIEW, ViewRequest(bucket_name="travel", design_document="hotels", view_name="by_name")),
+}
+
+
+class ListedAnswer(NamedTuple):
+    """One line of the list at work."""
+
+    line: RetryableCode
+    said: str
+    """What the script goes by."""
+    request: ServiceRequest
+    failing: FakeAnswer
+    """An answer for which the line holds."""
+
+    @property
+    def answers(self) -> Sequence[FakeAnswer]:
+        """That answer twice, and then one row."""
+        return self.failing, self.failing, FakeAnswer(rows=[{"id": "a", "key": None, "value": 1}])
+
+
+def listed_answers() -> Iterator[ListedAnswer]:
+    """Yield all lines of the list."""
+    for line in (*RETRYABLE_ERROR_CODES.values(), *RETRYABLE_HTTP_STATUSES.values()):
+        said, request = ASKED[line.service]
+        if line.service in (Service.QUERY, Service.ANALYTICS):
+            failing = FakeAnswer(errors=[{"code": line.code, "msg": f"no {line.message_contains}"}])
+        else:
+            body = '{"error":"not_found","reason":"missing"}' if line.code == 404 else '{"reason":"busy"}'
+            failing = FakeAnswer(http_status=line.code, body=body)
+        yield ListedAnswer(line, said, request, failing)
