@@ -28,7 +28,7 @@ class FakeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     rows: Sequence[object] = ()
-    """What JSON can say; hits for search."""
+    """What JSON can say. For search: hits, each with ``index``, ``id`` and ``score``."""
     repeat: int = 1
     """How often all rows come, so that a large result need not be written down."""
     errors: Sequence[Mapping[str, object]] = ()

@@ -2,13 +2,15 @@
 
 Each object says to what it answers, ``statement`` or ``pattern``, of which ``service`` (query unless given), and has the
 fields of ``FakeAnswer``. Several for the same statement are given in turn, and the last one from then on. A fault is an
-object with its ``kind``, the name of the function that makes it, and the arguments of that::
+object with its ``kind``, the name of the function that makes it, and the arguments of that:
+
+.. code-block:: json
 
     [
         {"statement": "SELECT t.* FROM travel AS t", "rows": [{"name": "Ada"}]},
         {"pattern": "SELECT .* FROM busy", "http_status": 503, "body": ""},
         {"statement": "SELECT 2", "rows": [2], "fault": {"kind": "cut_body", "bytes_sent": 40}},
-        {"service": "search", "statement": "names", "rows": [{"id": "ada", "score": 1.5}]},
+        {"service": "search", "statement": "names", "rows": [{"index": "names", "id": "ada", "score": 1.5}]}
     ]
 """
 
