@@ -13,10 +13,7 @@ from triclinium_core.errors import CouchbaseException
 
 @pytest.mark.parametrize("listed", [*listed_answers()], ids=lambda listed: listed.line.clause)
 def test_a_line_of_the_list(listed: ListedAnswer) -> None:
-    """The strategy is asked for the line's reason; where it agrees the request is sent again, and else never.
-
-    Of a reason that is always retried no strategy is asked.
-    """
+    """A request is sent again where the strategy agrees, or the reason is always retried, and else never."""
     simulation = Asking()
     simulation.submit(get())
     simulation.run()
