@@ -30,7 +30,7 @@ FILLING = "x" * 4000
 
 INDEX_NOT_FOUND = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
 """An answer that is retried, for nothing was done."""
-HALFWAY = {"code": 5001, "msg": "it broke down halfway"}
+HALFWAY: Mapping[str, object] = {"code": 5001, "msg": "it broke down halfway"}
 
 RequestKey = tuple[bytes, bytes]
 """HTTP method and mark: a collection that was made under a mark is dropped under the same."""
