@@ -89,6 +89,7 @@ class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
         Args:
             remaining: seconds that the request has left, ``inf`` for no limit; for the service's own timeout.
         """
+        # Abstract: each request has its own, and the machine takes none without a name, as this base is.
         raise NotImplementedError
 
     def decode(self, answer: HttpAnswer) -> ServiceResult:
@@ -97,6 +98,7 @@ class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             MalformedAnswer: it is not what the service answers to this.
         """
+        # Abstract: each request has its own, and the machine takes none without a name, as this base is.
         raise NotImplementedError
 
     def error_context(self) -> ErrorContext:

@@ -54,6 +54,7 @@ class ManagementRequest(ServiceRequest, frozen=True, kw_only=True):
     @property
     def target(self) -> str:
         """Path and query string, percent-encoded."""
+        # Abstract: each request has its own, and the machine takes none without a name, as this base is.
         raise NotImplementedError
 
     def form(self) -> Mapping[str, str]:
