@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 
 from triclinium_core.errors import InvalidArgumentException
@@ -21,8 +21,14 @@ from triclinium_core.testing.fleet.strategies import STRATEGIES, Call, MakeProce
 _Entry = tuple[float, int, Call, AttemptOutcome | None]
 """When, a number that settles who is first at the same instant, and how an attempt ends; None for the next attempt."""
 
+OnProgress = Callable[[float], None]
+"""Hears how far a simulation has come, in virtual seconds from 0 to its duration."""
 
-def simulate(scenario: Scenario, strategy: str, *, rng: Random) -> FleetFigures:
+PROGRESS_STEPS = 200
+"""How often it hears so, at most."""
+
+
+def simulate(scenario: Scenario, strategy: str, *, rng: Random, on_progress: OnProgress | None = None) -> FleetFigures:
     """Return what the outage is like when all clients have the strategy of this name.
 
     The same scenario, strategy and numbers of ``rng`` give the same figures.
@@ -30,6 +36,7 @@ def simulate(scenario: Scenario, strategy: str, *, rng: Random) -> FleetFigures:
     Args:
         strategy: one of ``STRATEGIES``.
         rng: the phases of the clients, and the jitter of their backoffs.
+        on_progress: hears how far the simulation has come, in virtual seconds.
 
     Raises:
         InvalidArgumentException: there is no such strategy.
@@ -38,13 +45,15 @@ def simulate(scenario: Scenario, strategy: str, *, rng: Random) -> FleetFigures:
         raise InvalidArgumentException(
             f"there is no strategy {strategy!r}; there is {', '.join(STRATEGIES)}", parameter="strategy"
         )
-    return play(scenario, strategy, STRATEGIES[strategy].make_process, rng)
+    return play(scenario, strategy, STRATEGIES[strategy].make_process, rng, on_progress)
 
 
-def play(scenario: Scenario, name: str, make_process: MakeProcess, rng: Random) -> FleetFigures:
+def play(
+    scenario: Scenario, name: str, make_process: MakeProcess, rng: Random, on_progress: OnProgress | None = None
+) -> FleetFigures:
     """Return the same for a strategy of one's own, under the name that the figures shall have."""
     player = _Player(scenario, make_process, rng)
-    player.play()
+    player.play(on_progress)
     return player.tally.figures(name)
 
 
@@ -63,10 +72,15 @@ class _Player:
         processes = math.ceil(fleet.clients / fleet.clients_per_process)
         self._processes: list[Process] = [make_process(fleet, rng) for _ in range(processes)]
 
-    def play(self) -> None:
+    def play(self, on_progress: OnProgress | None) -> None:
         """Let all operations begin, and follow each to its end."""
-        heap, timeout = self._heap, self._scenario.fleet.timeout
+        heap, timeout, duration = self._heap, self._scenario.fleet.timeout, self._scenario.duration
+        step = duration / PROGRESS_STEPS
+        report_at = step if on_progress is not None else math.inf
         for at, process in self._beginnings():
+            if on_progress is not None and at >= report_at:
+                on_progress(at)
+                report_at = at + step
             while heap and heap[0][0] <= at:
                 self._happen()
             self.tally.count("begun", at)
@@ -78,6 +92,8 @@ class _Player:
                 self._push(resume_at, call, None)
         while heap:
             self._happen()
+        if on_progress is not None:
+            on_progress(duration)
 
     def _beginnings(self) -> Iterator[tuple[float, Process]]:
         """Yield when operations begin, and in which process. Neighbours in time are in different processes."""

@@ -23,7 +23,7 @@ from triclinium_core.testing.fleet import (
     SimulatedService,
     simulate,
 )
-from triclinium_core.testing.fleet.play import play
+from triclinium_core.testing.fleet.play import PROGRESS_STEPS, play
 from triclinium_core.testing.fleet.strategies import Call, Process
 
 SMALL = Scenario(
@@ -248,3 +248,14 @@ def test_an_unknown_strategy_is_named() -> None:
     """With those that there are."""
     with pytest.raises(InvalidArgumentException, match="'hope'.*best_effort"):
         run(SMALL, "hope")
+
+
+def test_progress_is_virtual_time() -> None:
+    """It only grows, ends with the duration, is told in a bounded number of steps, and changes no figure."""
+    heard: list[float] = []
+    found = simulate(SMALL, "best_effort", rng=random.Random(7), on_progress=heard.append)
+
+    assert heard == sorted(heard)
+    assert SMALL.duration == heard[-1]
+    assert 100 < len(heard) <= PROGRESS_STEPS
+    assert run(SMALL, "best_effort") == found
