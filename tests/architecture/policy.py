@@ -243,6 +243,7 @@ DECIDES_FOR_PEOPLE = "triclinium._cli"
 
 EXTRA_OF: Mapping[str, str] = {
     "triclinium.adapters.httpx": "httpx",
+    "triclinium.adapters.httpx2": "httpx2",
     "triclinium_core.adapters.cassandra_driver": "cassandra-driver",
     "triclinium_core.adapters.smithy_core": "smithy-core",
     "triclinium_core.testing": "testing",

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import httpx
+import httpx2
 import pytest
 import trio
 from trio.testing import MockClock
@@ -27,6 +28,7 @@ from triclinium import (
     attempts_of,
 )
 from triclinium.adapters.httpx import ATTEMPTS, FailedAnswer, HttpRetryRules, RetryTransport
+from triclinium.adapters.httpx2 import RetryTransport as Httpx2RetryTransport
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryToken
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
@@ -388,12 +390,37 @@ def test_without_trio() -> None:
     assert [] == script.asked_at
 
 
-def test_where_the_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["httpx", "httpx2"])
+def test_where_the_package_is_missing(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """The adapter says what to install."""
-    monkeypatch.setitem(sys.modules, "httpx", None)
-    monkeypatch.delitem(sys.modules, "triclinium.adapters.httpx")
-    with pytest.raises(ImportError, match=r"pip install 'triclinium\[httpx\]'"):
-        importlib.import_module("triclinium.adapters.httpx")
+    importlib.import_module(f"triclinium.adapters.{name}")
+    monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, f"triclinium.adapters.{name}")
+    with pytest.raises(ImportError, match=rf"pip install 'triclinium\[{name}\]'"):
+        importlib.import_module(f"triclinium.adapters.{name}")
+
+
+def errors_below(kind: type[Exception]) -> set[str]:
+    """Return the names of a library's own errors under one of them."""
+    own = [child for child in kind.__subclasses__() if child.__module__.startswith(kind.__module__.partition(".")[0])]
+    return {child.__name__ for child in own}.union(*(errors_below(child) for child in own))
+
+
+def test_the_libraries_fail_alike() -> None:
+    """What httpx2 raises beyond the errors of httpx comes from reading a body, which is beyond a transport."""
+    assert {"SSEError"} == errors_below(httpx2.TransportError) ^ errors_below(httpx.TransportError)
+
+
+@pytest.mark.parametrize(
+    ("adapted", "stranger"),
+    [(RetryTransport, httpx2.AsyncHTTPTransport()), (Httpx2RetryTransport, ScriptedTransport())],
+)
+def test_a_transport_of_the_other_library(adapted: Callable[[object], object], stranger: object) -> None:
+    """Its requests and errors are other classes, so it is refused at once."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        adapted(stranger)
+
+    assert "transport" == caught.value.parameter
 
 
 def test_it_shows_what_it_is_made_of() -> None:

@@ -1,19 +1,21 @@
-"""Retries inside an httpx client over real connections: what is lost, and that none leaks. Real time passes, and decides nothing."""
+"""Retries inside clients of httpx and of httpx2 over real connections: what is lost, and that none leaks. Real time decides nothing."""
 
 from __future__ import annotations
 
+import importlib
 import random
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from types import ModuleType
+from typing import Any
 
-import httpx
 import pytest
 import trio
 
 from tests.trio_client.adapters.http_server import HangUpHttp, HttpReply, HttpServer, HttpStep, Silence, serving
 from triclinium import RetryReport, RetryScheduled, StandardRetryStrategy, attempts, attempts_of, retry
-from triclinium.adapters.httpx import ATTEMPTS, RetryTransport
+from triclinium.adapters.http_transport import ATTEMPTS
 from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy
 
 pytestmark = pytest.mark.native
@@ -31,18 +33,33 @@ def at_once() -> StandardRetryStrategy:
     return StandardRetryStrategy(quota_capacity=10_000, backoff=backoff, throttling_backoff=backoff)
 
 
-@asynccontextmanager
-async def client_with_one_connection(*hooks: object) -> AsyncIterator[httpx.AsyncClient]:
+@pytest.fixture(params=["httpx", "httpx2"])
+def httpx(request: pytest.FixtureRequest) -> ModuleType:
+    """Return each of the libraries whose requests can be retried."""
+    return importlib.import_module(request.param)
+
+
+OpenClient = Callable[..., AbstractAsyncContextManager[Any]]
+
+
+@pytest.fixture
+def client_with_one_connection(httpx: ModuleType) -> OpenClient:
     """Open a client that may have one connection and does not wait long for it: an answer that holds it is seen at once."""
-    inner = httpx.AsyncHTTPTransport(limits=httpx.Limits(max_connections=1))
-    transport = RetryTransport(inner, strategy=at_once(), hooks=hooks)  # type: ignore[arg-type]
-    timeout = httpx.Timeout(SECONDS_MAX, pool=0.5)
-    with trio.fail_after(SECONDS_MAX):
-        async with httpx.AsyncClient(transport=transport, timeout=timeout) as client:
-            yield client
+    adapter = importlib.import_module(f"triclinium.adapters.{httpx.__name__}")
+
+    @asynccontextmanager
+    async def opened(*hooks: object) -> AsyncIterator[object]:
+        inner = httpx.AsyncHTTPTransport(limits=httpx.Limits(max_connections=1))
+        transport = adapter.RetryTransport(inner, strategy=at_once(), hooks=hooks)
+        timeout = httpx.Timeout(SECONDS_MAX, pool=0.5)
+        with trio.fail_after(SECONDS_MAX):
+            async with httpx.AsyncClient(transport=transport, timeout=timeout) as client:
+                yield client
+
+    return opened
 
 
-async def test_connections_do_not_leak() -> None:
+async def test_connections_do_not_leak(client_with_one_connection: OpenClient) -> None:
     """A hundred retried answers, their bodies unread, leave the only connection to those who come after."""
     script = [HttpReply(503, b"x" * 100_000), HttpReply(429), HttpReply(200)] * 50
     async with serving(*script) as server, client_with_one_connection() as client:
@@ -53,7 +70,7 @@ async def test_connections_do_not_leak() -> None:
     assert 150 == len(server.received)
 
 
-async def test_the_last_answer_can_be_read() -> None:
+async def test_the_last_answer_can_be_read(client_with_one_connection: OpenClient) -> None:
     """It is as it came from the server, to be read or streamed, and gives its connection back when it was."""
     async with (
         serving(*[HttpReply(503, b"sorry")] * 6, HttpReply(200)) as server,
@@ -68,7 +85,7 @@ async def test_the_last_answer_can_be_read() -> None:
     assert 3 == len(read.extensions[ATTEMPTS])
 
 
-async def test_others_use_the_connection_during_the_wait() -> None:
+async def test_others_use_the_connection_during_the_wait(client_with_one_connection: OpenClient) -> None:
     """While a request waits as its server asked, the only connection serves another one."""
     waiting = trio.Event()
 
@@ -90,7 +107,7 @@ async def test_others_use_the_connection_during_the_wait() -> None:
     assert 2 == len(server.received)
 
 
-async def test_an_answer_that_never_ends_is_not_read() -> None:
+async def test_an_answer_that_never_ends_is_not_read(client_with_one_connection: OpenClient) -> None:
     """The body of an answer that is given up may stay away for ever."""
     async with serving(HttpReply(503, stalls=True), HttpReply(200)) as server, client_with_one_connection() as client:
         response = await client.get(server.url)
@@ -99,7 +116,9 @@ async def test_an_answer_that_never_ends_is_not_read() -> None:
 
 
 @pytest.mark.parametrize(("expected", "method"), [(2, "PUT"), (1, "POST")])
-async def test_a_server_that_hangs_up(expected: int, method: str) -> None:
+async def test_a_server_that_hangs_up(
+    httpx: ModuleType, client_with_one_connection: OpenClient, expected: int, method: str
+) -> None:
     """The request may have been acted upon, so only an idempotent one is sent again, body and all."""
     async with serving(HangUpHttp(), HttpReply(200)) as server, client_with_one_connection() as client:
         try:
@@ -111,7 +130,7 @@ async def test_a_server_that_hangs_up(expected: int, method: str) -> None:
     assert [(method, b"order")] * expected == server.received
 
 
-async def test_a_server_that_is_silent() -> None:
+async def test_a_server_that_is_silent(httpx: ModuleType, client_with_one_connection: OpenClient) -> None:
     """The timeouts of httpx hold for each attempt; the one that ran out is retried."""
     async with serving(Silence(), HttpReply(200)) as server, client_with_one_connection() as client:
         response = await client.get(server.url, timeout=httpx.Timeout(SECONDS_MAX, read=0.05))
@@ -121,7 +140,7 @@ async def test_a_server_that_is_silent() -> None:
     assert 200 == response.status_code
 
 
-async def test_an_answer_that_breaks_off() -> None:
+async def test_an_answer_that_breaks_off(httpx: ModuleType, client_with_one_connection: OpenClient) -> None:
     """What breaks while the body is read is the reader's; the transport has done its part by then."""
     async with serving(HttpReply(200, b"x" * 1000, body_sent=10)) as server, client_with_one_connection() as client:
         with pytest.raises(httpx.RemoteProtocolError, match="without sending complete message body"):
@@ -131,7 +150,7 @@ async def test_an_answer_that_breaks_off() -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_refused_at_first(method: str) -> None:
+async def test_refused_at_first(httpx: ModuleType, client_with_one_connection: OpenClient, method: str) -> None:
     """Nothing was sent when a connection was refused, so any request is retried; here until there is a server."""
     server = HttpServer([HttpReply(200)])
     with socket.socket() as bound:
@@ -153,7 +172,7 @@ async def test_refused_at_first(method: str) -> None:
     assert (200, [(method, b"order")]) == (response.status_code, server.received)
 
 
-async def test_a_pool_that_is_busy() -> None:
+async def test_a_pool_that_is_busy(httpx: ModuleType, client_with_one_connection: OpenClient) -> None:
     """A request that got no connection in time was not sent, so it is tried again, whatever its method."""
     async with (
         serving(HttpReply(200, stalls=True), HttpReply(200)) as server,
@@ -168,7 +187,7 @@ async def test_a_pool_that_is_busy() -> None:
     assert [("GET", b"")] == server.received
 
 
-async def test_cancelled_requests_leave_no_connection() -> None:
+async def test_cancelled_requests_leave_no_connection(client_with_one_connection: OpenClient) -> None:
     """Whatever a request waits for when it is cancelled, the only connection is free afterwards."""
     script: list[HttpStep] = [Silence(), HttpReply(503, headers=A_WHILE), HttpReply(200)]
     async with serving(*script) as server, client_with_one_connection() as client:
@@ -182,7 +201,7 @@ async def test_cancelled_requests_leave_no_connection() -> None:
     assert 200 == response.status_code
 
 
-async def test_around_any_client() -> None:
+async def test_around_any_client(httpx: ModuleType) -> None:
     """Without the transport the block and the call do as well: the errors of httpx are what is retried."""
     quota = at_once()
     async with (
@@ -190,8 +209,10 @@ async def test_around_any_client() -> None:
         httpx.AsyncClient() as client,
     ):
 
-        async def fetch(url: str) -> httpx.Response:
-            return await client.get(url)
+        async def fetch(url: str) -> bytes:
+            response = await client.get(url)
+            content: bytes = response.content
+            return content
 
         response = httpx.Response(500)
         with trio.fail_after(SECONDS_MAX):
@@ -200,6 +221,6 @@ async def test_around_any_client() -> None:
                     response = await client.get(server.url)
             result = await retry(fetch, server.url, strategy=quota, on=httpx.TransportError)
 
-    assert (2, b"welcome", b"welcome") == (attempt.number, response.content, result.content)
+    assert (2, b"welcome", b"welcome") == (attempt.number, response.content, result)
     # Of two retries of one call only the last is given back.
     assert (5, 10_000 - 14) == (len(server.received), quota.available_quota())

@@ -1,0 +1,285 @@
+"""Retries inside an HTTP client, for every library with the transports of ``httpx``: its adapter names the library.
+
+:py:mod:`triclinium.adapters.httpx` and :py:mod:`triclinium.adapters.httpx2` are those adapters.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from types import ModuleType, NoneType, TracebackType
+from typing import ClassVar, Generic, Protocol, Self, TypeVar
+
+import trio
+
+from triclinium._retry.calls import RetriedCall
+from triclinium._retry.strategies import StandardRetryStrategy
+from triclinium._trio_run import not_on_trio
+from triclinium_core.checks import check_type
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.calls.history import attempts_of
+from triclinium_core.retry.calls.http_rules import HttpFailure, HttpRequestFacts, HttpRetryRules
+from triclinium_core.retry.calls.reports import RetryHook
+from triclinium_core.retry.calls.terms import CallTerms
+from triclinium_core.retry.smithy.classification import ErrorInfo
+from triclinium_core.retry.smithy.protocols import AnyRetryStrategy
+from triclinium_core.shown import shown
+
+__all__ = ["ATTEMPTS", "FailedAnswer", "HttpRetryTransport", "HttpTransportLibrary", "host_of"]
+
+ATTEMPTS = "triclinium_attempts"
+"""The key of ``response.extensions`` under which the failed attempts of the request stand, oldest first: a tuple of
+:py:class:`triclinium.AttemptRecord`, empty where the first attempt was good. Where the response itself is a failure, it is
+the last of them, and its ``ending`` tells why no other attempt followed."""
+
+# fmt: off
+_FAILURES: Mapping[str, HttpFailure] = {
+    # No connection, so nothing was sent.
+    "ConnectError":        HttpFailure(is_unsent=True),
+    "ConnectTimeout":      HttpFailure(is_unsent=True, is_timeout=True),
+    "PoolTimeout":         HttpFailure(is_unsent=True, is_timeout=True),
+    # Any part may have arrived, and may have been acted upon.
+    "ReadError":           HttpFailure(),
+    "WriteError":          HttpFailure(),
+    "CloseError":          HttpFailure(),
+    "RemoteProtocolError": HttpFailure(),
+    "ReadTimeout":         HttpFailure(is_timeout=True),
+    "WriteTimeout":        HttpFailure(is_timeout=True),
+}
+"""What is known of a request by how it failed. Whatever is not here fails the same way again: a proxy that refuses, a scheme
+that nobody speaks, a request that is none."""
+# fmt: on
+
+
+class _Url(Protocol):
+    @property
+    def host(self) -> str: ...
+
+
+class _Request(Protocol):
+    @property
+    def method(self) -> str: ...
+    @property
+    def url(self) -> _Url: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+    @property
+    def stream(self) -> object: ...
+
+
+class _Response(Protocol):
+    @property
+    def status_code(self) -> int: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+    @property
+    def extensions(self) -> MutableMapping[str, object]: ...
+    async def aclose(self) -> None: ...
+
+
+RequestT = TypeVar("RequestT", bound=_Request)
+RequestT_contra = TypeVar("RequestT_contra", contravariant=True)
+ResponseT = TypeVar("ResponseT", bound=_Response)
+ResponseT_co = TypeVar("ResponseT_co", covariant=True)
+
+
+class _Transport(Protocol[RequestT_contra, ResponseT_co]):
+    async def __aenter__(self) -> object: ...
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None = None,
+        exc_value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None: ...
+    async def handle_async_request(self, request: RequestT_contra) -> ResponseT_co: ...
+    async def aclose(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class HttpTransportLibrary:
+    """What the transport must know of the library whose requests it sends."""
+
+    transport: type
+    """The base of its asynchronous transports."""
+    bytes_stream: type
+    """A body that can be sent twice. Of other streams nobody knows whether they can be read again; those of forms with
+    files cannot where a file is a pipe."""
+    transport_error: type[Exception]
+    """The base of what a transport raises where there is no answer."""
+    failures: Mapping[type[Exception], HttpFailure]
+    """What is known of a request by how it failed."""
+
+    @classmethod
+    def of(cls, library: ModuleType) -> HttpTransportLibrary:
+        """Return the library of a module that has the names of ``httpx``."""
+        failures = {getattr(library, name): failure for name, failure in _FAILURES.items()}
+        return cls(library.AsyncBaseTransport, library.ByteStream, library.TransportError, failures)
+
+
+class FailedAnswer(Exception):
+    """Stands for an answer among the attempts of a request; it is never raised."""
+
+    def __init__(self, status_code: int, info: ErrorInfo) -> None:
+        known = {status.value: status.phrase for status in HTTPStatus}
+        super().__init__(f"{status_code} {known.get(status_code, '')}".rstrip())
+        self.status_code: int = status_code
+        """Of the answer."""
+        self.info: ErrorInfo = info
+        """What a strategy was told of it; ``retry_after`` is what the answer asked for."""
+
+
+def host_of(request: _Request) -> str | None:
+    """Return the host that a request is for: the scope of its quota, unless a transport is told another one."""
+    return request.url.host
+
+
+class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
+    """Sends requests through another transport, again where that does no harm and a strategy permits it.
+
+    Sent again are idempotent requests after 408, 425, 429, 502, 503 and 504 and after failures of the transport, and any
+    request of which nothing was sent. A body that is a stream or a form with files can be sent only once; read it into
+    memory first where it should be sent again (``await request.aread()``). What breaks while the body of an answer is being
+    read is the reader's to retry, with :py:func:`triclinium.retry` around it.
+
+    The end is what the library does without retries: the last answer, whatever its status, or the last error. The attempts
+    are in ``response.extensions["triclinium_attempts"]`` or ``triclinium.attempts_of(error)``. If the next attempt could not
+    begin before the deadline of the cancel scopes around, the end comes at once. The library's timeouts are for each attempt.
+
+    An answer that is given up for another attempt is closed unread before the wait, so it holds no connection of a pool.
+
+    Cancellation: never retried. The strategy is not told of the attempt, as of one that failed for good.
+
+    Args:
+        transport: what sends; an ``AsyncHTTPTransport()`` of the library unless given. It is closed with this one.
+        strategy: decides, and has the quota: share it among all that talk to the same service. A
+            ``StandardRetryStrategy`` of its own unless given: three attempts.
+        rules: which requests, answers and waits are in question.
+        token_scope: separates the quotas of one strategy, by request; ``host_of`` unless given.
+        hooks: functions that are told of each retry and of its end.
+        wall_clock: seconds since 1970-01-01 UTC, for a ``Retry-After`` that is a date; ``time.time`` unless given.
+
+    Raises:
+        InvalidArgumentException: an argument is wrong.
+    """
+
+    library: ClassVar[HttpTransportLibrary]
+    """Whose requests are sent."""
+
+    @staticmethod
+    @abstractmethod
+    def default_transport() -> _Transport[RequestT, ResponseT]:
+        """Return what sends where no transport is given."""
+
+    def __init__(
+        self,
+        transport: _Transport[RequestT, ResponseT] | None = None,
+        *,
+        strategy: AnyRetryStrategy | None = None,
+        rules: HttpRetryRules | None = None,
+        token_scope: Callable[[RequestT], str | None] | None = None,
+        hooks: Sequence[RetryHook] = (),
+        wall_clock: Callable[[], float] | None = None,
+    ) -> None:
+        check_type(transport, "transport", self.library.transport, NoneType)
+        check_type(rules, "rules", HttpRetryRules, NoneType)
+        for name, function in (("token_scope", token_scope), ("wall_clock", wall_clock)):
+            if function is not None and not callable(function):
+                raise InvalidArgumentException(f"{name}={function!r} must be a function", parameter=name)
+        self._strategy = StandardRetryStrategy() if strategy is None else strategy
+        self._rules = HttpRetryRules() if rules is None else rules
+        self._token_scope = host_of if token_scope is None else token_scope
+        self._hooks = tuple(hooks) if isinstance(hooks, list) else hooks
+        self._wall_clock = time.time if wall_clock is None else wall_clock
+        # Strategy and hooks are looked at where they are used, and here for the first time.
+        CallTerms[object](self._strategy, hooks=self._hooks)
+        self._transport = self.default_transport() if transport is None else transport
+
+    def __repr__(self) -> str:
+        return f"<RetryTransport over {type(self._transport).__name__}: {shown(self._strategy)}>"
+
+    async def __aenter__(self) -> Self:
+        await self._transport.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None = None,
+        exc_value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None:
+        await self._transport.__aexit__(exc_type, exc_value, traceback)
+
+    async def aclose(self) -> None:
+        """Close the transport that sends."""
+        await self._transport.aclose()
+
+    async def handle_async_request(self, request: RequestT) -> ResponseT:
+        """Return the answer to a request; the library calls this.
+
+        Raises:
+            TransportError: the library's; the last attempt ended without an answer.
+            InvalidArgumentException: the strategy, or ``token_scope``, answered nonsense.
+            RuntimeError: it is not called on trio.
+        """
+        if not trio.lowlevel.in_trio_task():
+            raise not_on_trio("RetryTransport sleeps and counts as trio does; use its client")
+        facts = self._facts_of(request)
+        call = RetriedCall(self._terms(request, facts))
+        await call.begin()
+        while True:
+            try:
+                response = await self._transport.handle_async_request(request)
+            except self.library.transport_error as error:
+                if not await call.goes_on(error, None):
+                    raise
+            else:
+                if not await self._goes_on_after(response, call, facts):
+                    return response
+            await call.sleep()
+
+    async def _goes_on_after(self, response: ResponseT, call: RetriedCall, facts: HttpRequestFacts) -> bool:
+        """Tell whether another attempt follows ``response``, which is closed then."""
+        status, rules = response.status_code, self._rules
+        try:
+            if rules.is_success(status):
+                response.extensions[ATTEMPTS] = call.records
+                await call.succeed()
+                return False
+            retry_after = response.headers.get("retry-after")
+            answer = FailedAnswer(status, rules.judge_answer(facts, status, retry_after, self._wall_clock()))
+            if not await call.goes_on(answer, None):
+                response.extensions[ATTEMPTS] = attempts_of(answer)
+                return False
+        except BaseException:
+            # Nobody will get it.
+            await response.aclose()
+            raise
+        try:
+            # Unread: a body may be without end. Another connection costs little, and may lead to another server.
+            await response.aclose()
+        except BaseException:
+            call.abandon()
+            raise
+        return True
+
+    def _terms(self, request: RequestT, facts: HttpRequestFacts) -> CallTerms[ResponseT]:
+        failures = self.library.failures
+
+        def info_of(error: Exception) -> bool | ErrorInfo:
+            if isinstance(error, FailedAnswer):
+                return error.info
+            failure = next((failures[kind] for kind in type(error).__mro__ if kind in failures), None)
+            return False if failure is None else self._rules.judge_failure(facts, failure)
+
+        scope, name = self._token_scope(request), f"{request.method} {request.url.host}"
+        return CallTerms(self._strategy, on=info_of, token_scope=scope, name=name, hooks=self._hooks)
+
+    def _facts_of(self, request: RequestT) -> HttpRequestFacts:
+        return HttpRequestFacts(
+            method=request.method,
+            has_idempotency_key="idempotency-key" in request.headers,
+            is_replayable=isinstance(request.stream, self.library.bytes_stream),
+        )

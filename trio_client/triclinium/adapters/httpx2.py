@@ -1,0 +1,29 @@
+"""Retries inside ``httpx2`` clients that run on trio: ``AsyncClient(transport=RetryTransport())``. Needs the extra ``httpx2``."""
+
+from __future__ import annotations
+
+from triclinium.adapters.http_transport import (
+    ATTEMPTS,
+    FailedAnswer,
+    HttpRetryTransport,
+    HttpTransportLibrary,
+    host_of,
+)
+from triclinium_core.retry.calls.http_rules import HttpRetryRules
+
+try:
+    import httpx2
+except ImportError as _missing:
+    raise ImportError("the package httpx2 is missing; run: pip install 'triclinium[httpx2]'") from _missing
+
+__all__ = ["ATTEMPTS", "FailedAnswer", "HttpRetryRules", "RetryTransport", "host_of"]
+
+
+class RetryTransport(HttpRetryTransport[httpx2.Request, httpx2.Response], httpx2.AsyncBaseTransport):
+    """Sends requests of ``httpx2``, again where that does no harm and a strategy permits it.
+
+    What it takes, sends again and gives back is told by :py:class:`triclinium.adapters.http_transport.HttpRetryTransport`.
+    """
+
+    library = HttpTransportLibrary.of(httpx2)
+    default_transport = staticmethod(httpx2.AsyncHTTPTransport)
