@@ -136,7 +136,7 @@ LAYERS: Sequence[Sequence[str]] = (
     ("triclinium_core.checks",),
     ("triclinium_core.retry",),
     ("triclinium_core.retry.calls",),
-    ("triclinium_core.explain",),
+    ("triclinium_core.explain", "triclinium_core.telemetry"),
     ("triclinium_core.options", "triclinium_core.transcoding"),
     (
         "triclinium_core._speedups",

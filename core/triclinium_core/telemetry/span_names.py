@@ -1,0 +1,94 @@
+"""How spans are named: what the client calls an operation or a request, and the identifier of SDK-RFC 0067 for it.
+
+Rows that the RFC does not have stand under "Additional Operations", as it calls them: they may change.
+
+Source: SDK-RFC 0067 "Span Names".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from triclinium_core.retry.tables import table_of
+
+DISPATCH = "dispatch_to_server"
+"""One attempt, from the hand-over of its bytes to the answer."""
+ENCODING = "request_encoding"
+"""What the transcoder or the serializer takes."""
+
+_KEY_VALUE = """
+    get upsert replace insert remove get_and_lock get_and_touch exists touch unlock lookup_in mutate_in append prepend
+    increment decrement
+"""
+_SERVICES = {"query": "query", "analytics_query": "analytics", "search": "search", "view_query": "views"}
+_REPLICAS = ("get_replica", "lookup_in_replica")
+"""RFC 0067 "Span Names": for any request touching a replica the identifier is get_replica."""
+_WRAPPING = "get_all_replicas get_any_replica ping"
+
+_QUERY_MANAGER = {
+    "build_deferred_query_indexes": "build_deferred_indexes",
+    "create_query_index": "create_index",
+    "create_primary_query_index": "create_primary_index",
+    "drop_query_index": "drop_index",
+    "drop_primary_query_index": "drop_primary_index",
+    "get_all_query_indexes": "get_all_indexes",
+    "watch_query_indexes": "watch_indexes",
+}
+_BUCKET_MANAGER = "create_bucket drop_bucket flush_bucket get_all_buckets get_bucket update_bucket"
+_COLLECTION_MANAGER = "create_collection update_collection create_scope drop_collection drop_scope get_all_scopes"
+_SEARCH_MANAGER = {
+    "allow_querying": "allow_querying",
+    "analyze_document": "analyze_document",
+    "disallow_querying": "disallow_querying",
+    "drop_search_index": "drop_index",
+    "freeze_plan": "freeze_plan",
+    "get_all_search_indexes": "get_all_indexes",
+    "get_search_index": "get_index",
+    "get_indexed_documents_count": "get_indexed_documents_count",
+    "pause_ingest": "pause_ingest",
+    "resume_ingest": "resume_ingest",
+    "unfreeze_plan": "unfreeze_plan",
+    "upsert_search_index": "upsert_index",
+}
+_USER_MANAGER = (
+    "drop_group drop_user get_all_groups get_all_users get_group get_roles get_user upsert_group upsert_user"
+)
+
+_ADDITIONAL = {
+    "lookup_in_any_replica": "lookup_in_any_replica",
+    "lookup_in_all_replicas": "lookup_in_all_replicas",
+    "scan": "range_scan",
+    "range_scan_create": "range_scan_create",
+    "range_scan_continue": "range_scan_continue",
+    "range_scan_cancel": "range_scan_cancel",
+    "noop": "noop",
+    "wait_until_ready": "wait_until_ready",
+    "get_collections_manifest": "get_collections_manifest",
+    "build_query_indexes": "manager_query_build_indexes",
+    "get_deferred_query_indexes": "manager_query_get_deferred_indexes",
+    "change_password": "manager_users_change_password",
+}
+"""RFC 0067 "Additional Operations": what the RFC has no row for."""
+
+
+def _rows() -> Iterator[tuple[str, str]]:
+    for name in (*_KEY_VALUE.split(), *_WRAPPING.split()):
+        yield name, name
+    yield from _SERVICES.items()
+    for name in _REPLICAS:
+        yield name, "get_replica"
+    for manager, names in (("query", _QUERY_MANAGER), ("search", _SEARCH_MANAGER)):
+        for name, identifier in names.items():
+            yield name, f"manager_{manager}_{identifier}"
+    for manager, listed in (
+        ("buckets", _BUCKET_MANAGER),
+        ("collections", _COLLECTION_MANAGER),
+        ("users", _USER_MANAGER),
+    ):
+        for name in listed.split():
+            yield name, f"manager_{manager}_{name}"
+    yield from _ADDITIONAL.items()
+
+
+SPAN_NAMES: Mapping[str, str] = table_of(_rows())
+"""The identifier of each operation, request and call, by the name that errors and reports have for it."""

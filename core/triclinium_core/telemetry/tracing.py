@@ -1,0 +1,69 @@
+"""Spans: what a tracer is asked for, and what is told to it of each operation.
+
+A tracer belongs to a user. The client calls it from the task of the operation, or from its own tasks; none of these
+methods may block. What one of them raises is logged and passed over: no operation fails because of it.
+
+Source: SDK-RFC 0067 "Request Tracing".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, unique
+from typing import Protocol, runtime_checkable
+
+AttributeValue = str | int | float | bool
+"""What an attribute may be."""
+
+
+@unique
+class StatusCode(Enum):
+    """How a span ended."""
+
+    UNSET = "unset"
+    """Nothing was said about it."""
+    OK = "ok"
+    ERROR = "error"
+
+
+class RequestSpan(Protocol):
+    """One stretch of time, from ``request_span`` to ``end``, which is called exactly once.
+
+    A tracer that knows no events, attributes or status ignores them.
+    """
+
+    def set_attribute(self, key: str, value: AttributeValue) -> None:
+        """Tell one fact about the span; a later value of the same key wins."""
+        ...
+
+    def add_event(
+        self, name: str, attributes: Mapping[str, AttributeValue] | None = None, timestamp: float | None = None
+    ) -> None:
+        """Tell what happened meanwhile.
+
+        Args:
+            timestamp: seconds since the epoch; None for now.
+        """
+        ...
+
+    def set_status(self, code: StatusCode) -> None:
+        """Tell how it ended."""
+        ...
+
+    def end(self) -> None:
+        """End the span now."""
+        ...
+
+
+@runtime_checkable
+class RequestTracer(Protocol):
+    """Makes spans."""
+
+    def request_span(self, name: str, parent: RequestSpan | None = None) -> RequestSpan:
+        """Begin a span now.
+
+        Args:
+            parent: the span that this one is a part of; None for what the tracer takes for it, such as the span that is
+                current in the calling task.
+        """
+        ...

@@ -1,0 +1,31 @@
+"""The identifiers of SDK-RFC 0067 "Span Names", revision 27, in the order of its tables."""
+
+from __future__ import annotations
+
+_LISTED = """
+    query analytics search views get get_replica upsert replace insert remove get_and_lock get_and_touch exists
+    touch unlock lookup_in mutate_in append prepend increment decrement observe manager_analytics_connect_link
+    manager_analytics_create_dataset manager_analytics_create_dataverse manager_analytics_create_index
+    manager_analytics_disconnect_link manager_analytics_drop_dataset manager_analytics_drop_dataverse
+    manager_analytics_drop_index manager_analytics_get_all_datasets manager_analytics_get_pending_mutations
+    manager_analytics_get_all_indexes manager_analytics_get_all_dataverses manager_query_build_deferred_indexes
+    manager_query_create_index manager_query_create_primary_index manager_query_drop_index
+    manager_query_drop_primary_index manager_query_get_all_indexes manager_query_watch_indexes
+    manager_buckets_create_bucket manager_buckets_drop_bucket manager_buckets_flush_bucket
+    manager_buckets_get_all_buckets manager_buckets_get_bucket manager_buckets_update_bucket
+    manager_collections_create_collection manager_collections_update_collection manager_collections_create_scope
+    manager_collections_drop_collection manager_collections_drop_scope manager_collections_get_all_scopes
+    manager_search_allow_querying manager_search_analyze_document manager_search_disallow_querying
+    manager_search_drop_index manager_search_freeze_plan manager_search_get_all_indexes manager_search_get_index
+    manager_search_get_indexed_documents_count manager_search_pause_ingest manager_search_resume_ingest
+    manager_search_unfreeze_plan manager_search_upsert_index manager_users_drop_group manager_users_drop_user
+    manager_users_get_all_groups manager_users_get_all_users manager_users_get_group manager_users_get_roles
+    manager_users_get_user manager_users_upsert_group manager_users_upsert_user
+    manager_views_drop_design_document manager_views_get_all_design_documents manager_views_get_design_document
+    manager_views_publish_design_document manager_views_upsert_design_document manager_eventing_upsert_function
+    manager_eventing_get_function manager_eventing_drop_function manager_eventing_deploy_function
+    manager_eventing_get_all_functions manager_eventing_pause_function manager_eventing_resume_function
+    manager_eventing_undeploy_function manager_eventing_functions_status get_all_replicas get_any_replica ping
+"""
+
+RFC_IDENTIFIERS = frozenset(_LISTED.split())

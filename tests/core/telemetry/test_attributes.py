@@ -1,0 +1,50 @@
+"""What attributes there are, and what an error is called."""
+
+from __future__ import annotations
+
+import pytest
+
+from triclinium_core.errors import (
+    AmbiguousTimeoutException,
+    BucketAccessException,
+    CouchbaseException,
+    DocumentLockedException,
+    InternalError,
+    KeyValueException,
+)
+from triclinium_core.telemetry.attributes import ATTRIBUTES, ERROR_TYPES, Bearer, error_type
+
+
+class _Narrower(DocumentLockedException):
+    """What a program may derive for itself."""
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        (DocumentLockedException(), "DocumentLocked"),
+        (AmbiguousTimeoutException(), "AmbiguousTimeout"),
+        (_Narrower(), "DocumentLocked"),
+        (BucketAccessException(), "_OTHER"),
+        (KeyValueException(), "_OTHER"),
+        (CouchbaseException(), "_OTHER"),
+        (InternalError(), "_OTHER"),
+        (ValueError(), "_OTHER"),
+    ],
+)
+def test_errors_have_the_names_of_the_rfc(error: Exception, name: str) -> None:
+    """An error is called as SDK-RFC 0058 calls the nearest of its kinds, and what it does not know ``_OTHER``."""
+    assert name == error_type(error)
+
+
+def test_no_name_has_the_suffix_of_a_language() -> None:
+    """RFC 0067: only the name of the RFC, so that metrics of all clients can be compared."""
+    assert not [name for name in ERROR_TYPES.values() if name.endswith(("Exception", "Error")) or not name.isalnum()]
+
+
+def test_what_the_metric_has_the_outer_span_has_too() -> None:
+    """Each tag of the metric is an attribute of the outer span under the same key."""
+    tags = [key for key, row in ATTRIBUTES.items() if Bearer.METRIC in row.bearers]
+
+    assert 9 == len(tags)
+    assert all(Bearer.OUTER in ATTRIBUTES[key].bearers for key in tags)

@@ -1,0 +1,62 @@
+"""How spans are named, against the tables of SDK-RFC 0067."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.core.telemetry.rfc_identifiers import RFC_IDENTIFIERS
+from triclinium_core.kv.operation.inquiries import Inquiry
+from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.services.analytics.request import AnalyticsRequest
+from triclinium_core.services.management import buckets, collections, query_indexes, search_indexes, users
+from triclinium_core.services.ping import PingRequest
+from triclinium_core.services.query.request import PrepareRequest
+from triclinium_core.services.request import ServiceRequest
+from triclinium_core.services.search.request import SearchQueryRequest
+from triclinium_core.services.views.request import ViewRequest
+from triclinium_core.telemetry.span_names import SPAN_NAMES
+
+ALL_REQUESTS = (
+    (buckets, collections, query_indexes, search_indexes, users),
+    (AnalyticsRequest, PingRequest, PrepareRequest, SearchQueryRequest, ViewRequest),
+)
+"""Imported for their classes: a class is known to its base once its module is loaded."""
+
+
+def _kinds(base: type[Operation | ServiceRequest | Inquiry]) -> Iterator[str]:
+    for kind in base.__subclasses__():
+        if kind.__module__.startswith("triclinium_core.") and kind.name:
+            yield kind.name
+        yield from _kinds(kind)
+
+
+def test_whatever_is_submitted_has_a_name() -> None:
+    """Each operation, request and inquiry that a machine takes has a row."""
+    submitted = {name for base in (Operation, ServiceRequest, Inquiry) for name in _kinds(base)}
+
+    assert {"get", "query", "create_bucket", "ping"} <= submitted
+    assert set() == submitted - SPAN_NAMES.keys()
+
+
+def test_names_are_those_of_the_rfc() -> None:
+    """Every identifier that is not an addition of ours is the RFC's, and the RFC's are all there, but for APIs that we lack."""
+    ours = set(SPAN_NAMES.values())
+    additions = {name for name in ours if name not in RFC_IDENTIFIERS}
+    lacking = {name for name in RFC_IDENTIFIERS if name not in ours}
+
+    assert {
+        "lookup_in_any_replica",
+        "lookup_in_all_replicas",
+        "range_scan",
+        "range_scan_create",
+        "range_scan_continue",
+        "range_scan_cancel",
+        "noop",
+        "wait_until_ready",
+        "get_collections_manifest",
+        "manager_query_build_indexes",
+        "manager_query_get_deferred_indexes",
+        "manager_users_change_password",
+    } == additions
+    assert {"analytics", "views", "eventing"} == {name.split("_")[1] for name in lacking if name.startswith("manager_")}
+    assert {"observe"} == {name for name in lacking if not name.startswith("manager_")}
