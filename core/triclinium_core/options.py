@@ -16,6 +16,7 @@ from triclinium_core.retry.couchbase.strategy import (
 )
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.shown import shown
+from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +260,12 @@ class ClientOptions:
     network in which the address stands by which the cluster was found."""
     enable_dns_srv: bool = True
     """Whether a lone host without a port may be a name of the whole cluster in DNS (SDK-RFC 0011 "SRV Records")."""
+    tracer: ThresholdLoggingTracer | None = field(default_factory=ThresholdLoggingTracer)
+    """Which operations are slow; None to report none (SDK-RFC 0067)."""
+    meter: LoggingMeter | None = field(default_factory=LoggingMeter)
+    """How often the durations of operations are reported; None for never."""
+    orphans: OrphanReporter | None = field(default_factory=OrphanReporter)
+    """How answers are reported that nobody waited for; None to report none."""
 
     def __post_init__(self) -> None:
         for name, kinds, meaning in (
@@ -272,6 +279,9 @@ class ClientOptions:
             ("user_agent", (str,), "a string"),
             ("network", (str,), "a string such as 'external'"),
             ("enable_dns_srv", (bool,), "True or False"),
+            ("tracer", (ThresholdLoggingTracer, NoneType), "a ThresholdLoggingTracer or None"),
+            ("meter", (LoggingMeter, NoneType), "a LoggingMeter or None"),
+            ("orphans", (OrphanReporter, NoneType), "an OrphanReporter or None"),
         ):
             value: object = getattr(self, name)
             if not isinstance(value, kinds):

@@ -152,6 +152,7 @@ LAYERS: Sequence[Sequence[str]] = (
         "triclinium_core.services.value_end",
     ),
     ("triclinium_core.client.events", "triclinium_core.client.actions"),
+    ("triclinium_core.telemetry.gathering",),
     ("triclinium_core.kv.connection",),
     ("triclinium_core.kv",),
     ("triclinium_core.services",),
@@ -277,7 +278,9 @@ NOT_IMPORTED: Mapping[tuple[str, str], str] = {
 # -- Size.
 
 FUNCTION_LINES_MAX = 70
-TOO_LONG: Mapping[str, str] = {}
+TOO_LONG: Mapping[str, str] = {
+    "trio_client/triclinium/_open_cluster.py:open_cluster": "each option has a line in three lists, and no step is hidden",
+}
 """Functions as ``file:qualified name`` that may exceed the limit, with the reason."""
 
 # -- Shape.

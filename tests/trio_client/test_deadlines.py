@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import pickle
 from collections.abc import Awaitable, Callable, Sequence
@@ -22,6 +23,7 @@ from tests.trio_client.pair import Never, open_pair
 from triclinium import AbandonedOperation, Collection, RetryAction, RetryReason, RetryRequest, fail_after
 from triclinium._deadlines import _open_reports
 from triclinium._driver.driver import Driver
+from triclinium._driver.log import CONTEXTS_MAX
 from triclinium.errors import (
     AmbiguousTimeoutException,
     AmbiguousTooSlowError,
@@ -122,6 +124,34 @@ async def test_a_read_in_flight_makes_the_timeout_unambiguous(autojump_clock: Mo
     assert isinstance(error, trio.TooSlowError)
     assert (AbandonedOperation("get", "ada", False),) == error.operations
     assert "nothing was applied" in str(error)
+
+
+async def test_a_timeout_is_logged_once(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """By the block that was late, with what it gave up; a block that gave up nothing has nothing to tell."""
+    async with open_driver(silent_machine()) as driver:
+        with fail_after(10), pytest.raises(AmbiguousTooSlowError), fail_after(1):
+            await perform(driver, write("ada"))
+        with pytest.raises(UnambiguousTooSlowError), fail_after(1):
+            await trio.sleep_forever()
+
+    ((name, level, text),) = caplog.record_tuples
+    assert ("triclinium.timeout", "WARNING") == (name, logging.getLevelName(level))
+    assert all(fact in text for fact in ("AmbiguousTooSlowError", '"operation": "upsert"', '"key": "ada"'))
+
+
+async def test_a_burst_of_operations_makes_a_line_of_limited_length(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It says how many more there were."""
+    async with open_driver(silent_machine()) as driver:
+        with pytest.raises(UnambiguousTooSlowError), fail_after(1):  # noqa: PT012 - the block is what is late
+            async with trio.open_nursery() as nursery:
+                for _ in range(CONTEXTS_MAX + 7):
+                    nursery.start_soon(perform, driver, Get(KEYSPACE, "ada"))
+
+    (text,) = caplog.messages
+    assert CONTEXTS_MAX == text.count('"operation": "get"')
+    assert "7 more" in text
 
 
 async def test_a_timeout_without_operations_is_unambiguous(autojump_clock: MockClock) -> None:

@@ -158,6 +158,7 @@ from triclinium_core.services.query.result import (
     QueryStatus,
     QueryWarning,
 )
+from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
 from triclinium_core.transcoding.transcoder import (
     EncodedValue,
     JsonTranscoder,
@@ -226,6 +227,7 @@ __all__ = [
     "Group",
     "JsonTranscoder",
     "JwtAuthenticator",
+    "LoggingMeter",
     "LookupInMacro",
     "LookupInReplicaResult",
     "LookupInResult",
@@ -237,6 +239,7 @@ __all__ = [
     "MutationState",
     "MutationToken",
     "Origin",
+    "OrphanReporter",
     "PasswordAuthenticator",
     "PingResult",
     "PingState",
@@ -285,6 +288,7 @@ __all__ = [
     "StandardRetryStrategy",
     "StorageBackend",
     "StoreSemantics",
+    "ThresholdLoggingTracer",
     "TimeoutOptions",
     "Topology",
     "TopologyChange",

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 import trio
 
+from triclinium._driver.log import log_timeout
 from triclinium_core.checks import Duration, check_duration
 from triclinium_core.error_context import ErrorContext, standing, story
 from triclinium_core.errors import (
@@ -69,10 +70,12 @@ SHOWN = 3
 class Report:
     """What was given up since one block was entered."""
 
-    __slots__ = ("operations",)
+    __slots__ = ("operations", "redact")
 
     def __init__(self) -> None:
         self.operations: list[AbandonedOperation] = []
+        self.redact: bool = False
+        """Whether a client that gave up one of them marks document ids in its log."""
 
 
 _open_reports: WeakKeyDictionary[trio.lowlevel.Task, list[Report]] = WeakKeyDictionary()
@@ -110,7 +113,10 @@ def fail_after(seconds: Duration) -> Iterator[trio.CancelScope]:
     finally:
         reports.remove(report)
     if scope.cancelled_caught:
-        raise _too_slow(seconds, tuple(report.operations))
+        error = _too_slow(seconds, tuple(report.operations))
+        if report.operations:
+            log_timeout(error, [abandoned.context for abandoned in report.operations], redact=report.redact)
+        raise error
 
 
 def reports_of(task: trio.lowlevel.Task) -> Sequence[Report]:

@@ -24,6 +24,9 @@ from triclinium_core.kv.topology.connection_string import parse_connection_strin
 from triclinium_core.options import Authenticator, ClientOptions, TimeoutOptions
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, FastFailOnTerminalErrorRetryStrategy
+from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
+
+_THRESHOLDS, _METER, _ORPHANS = ThresholdLoggingTracer(), LoggingMeter(), OrphanReporter()
 
 
 def open_cluster(
@@ -43,6 +46,9 @@ def open_cluster(
     enable_dns_srv: bool = True,
     max_http_connections: int = 64,
     redact_logs: bool = False,
+    tracer: ThresholdLoggingTracer | None = _THRESHOLDS,
+    meter: LoggingMeter | None = _METER,
+    orphans: OrphanReporter | None = _ORPHANS,
 ) -> AbstractAsyncContextManager[Cluster]:
     """Give the block a cluster; leaving the block closes all its connections at once.
 
@@ -67,6 +73,9 @@ def open_cluster(
         enable_dns_srv: whether a lone host without a port may be the name of a cluster in DNS.
         max_http_connections: to each service of each node, at most; 0 for any number.
         redact_logs: whether document ids are marked as ``<ud>…</ud>`` in the log.
+        tracer: which operations are slow, and told of in the log; None for none.
+        meter: how often the log tells how long operations took; None for never.
+        orphans: how the log tells of answers that nobody waited for any more; None for not at all.
 
     Raises:
         InvalidArgumentException: an argument is wrong.
@@ -87,6 +96,9 @@ def open_cluster(
         network=network,
         enable_dns_srv=enable_dns_srv,
         max_http_connections=max_http_connections,
+        tracer=tracer,
+        meter=meter,
+        orphans=orphans,
     )
     if resolver is not None:
         check_method(resolver, "resolver", "look_up", "look_up(service)")
@@ -107,6 +119,9 @@ class ClientArguments(TypedDict, total=False):
     network: str
     enable_dns_srv: bool
     max_http_connections: int
+    tracer: ThresholdLoggingTracer | None
+    meter: LoggingMeter | None
+    orphans: OrphanReporter | None
 
 
 class ClusterArguments(ClientArguments, total=False):

@@ -161,6 +161,23 @@ class ReportConnection(msgspec.Struct, frozen=True, gc=False):
     level: ReportLevel = ReportLevel.INFO
 
 
+@unique
+class TelemetryKind(Enum):
+    """What was gathered."""
+
+    SLOW_OPERATIONS = "operations that took their threshold or longer"
+    DURATIONS = "how long the operations of each kind took"
+    ORPHANS = "answers that nobody waited for any more"
+
+
+class ReportTelemetry(msgspec.Struct, frozen=True, gc=False):
+    """For the log: what was gathered in an interval. Durations are INFO, all else is WARNING."""
+
+    kind: TelemetryKind
+    text: str
+    """One line of JSON, as RFC 0067 has it."""
+
+
 class PublishTopology(msgspec.Struct, frozen=True):
     """For whoever watches the cluster: its nodes, or those of a bucket, are others now, or told a newer revision."""
 
@@ -182,5 +199,6 @@ Action = (
     | ReportRetry
     | ReportRefusal
     | ReportConnection
+    | ReportTelemetry
     | PublishTopology
 )

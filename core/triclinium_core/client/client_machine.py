@@ -24,7 +24,7 @@ from operator import attrgetter
 from typing import cast
 
 from triclinium_core.checks import check_type, is_number
-from triclinium_core.client.actions import Action, ReportConnection
+from triclinium_core.client.actions import Action, ReportConnection, ReportTelemetry, TelemetryKind
 from triclinium_core.client.events import (
     AuthenticatorChanged,
     BytesReceived,
@@ -101,6 +101,7 @@ from triclinium_core.retry.invalid_event import InvalidEvent
 from triclinium_core.services.open_requests import OpenRequests
 from triclinium_core.services.request import ServiceRequest
 from triclinium_core.shown import shown
+from triclinium_core.telemetry.gathering import Gathering
 
 TIME_MAX = 1e12
 """Monotonic seconds below which a clock stands; sums beyond would lose milliseconds."""
@@ -138,6 +139,7 @@ class ClientMachine:
         emit, stream_numbers = self._actions.append, count(1)
         stream_ids = cast("Callable[[], StreamId]", stream_numbers.__next__)
         self._configs = configs
+        self._gathering = Gathering(options.tracer, options.meter, options.orphans, timers=self._timers, emit=emit)
         self._connections = Connections(
             options,
             connection_string,
@@ -308,6 +310,10 @@ class ClientMachine:
             topologies=self._keyspaces.topologies,
         )
 
+    def last_reports(self) -> Sequence[ReportTelemetry]:
+        """Return, and forget, what was gathered of operations and is not told yet: for the end of a client."""
+        return self._gathering.rest()
+
     def diagnostics(self, report_id: str, now: float) -> DiagnosticsResult:
         """Return how the connections stand; nobody is asked.
 
@@ -442,6 +448,8 @@ class ClientMachine:
                 self._connections.open_waiting(self._connections.seeds.give_up(), now)
             elif kind is TimerKind.OPENING:
                 self._connections.open_next(now)
+            elif kind is TimerKind.TELEMETRY:
+                self._gathering.interval_over(cast(TelemetryKind, subject))
             elif kind in TIMERS_OF_REQUESTS:
                 self._requests.on_timer(kind, subject, now)
             elif kind in TIMERS_OF_CONNECTIONS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from triclinium_core.client.actions import Action
+from triclinium_core.client.actions import Action, ReportTelemetry
 from triclinium_core.client.events import Event, Token
 from triclinium_core.client.health.statistics import ClientStatistics
 from triclinium_core.error_context import ErrorContext
@@ -40,6 +40,10 @@ class Machine(Protocol):
 
     def statistics(self) -> ClientStatistics:
         """Return a snapshot."""
+        ...
+
+    def last_reports(self) -> Sequence[ReportTelemetry]:
+        """Return what was gathered of operations and is not told yet."""
         ...
 
     def diagnostics(self, report_id: str, now: float) -> DiagnosticsResult:

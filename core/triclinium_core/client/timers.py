@@ -41,6 +41,7 @@ class TimerKind(Enum):
     HTTP_CONNECT = "a stream to an HTTP service was not opened in time: it is given up"
     HTTP_BREAKER = "the open breaker of an HTTP endpoint has slept long enough: it sends its canary"
     HTTP_IDLE = "a connection to an HTTP service had nothing to carry: it is closed before the node does"
+    TELEMETRY = "the interval is over since there was something to tell of operations: it is told"
     CANARY = "the canary was not answered in time: the breaker opens again"
 
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
-from triclinium_core.retry.couchbase.tables.service import Service
-
 OPERATION_DURATION = "db.client.operation.duration"
 """The metric of whole operations, with encoding, retries and pauses (SDK-RFC 0067 "Operations Value Recorder")."""
 
@@ -36,18 +34,5 @@ class Meter(Protocol):
         Args:
             name: such as ``db.client.operation.duration``.
             tags: what the values have in common; those that do not apply are left out.
-        """
-        ...
-
-
-class OperationDurations(Protocol):
-    """What the machine tells of each operation: it is called on the hot path, so it does as little as it can."""
-
-    def record(self, service: Service, operation: str, seconds: float) -> None:
-        """Count an operation that is over.
-
-        Args:
-            operation: as the outer span is named.
-            seconds: since it was submitted.
         """
         ...

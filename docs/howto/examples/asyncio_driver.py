@@ -158,6 +158,7 @@ class AsyncioClient:
             actions.ReportRetry: lambda order: logger.debug("%s", order),
             actions.ReportRefusal: lambda order: logger.info("%s", order),
             actions.ReportConnection: lambda order: logger.log(LEVELS[order.level], "%s: %s", order.node, order.text),
+            actions.ReportTelemetry: lambda order: logger.info("%s", order.text),
             actions.PublishTopology: lambda order: logger.debug("%s", order),
         }
         self.feed(events.TimePassed())

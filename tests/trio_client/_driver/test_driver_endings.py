@@ -28,7 +28,14 @@ from triclinium import Cluster, Collection, fail_after
 from triclinium._driver.driver import Driver
 from triclinium.abc import Connector
 from triclinium.errors import AmbiguousTooSlowError, CouchbaseException, InternalError
-from triclinium_core.client.actions import Action, ConsultStrategy, LookUpService, RowsReceived
+from triclinium_core.client.actions import (
+    Action,
+    ConsultStrategy,
+    LookUpService,
+    ReportTelemetry,
+    RowsReceived,
+    TelemetryKind,
+)
 from triclinium_core.client.events import (
     BytesReceived,
     Event,
@@ -58,6 +65,16 @@ async def test_nothing_reaches_the_machine_after_the_end() -> None:
     await occur(driver, TimePassed())
 
     assert [TimePassed()] == machine.events
+
+
+async def test_what_was_gathered_is_told_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    """A client that is closed amid an interval tells what there is so far, once."""
+    machine = ScriptedMachine()
+    machine.reports = [ReportTelemetry(TelemetryKind.ORPHANS, "{}")]
+    async with open_driver(machine):
+        assert [] == caplog.messages
+
+    assert ["{}"] == caplog.messages
 
 
 async def test_what_was_put_aside_at_the_end_was_not_sent() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from dataclasses import replace
 
@@ -10,8 +11,17 @@ import pytest
 from tests.rows import rows
 from tests.trio_client.doubles import REQUEST, STREAM
 from triclinium._driver.log import Log
-from triclinium_core.client.actions import ReportConnection, ReportLevel, ReportRefusal, ReportRetry
+from triclinium_core.client.actions import (
+    ReportConnection,
+    ReportLevel,
+    ReportRefusal,
+    ReportRetry,
+    ReportTelemetry,
+    TelemetryKind,
+)
 from triclinium_core.client.events import Token
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import AmbiguousTimeoutException
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 
 
@@ -83,6 +93,36 @@ def test_connections_are_told_as_loudly_as_the_machine_wants(
     name, number, text = caplog.record_tuples[0]
     assert ("triclinium.connection", "node:11210: ready") == (name, text)
     assert level.name == logging.getLevelName(number)
+
+
+@rows("redact", [False, True])
+def test_a_timeout_is_told_with_its_context(caplog: pytest.LogCaptureFixture, redact: bool) -> None:
+    """At WARNING, as JSON; document id and statement are marked where asked."""
+    context = ErrorContext(operation="upsert", key="ada", statement="SELECT 1", retry_attempts=2, elapsed=2.5)
+    Log(redact=redact).timeout(AmbiguousTimeoutException("too late", context))
+
+    name, level, message = caplog.record_tuples[-1]
+    error, _, told = message.partition(": ")
+    key, statement = ("<ud>ada</ud>", "<ud>SELECT 1</ud>") if redact else ("ada", "SELECT 1")
+    assert ("triclinium.timeout", logging.WARNING, "AmbiguousTimeoutException") == (name, level, error)
+    assert json.loads(replace(context, key=key, statement=statement).to_json()) == json.loads(told)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "level"),
+    [
+        (TelemetryKind.SLOW_OPERATIONS, "triclinium.threshold", logging.WARNING),
+        (TelemetryKind.ORPHANS, "triclinium.orphan", logging.WARNING),
+        (TelemetryKind.DURATIONS, "triclinium.meter", logging.INFO),
+    ],
+)
+def test_what_was_gathered_is_told_as_it_is(
+    caplog: pytest.LogCaptureFixture, kind: TelemetryKind, name: str, level: int
+) -> None:
+    """Nothing but the JSON, for whoever parses the log; who tells it says what it is."""
+    Log().telemetry(ReportTelemetry(kind, '{"kv":{}}'))
+
+    assert [(name, level, '{"kv":{}}')] == caplog.record_tuples
 
 
 def test_document_ids_are_marked_where_asked(caplog: pytest.LogCaptureFixture) -> None:

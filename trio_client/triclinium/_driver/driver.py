@@ -46,6 +46,7 @@ from triclinium_core.client.actions import (
     ReportConnection,
     ReportRefusal,
     ReportRetry,
+    ReportTelemetry,
     ResumeReading,
     RowsReceived,
     SendBytes,
@@ -70,7 +71,7 @@ from triclinium_core.client.events import (
 from triclinium_core.client.health.statistics import ClientStatistics
 from triclinium_core.client.machine import Machine
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import CouchbaseException, InternalError
+from triclinium_core.errors import CouchbaseException, InternalError, TimeoutException
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.operation.requests import Operation
@@ -164,6 +165,7 @@ class Driver:
             ReportRetry: log.retry,
             ReportRefusal: log.refusal,
             ReportConnection: log.connection,
+            ReportTelemetry: log.telemetry,
             PublishTopology: self.subscriptions.publish,
         }
 
@@ -202,6 +204,8 @@ class Driver:
         # The garbage collector does not look into operations: a strategy that knows the cluster would keep it for ever.
         for token in tuple(self._waiters):
             self._feed(OperationAbandoned(token))
+        for report in self._machine.last_reports():
+            self._log.telemetry(report)
         self._is_ended = True
         self._scope.cancel()
         self._settle_all()
@@ -402,6 +406,7 @@ class Driver:
             abandoned = self._last_words(waiter)
             for report in reports:
                 report.operations.append(abandoned)
+                report.redact |= self._log.redact
         self._call_off_consultation(token)
         self._feed(OperationAbandoned(token))
         return trio.lowlevel.Abort.SUCCEEDED
@@ -559,6 +564,8 @@ class Driver:
         self._settle(action.token, action.result, None)
 
     def _fail_operation(self, action: FailOperation) -> None:
+        if isinstance(action.error, TimeoutException):
+            self._log.timeout(action.error)
         self._settle(action.token, None, action.error)
 
     def _settle(

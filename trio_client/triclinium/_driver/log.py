@@ -6,25 +6,53 @@ happens to connections: a loss at WARNING, the failed attempts that follow it at
 The numbers and names in the sentences of ``triclinium.retry`` are attributes of the record too, for handlers that keep them
 as data: ``operation``, ``key``, ``reason``, ``node``, ``retry_attempts`` and ``age`` in seconds; of a retry also ``delay`` in seconds
 and ``dispatches``, of a refusal ``error``.
+
+``triclinium.timeout`` tells at WARNING of each timeout, once: of an operation, or of a block ``fail_after`` with all operations
+that it gave up. Their contexts are JSON.
+
+``triclinium.threshold`` tells at WARNING what was slow, ``triclinium.orphan`` at WARNING which answers nobody waited for any more,
+``triclinium.meter`` at INFO how long operations took. Each line is the JSON of SDK-RFC 0067 and nothing else.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from triclinium_core.client.actions import ReportConnection, ReportLevel, ReportRefusal, ReportRetry
+from triclinium_core.client.actions import (
+    ReportConnection,
+    ReportLevel,
+    ReportRefusal,
+    ReportRetry,
+    ReportTelemetry,
+    TelemetryKind,
+)
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import TimeoutException
 
 retry_logger = logging.getLogger("triclinium.retry")
 connection_logger = logging.getLogger("triclinium.connection")
+timeout_logger = logging.getLogger("triclinium.timeout")
 
 # Where a program has set up no log, Python would print the warnings on standard error.
 logging.getLogger("triclinium").addHandler(logging.NullHandler())
+
+CONTEXTS_MAX = 10
+"""Of how many operations a line tells that were given up at once; the exception has them all."""
 
 _LEVELS = {
     ReportLevel.DEBUG: logging.DEBUG,
     ReportLevel.INFO: logging.INFO,
     ReportLevel.WARNING: logging.WARNING,
 }
+
+_TELEMETRY: Mapping[TelemetryKind, tuple[logging.Logger, int]] = {
+    TelemetryKind.SLOW_OPERATIONS: (logging.getLogger("triclinium.threshold"), logging.WARNING),
+    TelemetryKind.DURATIONS: (logging.getLogger("triclinium.meter"), logging.INFO),
+    TelemetryKind.ORPHANS: (logging.getLogger("triclinium.orphan"), logging.WARNING),
+}
+"""Who tells what was gathered of operations, and how loudly."""
 
 
 class Log:
@@ -35,7 +63,7 @@ class Log:
     """
 
     def __init__(self, *, redact: bool = False) -> None:
-        self._redact = redact
+        self.redact: bool = redact
 
     def retry(self, report: ReportRetry) -> None:
         """Tell that an operation will be retried, or that its time will be up before it could be."""
@@ -71,6 +99,15 @@ class Log:
         """Tell what happened to a connection."""
         connection_logger.log(_LEVELS[report.level], "%s: %s", report.node, report.text)
 
+    def timeout(self, error: TimeoutException) -> None:
+        """Tell that an operation ran out of time, and all that is known of it."""
+        log_timeout(error, [error.context], redact=self.redact)
+
+    def telemetry(self, report: ReportTelemetry) -> None:
+        """Tell what was gathered of operations in an interval."""
+        logger, level = _TELEMETRY[report.kind]
+        logger.log(level, "%s", report.text)
+
     def _fields(self, report: ReportRetry | ReportRefusal) -> dict[str, object]:
         request = report.request
         return {
@@ -87,7 +124,32 @@ class Log:
             return "None"
         # The representation, for a document id with a line break would forge a line of the log.
         quoted = repr(key)
-        return self._marked(quoted[1:-1]) if self._redact else quoted
+        return self._marked(quoted[1:-1]) if self.redact else quoted
 
     def _marked(self, text: str) -> str:
-        return f"<ud>{text}</ud>" if self._redact else text
+        return _marked(text) if self.redact else text
+
+
+def log_timeout(error: TimeoutException, contexts: Sequence[ErrorContext], *, redact: bool) -> None:
+    """Tell once of a timeout, with the contexts of the operations that it ended.
+
+    Args:
+        redact: whether document ids and statements are marked.
+    """
+    told = [_redacted(context) if redact else context for context in contexts[:CONTEXTS_MAX]]
+    text = ", ".join(context.to_json() for context in told)
+    more = f" and {len(contexts) - CONTEXTS_MAX} more" if len(contexts) > CONTEXTS_MAX else ""
+    timeout_logger.warning("%s: %s%s", type(error).__name__, text, more)
+
+
+def _redacted(context: ErrorContext) -> ErrorContext:
+    key, statement = context.key, context.statement
+    return replace(
+        context,
+        key=None if key is None else _marked(key),
+        statement=None if statement is None else _marked(statement),
+    )
+
+
+def _marked(text: str) -> str:
+    return f"<ud>{text}</ud>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from triclinium_core.client.actions import Action
+from triclinium_core.client.actions import Action, ReportTelemetry
 from triclinium_core.client.events import (
     Event,
     OperationsSubmitted,
@@ -63,6 +63,8 @@ class ScriptedMachine:
         self.broken: list[LawBroken] = []
         """What the driver has done to the machine that it must not, for it may swallow what ``handle`` raises."""
         self.topologies: Sequence[Topology] = ()
+        self.reports: Sequence[ReportTelemetry] = ()
+        """What is left to tell at the end."""
 
     def __repr__(self) -> str:
         return f"<ScriptedMachine: {len(self.events)} events>"
@@ -104,6 +106,11 @@ class ScriptedMachine:
     def statistics(self) -> ClientStatistics:
         """Return a snapshot that can be told from others."""
         return ClientStatistics(open_operations=42)
+
+    def last_reports(self) -> Sequence[ReportTelemetry]:
+        """Return what the test has said, once."""
+        reports, self.reports = self.reports, ()
+        return reports
 
     def diagnostics(self, report_id: str, now: float) -> DiagnosticsResult:
         """Return a report that can be told from others."""

@@ -27,6 +27,7 @@ from triclinium_core.client.actions import (
     ReportConnection,
     ReportRefusal,
     ReportRetry,
+    ReportTelemetry,
     ResumeReading,
     RowsReceived,
     SendBytes,
@@ -151,6 +152,8 @@ class Simulation:
         self.refusals: list[ReportRefusal] = []
         self.log: list[str] = []
         """What the client reported of its connections, oldest first."""
+        self.telemetry: list[ReportTelemetry] = []
+        """What the client told of its operations, oldest first."""
         self.lookups: list[str] = []
         """The names that the client had looked up, oldest first."""
         self.services: Mapping[str, tuple[tuple[str, int], ...]] | None = {}
@@ -353,6 +356,8 @@ class Simulation:
                 self.refusals.append(action)
             case ReportConnection(_, node, text):
                 self.log.append(f"{self.now:.3f} {node} {text}")
+            case ReportTelemetry():
+                self.telemetry.append(action)
             case PublishTopology(change):
                 self.changes.append(change)
             case _:
