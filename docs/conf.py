@@ -13,15 +13,25 @@ project = "triclinium"
 copyright = "the triclinium authors"  # noqa: A001  # Sphinx looks for this name
 version = release = installed_version("triclinium")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "docs._ext.triclinium_docs"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "docs._ext.triclinium_docs",
+]
 exclude_patterns = ["_build", "_ext", "newsfragments", "howto/examples"]
 
 html_theme = "furo"
 html_title = f"triclinium {version}"
 html_static_path = ["_static"]
-html_css_files = ["tables.css"]
+html_css_files = ["pages.css"]
+html_search_scorer = str(Path(__file__).parent / "_static" / "search_scorer.js")
 html_copy_source = False
 html_show_sourcelink = False
+
+# What a program prints is not for copying.
+copybutton_selector = "div:not(.highlight-text) > div.highlight > pre"
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3

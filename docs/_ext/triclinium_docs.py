@@ -2,6 +2,7 @@
 
 ``{generated} NAME`` is a table of ``tables``, ``{state-diagram} NAME`` and ``{state-table} NAME`` are machines of
 ``machines``, ``{cli-help}`` is what the commands say of themselves, and ``{newsfragments}`` what a release will announce.
+Tables of prose become ``records``, and RFCs and names of trio ``links``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 
-from docs._ext import entries, machines, markdown, options, state_diagram, tables
+from docs._ext import entries, links, machines, markdown, options, records, state_diagram, tables
 from docs._ext.machines import MACHINES
 from docs._ext.state_diagram import draw_svg
 from docs._ext.tables import TABLES, state_table
@@ -119,12 +120,15 @@ class Newsfragments(SphinxDirective):
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
-    """Register the directives."""
+    """Register the directives and the transforms."""
     app.add_directive("generated", Generated)
     app.add_directive("state-table", StateTable)
     app.add_directive("state-diagram", StateDiagram)
     app.add_directive("cli-help", CliHelp)
     app.add_directive("newsfragments", Newsfragments)
+    app.add_transform(records.Records)
+    app.add_transform(links.Links)
+    app.connect("missing-reference", links.resolve_trio)
     # Before napoleon, which listens with the priority 500.
     app.connect("autodoc-process-docstring", entries.prepare_docstring, priority=100)
     app.connect("autodoc-process-signature", entries.prepare_signature)

@@ -1,0 +1,178 @@
+"""Links to what others publish: SDK-RFCs, the RFCs of the IETF, and trio's documentation.
+
+They are made from tables, not from inventories that a build would have to fetch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from operator import attrgetter
+
+import trio
+import trio.lowlevel
+import trio.testing
+from docutils import nodes  # type: ignore[import-untyped]
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.transforms import SphinxTransform
+from sphinx.util import logging
+
+SDK_RFCS = "https://github.com/couchbaselabs/sdk-rfcs/blob/master/rfc"
+IETF_RFCS = "https://www.rfc-editor.org/rfc"
+TRIO = "https://trio.readthedocs.io/en/stable"
+
+SDK_RFC_FILES: Mapping[str, str] = {
+    "0004": "0004-at_plus.md",
+    "0011": "0011-connection-string.md",
+    "0013": "0013-kv-error-map.md",
+    "0020": "0020-common-flags.md",
+    "0024": "0024-fast-failover.md",
+    "0027": "0027-analytics.md",
+    "0035": "0035-rto.md",
+    "0036": "0036-client-cert-auth.md",
+    "0049": "0049-sdk3-retry-handling.md",
+    "0051": "0051-sdk3-views.md",
+    "0052": "0052-sdk3-full-text-search.md",
+    "0053": "0053-sdk3-crud.md",
+    "0054": "0054-sdk3-management-apis.md",
+    "0055": "0055-serializers-transcoders.md",
+    "0056": "0056-sdk3-query.md",
+    "0057": "0057-sdk3-analytics.md",
+    "0058": "0058-error-handling.md",
+    "0059": "0059-sdk3-foundation.md",
+    "0061": "0061-sdk3-diagnostics.md",
+    "0067": "0067-extended-sdk-observability-rto-v2.md",
+    "0069": "0069-kv-error-map-v2.md",
+    "0074": "0074-config-profiles.md",
+    "0076": "0076-subdoc-replica-reads.md",
+}
+"""The public ones, by number, in the folder of ``couchbaselabs/sdk-rfcs`` that has those in force."""
+
+UNPUBLISHED = frozenset({"0075"})
+"""Numbers of SDK-RFCs that are not public."""
+
+RFC = re.compile(r"\b(RFC \d{4})\b")
+
+TRIO_PAGES: Mapping[str, str] = {
+    "trio.abc": "reference-io",
+    "trio.from_thread": "reference-core",
+    "trio.lowlevel": "reference-lowlevel",
+    "trio.socket": "reference-io",
+    "trio.testing": "reference-testing",
+    "trio.to_thread": "reference-core",
+}
+"""The page of trio's documentation that has the names of a module."""
+
+TRIO_IO = frozenset(
+    [
+        "DTLSChannel",
+        "DTLSChannelStatistics",
+        "DTLSEndpoint",
+        "Path",
+        "Process",
+        "SSLListener",
+        "SSLStream",
+        "SocketListener",
+        "SocketStream",
+        "StapledStream",
+        "aclose_forcefully",
+        "open_file",
+        "open_signal_receiver",
+        "open_ssl_over_tcp_listeners",
+        "open_ssl_over_tcp_stream",
+        "open_tcp_listeners",
+        "open_tcp_stream",
+        "open_unix_socket",
+        "run_process",
+        "serve_listeners",
+        "NeedHandshakeError",
+        "serve_ssl_over_tcp",
+        "serve_tcp",
+        "wrap_file",
+    ]
+)
+"""Names of ``trio`` itself that stand on the page about I/O; the others are on that about the core."""
+
+TRIO_NAME = re.compile(r"(?P<module>trio(?:\.[a-z_]+)?)\.(?P<name>\w+)")
+
+logger = logging.getLogger(__name__)
+
+
+class Links(SphinxTransform):
+    """The first mention of an RFC in a section leads to it, and each name of trio to where it is described."""
+
+    default_priority = 410
+
+    def apply(self) -> None:
+        """Link the names of trio, then the RFCs."""
+        for literal in list(self.document.findall(nodes.literal)):
+            uri = trio_uri(literal.astext())
+            if uri is not None and not _is_linked(literal):
+                literal.replace_self(nodes.reference("", "", literal.deepcopy(), refuri=uri))
+        seen: set[tuple[int, str]] = set()
+        for text in list(self.document.findall(nodes.Text)):
+            if RFC.search(text) and not _is_linked(text) and not _is_quoted(text):
+                text.parent.replace(text, list(self._linked(text, seen)))
+
+    def _linked(self, text: nodes.Text, seen: set[tuple[int, str]]) -> Iterator[nodes.Node]:
+        section = id(_enclosing(text, nodes.section))
+        for place, part in enumerate(RFC.split(text)):
+            uri = rfc_uri(part.removeprefix("RFC ")) if place % 2 and (section, part) not in seen else None
+            if uri is not None:
+                seen.add((section, part))
+                yield nodes.reference("", part, refuri=uri)
+            elif part:
+                yield nodes.Text(part)
+
+
+def rfc_uri(number: str) -> str | None:
+    """Return where an RFC can be read: one of Couchbase's below 1000, one of the IETF's above; None for no public one.
+
+    A number of an SDK-RFC without a file in the table is warned of, so the build fails.
+    """
+    if number >= "1000":
+        return f"{IETF_RFCS}/rfc{number}"
+    if number in UNPUBLISHED:
+        return None
+    if number not in SDK_RFC_FILES:
+        logger.warning("SDK_RFC_FILES in docs/_ext/links.py has no file of RFC %s", number)
+        return None
+    return f"{SDK_RFCS}/{SDK_RFC_FILES[number]}"
+
+
+def trio_uri(name: str) -> str | None:
+    """Return where trio's documentation describes a name, such as ``trio.TooSlowError``; None for any other text."""
+    match = TRIO_NAME.fullmatch(name.removesuffix("()"))
+    if match is None:
+        return None
+    module, own_name = match["module"], match["name"]
+    try:
+        attrgetter(f"{module}.{own_name}".removeprefix("trio."))(trio)
+    except AttributeError:
+        return None
+    page = TRIO_PAGES.get(module, "reference-io" if own_name in TRIO_IO else "reference-core")
+    return f"{TRIO}/{page}.html#{module}.{own_name}"
+
+
+def resolve_trio(
+    _app: Sphinx, _env: BuildEnvironment, node: pending_xref, shown: nodes.TextElement
+) -> nodes.reference | None:
+    """Link a name of trio in a signature, or in a role."""
+    uri = trio_uri(node["reftarget"])
+    return None if uri is None else nodes.reference("", "", shown, refuri=uri)
+
+
+def _enclosing(node: nodes.Node, kind: type[nodes.Element]) -> nodes.Element | None:
+    while node is not None and not isinstance(node, kind):
+        node = node.parent
+    return node
+
+
+def _is_linked(node: nodes.Node) -> bool:
+    return isinstance(node.parent, nodes.reference | pending_xref) or isinstance(node.parent.parent, pending_xref)
+
+
+def _is_quoted(text: nodes.Text) -> bool:
+    return isinstance(text.parent, nodes.literal | nodes.literal_block | nodes.title | nodes.raw | nodes.comment)

@@ -1,0 +1,58 @@
+"""Tables of prose become records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from docutils import nodes  # type: ignore[import-untyped]
+from docutils.utils import new_document  # type: ignore[import-untyped]
+from sphinx.addnodes import pending_xref
+
+from docs._ext.records import MAPPED, Records
+
+pytestmark = pytest.mark.native
+
+
+def document_of(*lines: Sequence[str]) -> nodes.document:
+    """Return a page with one table."""
+    group = nodes.tgroup("", cols=len(lines[0]))
+    for line in lines:
+        group += nodes.row("", *(nodes.entry("", nodes.paragraph("", cell)) for cell in line))
+    document = new_document("page")
+    document += nodes.table("", group)
+    return document
+
+
+def test_a_decision_becomes_a_record_with_an_anchor() -> None:
+    """The number leads to itself, the question heads the record, and each other column is a line of it."""
+    document = document_of(("#", "question", "triclinium does", "because"), ("C7", "Which?", "This", "That"))
+    Records(document).apply()
+    (record,) = [found for found in document.findall(nodes.container) if "record" in found["classes"]]
+
+    assert not list(document.findall(nodes.table))
+    assert ["decision-c7"] == record["ids"]
+    assert "C7 Which?" == record[0].astext()
+    assert [("triclinium does", "This"), ("because", "That")] == [
+        (field[0].astext(), field[1].astext()) for field in record.findall(nodes.field)
+    ]
+
+
+def test_a_section_of_an_rfc_becomes_a_record() -> None:
+    """What a cell does not say has no line, and the decisions that it names are links."""
+    document = document_of(MAPPED, ("Best Effort", "a.py", "", "C1; D12: S2 too, but not HTTP2 or S200"))
+    Records(document).apply()
+
+    assert ["carried out in", "deviation"] == [name.astext() for name in document.findall(nodes.field_name)]
+    assert ["decision-c1", "decision-d12", "decision-s2"] == [
+        found["reftarget"] for found in document.findall(pending_xref)
+    ]
+
+
+def test_other_tables_stay_tables() -> None:
+    """And only what is called a decision there is a link."""
+    document = document_of(("answer", "meaning"), ("A4", "as decision C24 says"))
+    Records(document).apply()
+
+    assert list(document.findall(nodes.table))
+    assert ["decision-c24"] == [found["reftarget"] for found in document.findall(pending_xref)]

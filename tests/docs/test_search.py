@@ -1,0 +1,53 @@
+"""What the search of the documentation shows first."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+
+import pytest
+
+from tests.docs.pages import DOCS
+
+SCORER = DOCS / "_static" / "search_scorer.js"
+NODE = shutil.which("node")
+
+pytestmark = [pytest.mark.native, pytest.mark.skipif(NODE is None, reason="the scorer is JavaScript: it takes node")]
+
+
+def ranking(query: str, *found: tuple[str, str, int, str]) -> list[str]:
+    """Return the pages of what was found, best first; each is page, title, Sphinx's own score and kind."""
+    items = [[page, title, "", "", score, f"{page}.md", kind] for page, title, score, kind in found]
+    program = (
+        f"globalThis.location = {{search: {json.dumps('?q=' + query)}}};\n{SCORER.read_text(encoding='utf-8')}\n"
+        f"console.log(JSON.stringify({json.dumps(items)}.map(Scorer.score)));"
+    )
+    assert NODE is not None
+    scores = json.loads(subprocess.run([NODE, "-e", program], capture_output=True, text=True, check=True).stdout)
+    pages = [page for page, *_ in found]
+    return [page for _, page in sorted(zip(scores, pages, strict=True), reverse=True)]
+
+
+def test_guides_come_first() -> None:
+    """Whatever Sphinx thinks of the others: then explanations, the reference, the internals, and the map."""
+    pages = [
+        ("rfc_map", "RFC map", 100, "title"),
+        ("internals/architecture", "Architecture", 90, "title"),
+        ("reference/retrying_anything", "triclinium.retry", 26, "object"),
+        ("explanation/ambiguity", "Ambiguity", 15, "title"),
+        ("howto/retry_anything", "Retry anything in trio", 5, "text"),
+    ]
+
+    assert [page for page, *_ in pages][::-1] == ranking("retry", *pages)
+
+
+@pytest.mark.parametrize("query", ["get_or_none", "triclinium.Collection.get_or_none"])
+def test_a_name_leads_to_its_entry(query: str) -> None:
+    """What nobody types by chance is looked up in the reference."""
+    found = [
+        ("howto/update_safely", "Update safely", 5, "text"),
+        ("reference/client", "triclinium.Collection.get_or_none", 26, "object"),
+    ]
+
+    assert "reference/client" == ranking(query, *found)[0]
