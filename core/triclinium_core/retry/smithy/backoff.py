@@ -121,11 +121,69 @@ class ExponentialRetryBackoffStrategy:
 
     def _draw(self) -> float:
         assert self.rng is not None
-        share = self.rng.random()
-        # 1 itself does no harm, and is what a test draws that wants the longest delays.
-        if not (type(share) is float and 0.0 <= share <= 1.0) and not (is_seconds(share) and share <= 1.0):
-            raise InvalidArgumentException(f"rng drew {shown(share)}; it must draw from [0, 1)", parameter="rng")
-        return share
+        return draw_share(self.rng)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
+class DecorrelatedRetryBackoffStrategy:
+    """Draws each delay between ``base`` and three times the delay before it, up to a ceiling.
+
+    A strategy tells it that delay, which the token has; so it keeps nothing between two calls, and any number of requests may
+    share one. ``Jitter.DECORRELATED`` is Smithy's: it draws from ``[base, base + 3 * p)``, and the delay before anew.
+
+    Args:
+        rng: draws.
+        base: the least delay, and what counts as the delay before the first one.
+        max: what no delay exceeds; it may be less than ``base``.
+
+    Raises:
+        InvalidArgumentException: ``base`` or ``max`` is no duration, negative or not finite, or ``rng`` draws nothing.
+
+    Source: AWS Architecture Blog, "Exponential Backoff and Jitter"; decision S23.
+    """
+
+    rng: Random = field(repr=False)
+    base: float = 0.025
+    max: float = 20.0
+
+    def __init__(self, *, rng: Random, base: Duration = 0.025, max: Duration = 20.0) -> None:
+        object.__setattr__(self, "rng", check_random(rng))
+        object.__setattr__(self, "base", check_duration(base, "base"))
+        object.__setattr__(self, "max", check_duration(max, "max"))
+
+    def compute_next_backoff_delay(self, retry_attempt: int) -> float:
+        """Return a delay in seconds for retry ``retry_attempt``, with the delays before it drawn anew; 0 for 0.
+
+        Raises:
+            InvalidArgumentException: ``retry_attempt`` is no count, or ``rng`` draws something outside [0, 1].
+        """
+        check_integer(retry_attempt, "retry_attempt")
+        delay = 0.0
+        for _ in range(min(retry_attempt, WALK_MAX)):
+            delay = self.compute_following_backoff_delay(delay)
+        return delay
+
+    def compute_following_backoff_delay(self, previous_delay: float) -> float:
+        """Return the delay in seconds after one of ``previous_delay``; 0 before the first retry.
+
+        Raises:
+            InvalidArgumentException: ``rng`` draws something outside [0, 1].
+        """
+        base, top = self.base, 3.0 * max(previous_delay, self.base)
+        return min(self.max, base + (top - base) * draw_share(self.rng))
+
+
+def draw_share(rng: Random) -> float:
+    """Return what ``rng`` draws.
+
+    Raises:
+        InvalidArgumentException: it is outside [0, 1].
+    """
+    share = rng.random()
+    # 1 itself does no harm, and is what a test draws that wants the longest delays.
+    if not (type(share) is float and 0.0 <= share <= 1.0) and not (is_seconds(share) and share <= 1.0):
+        raise InvalidArgumentException(f"rng drew {shown(share)}; it must draw from [0, 1)", parameter="rng")
+    return share
 
 
 def check_backoff(backoff: RetryBackoffStrategy, parameter: str) -> RetryBackoffStrategy:
@@ -134,13 +192,17 @@ def check_backoff(backoff: RetryBackoffStrategy, parameter: str) -> RetryBackoff
     return check_method(backoff, parameter, method, f"{method}(retry_attempt)")
 
 
-def backoff_delay(backoff: RetryBackoffStrategy, retry_attempt: int) -> float:
-    """Return the seconds that ``backoff`` computes.
+def backoff_delay(backoff: RetryBackoffStrategy, retry_attempt: int, previous: float) -> float:
+    """Return the seconds that ``backoff`` computes: from the delay before, where it is of that kind.
+
+    Args:
+        previous: seconds that were waited before the attempt that failed; 0 for a first one.
 
     Raises:
         InvalidArgumentException: it computes something else. Whatever the strategy itself raises passes through.
     """
-    delay = in_seconds(backoff.compute_next_backoff_delay(retry_attempt))
+    following = getattr(backoff, "compute_following_backoff_delay", None)
+    delay = in_seconds(backoff.compute_next_backoff_delay(retry_attempt) if following is None else following(previous))
     if not is_seconds(delay):
         raise InvalidArgumentException(
             f"{type(backoff).__name__} computed delay={shown(delay)} for retry {shown(retry_attempt)}; "

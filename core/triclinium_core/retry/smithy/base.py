@@ -68,15 +68,11 @@ class BaseRetryStrategy:
             )
         info = classify(error)
         count, scope = token.retry_count + 1, token.token_scope
-        refusal = None
-        if info.is_retry_safe is not True:
-            refusal = f"its is_retry_safe is {info.is_retry_safe}, and only True permits it"
-        elif count >= self._max_attempts:
-            refusal = f"attempt {count} was the last of max_attempts={self._max_attempts}"
+        refusal = self._refusal(info, count, scope)
         if refusal is not None:
             token.owner = None
             raise RetryError(f"{type(error).__name__} is not retried: {refusal}") from error
-        delay = self._delay(info, count)
+        delay = self._delay(info, count, token.retry_delay)
         token.owner = None
         return SingleUseToken(self, scope, count, delay, self._charge(error, info, scope, delay))
 
@@ -96,8 +92,17 @@ class BaseRetryStrategy:
         """
         require_token(token, self, "token").owner = None
 
-    def _delay(self, info: ErrorInfo, retry_attempt: int) -> float:
-        return at_least_retry_after(backoff_delay(self._backoff, retry_attempt), info.retry_after, clamped=False)
+    def _refusal(self, info: ErrorInfo, count: int, scope: str | None) -> str | None:
+        """Return why there is no retry after attempt ``count``, before anything is asked of a quota; None where there is."""
+        if info.is_retry_safe is not True:
+            return f"its is_retry_safe is {info.is_retry_safe}, and only True permits it"
+        if count >= self._max_attempts:
+            return f"attempt {count} was the last of max_attempts={self._max_attempts}"
+        return None
+
+    def _delay(self, info: ErrorInfo, retry_attempt: int, previous: float) -> float:
+        delay = backoff_delay(self._backoff, retry_attempt, previous)
+        return at_least_retry_after(delay, info.retry_after, clamped=False)
 
     def _charge(self, error: Exception, info: ErrorInfo, scope: str | None, delay: float) -> int:
         """Return what a retry takes from a quota, having taken it; or raise RetryError."""

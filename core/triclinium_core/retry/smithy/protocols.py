@@ -41,7 +41,11 @@ class RetryToken(Protocol):
 
 
 class RetryBackoffStrategy(Protocol):
-    """How long to wait before a retry; it keeps no state."""
+    """How long to wait before a retry; it keeps no state.
+
+    It may have a second method, ``compute_following_backoff_delay(previous_delay)``. The shipped strategies call that one
+    instead, with the seconds that the attempt before had to wait: 0 for a first attempt (decision S23).
+    """
 
     def compute_next_backoff_delay(self, retry_attempt: int) -> float:
         """Return the seconds before retry ``retry_attempt``; 1 is the first retry, and 0 no retry: no delay."""

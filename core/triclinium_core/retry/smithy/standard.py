@@ -99,9 +99,10 @@ class StandardRetryStrategy(BaseRetryStrategy):
         mine.owner = None
         self._quota.release(mine.quota_acquired, mine.token_scope)
 
-    def _delay(self, info: ErrorInfo, retry_attempt: int) -> float:
+    def _delay(self, info: ErrorInfo, retry_attempt: int, previous: float) -> float:
         backoff = self._throttling_backoff if info.is_throttling_error else self._backoff
-        return at_least_retry_after(backoff_delay(backoff, retry_attempt), info.retry_after, clamped=self._clamps)
+        delay = backoff_delay(backoff, retry_attempt, previous)
+        return at_least_retry_after(delay, info.retry_after, clamped=self._clamps)
 
     def _charge(self, error: Exception, info: ErrorInfo, scope: str | None, delay: float) -> int:
         numbers, quota = self._numbers, self._quota

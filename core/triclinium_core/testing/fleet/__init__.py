@@ -5,33 +5,96 @@ them, and nothing here repeats their rules. ``testing.simulation`` is something 
 joins real machines and fake nodes byte by byte, and has no load.
 """
 
+from triclinium_core.testing.fleet.demand import (
+    Arrivals,
+    ClosedLoop,
+    EvenArrivals,
+    PoissonArrivals,
+    Ramp,
+    Spike,
+    Steady,
+    Trend,
+)
 from triclinium_core.testing.fleet.figures import FleetFigures, TimeStep, Totals
-from triclinium_core.testing.fleet.play import play, simulate
+from triclinium_core.testing.fleet.play import OnProgress, play, simulate
+from triclinium_core.testing.fleet.retries import (
+    BreakerRetries,
+    BudgetRetries,
+    CouchbaseRetries,
+    CountedRetries,
+    DecorrelatedDelays,
+    Delays,
+    ExponentialDelays,
+    NoDelay,
+    QuotaRetries,
+    Retries,
+)
 from triclinium_core.testing.fleet.scenario import (
+    ContendedRow,
     Fleet,
     Outage,
     OutageKind,
     Overload,
+    ParallelService,
     Scenario,
+    Service,
     SimulatedService,
+    Work,
 )
 from triclinium_core.testing.fleet.strategies import (
     STRATEGIES,
+    clients_of,
     couchbase_clients,
     smithy_clients,
+)
+from triclinium_core.testing.fleet.times import (
+    ExponentialTime,
+    FixedTime,
+    NormalTime,
+    RandomTime,
+    UniformTime,
 )
 
 __all__ = [
     "STRATEGIES",
+    "Arrivals",
+    "BreakerRetries",
+    "BudgetRetries",
+    "ClosedLoop",
+    "ContendedRow",
+    "CouchbaseRetries",
+    "CountedRetries",
+    "DecorrelatedDelays",
+    "Delays",
+    "EvenArrivals",
+    "ExponentialDelays",
+    "ExponentialTime",
+    "FixedTime",
     "Fleet",
     "FleetFigures",
+    "NoDelay",
+    "NormalTime",
+    "OnProgress",
     "Outage",
     "OutageKind",
     "Overload",
+    "ParallelService",
+    "PoissonArrivals",
+    "QuotaRetries",
+    "Ramp",
+    "RandomTime",
+    "Retries",
     "Scenario",
+    "Service",
     "SimulatedService",
+    "Spike",
+    "Steady",
     "TimeStep",
     "Totals",
+    "Trend",
+    "UniformTime",
+    "Work",
+    "clients_of",
     "couchbase_clients",
     "play",
     "simulate",

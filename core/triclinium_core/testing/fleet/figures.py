@@ -75,6 +75,10 @@ class FleetFigures:
     begin succeed, and it stays so; None where that never comes, or where there was no outage (decision F1)."""
     latencies: Sequence[tuple[float, float]]
     """Percentiles of the operations that succeeded, from their beginning to the answer, as (percent, seconds)."""
+    latency_mean: float | None
+    """The mean of the same, in seconds, and as exact as a float; None where none succeeded."""
+    finished_at: float
+    """Seconds from the beginning to the end of the last operation; 0 where there was none."""
 
     def to_json(self) -> dict[str, object]:
         """Return the figures as an object for JSON; seconds are rounded to microseconds."""
@@ -84,6 +88,8 @@ class FleetFigures:
             "peak_sent_per_second": _rounded(self.peak_sent),
             "recovered_after": _rounded(self.recovered_after),
             "latencies": {f"p{percent:g}": _rounded(seconds) for percent, seconds in self.latencies},
+            "latency_mean": _rounded(self.latency_mean),
+            "finished_at": _rounded(self.finished_at),
             "buckets": [
                 {
                     "start": _rounded(bucket.start),
@@ -129,6 +135,8 @@ class Tally:
         self._counts = {name: array("q", bytes(8 * (self._shown + 1))) for name in COUNTS}
         self._queue = array("d", bytes(8 * (self._shown + 1)))
         self._latencies = array("q", bytes(8 * (_STEPS_A_DECADE * _DECADES + 1)))
+        self._latency_total = 0.0
+        self._finished_at = 0.0
 
     def count(self, name: str, now: float) -> None:
         """Add one to a count."""
@@ -143,9 +151,16 @@ class Tally:
         """Count an operation that ended well."""
         self.count("succeeded", now)
         self.count("fulfilled", began)
+        self._finished_at = max(self._finished_at, now)
         latency = now - began
+        self._latency_total += latency
         step = int(_STEPS_A_DECADE * math.log10(latency / _FASTEST)) if latency > _FASTEST else 0
         self._latencies[min(step, _STEPS_A_DECADE * _DECADES)] += 1
+
+    def failure(self, now: float) -> None:
+        """Count an operation that ended without an answer in time."""
+        self.count("failed", now)
+        self._finished_at = max(self._finished_at, now)
 
     def figures(self, strategy: str) -> FleetFigures:
         """Return what was counted."""
@@ -166,6 +181,8 @@ class Tally:
             peak_sent=max(bucket.sent / min(self._width, self._duration - bucket.start) for bucket in buckets),
             recovered_after=recovered_after(buckets, self._outage),
             latencies=[(percent, self._percentile(percent)) for percent in PERCENTS if totals.succeeded],
+            latency_mean=self._latency_total / totals.succeeded if totals.succeeded else None,
+            finished_at=self._finished_at,
         )
 
     def _at(self, now: float) -> int:

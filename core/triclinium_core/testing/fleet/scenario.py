@@ -1,24 +1,33 @@
 """What is simulated: who asks, who answers, and when nobody does. Durations and instants are seconds.
 
-All of it is checked when it is made, so that a simulation that has begun comes to its end.
+All of it is checked when it is made, so that a simulation that has begun comes to its end. Every value can be read from
+TOML or JSON by ``msgspec.convert``; where one of several kinds may stand, the key ``type`` says which.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum, unique
+
+from msgspec import Struct
 
 from triclinium_core.checks import check_choice, check_flag, check_integer, check_number, check_seconds
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.testing.fleet.demand import (
+    OPERATIONS_MAX,
+    Arrivals,
+    ClosedLoop,
+    EvenArrivals,
+    Steady,
+    Trend,
+    demanded,
+)
+from triclinium_core.testing.fleet.retries import Retries
+from triclinium_core.testing.fleet.times import SECONDS_LEAST, SECONDS_MAX, FixedTime, RandomTime
 
-OPERATIONS_MAX = 20_000_000
-"""Operations that one simulation may begin: half an hour of work, and some gigabytes at the very worst."""
 WAITING_MAX = 2_000_000
 """Operations that may be under way at once; each is a few hundred bytes."""
 BUCKETS_MAX = 100_000
 CLIENTS_MAX = 1_000_000
-SECONDS_LEAST, SECONDS_MAX = 1e-9, 1e9
-"""A nanosecond to three decades: no sum of durations leaves what a float holds, nor is it lost beside another."""
 
 
 @unique
@@ -45,9 +54,10 @@ class Overload(StrEnum):
     """It is dropped without an answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fleet:
+class Fleet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Clients that begin an operation every ``period``, evenly spread over it, whatever became of the one before.
+
+    That is what they do unless ``arrivals`` and ``trend`` say something else.
 
     Raises:
         InvalidArgumentException: a value is out of range, or of another type.
@@ -63,6 +73,10 @@ class Fleet:
     """How many clients share a strategy, and so its quota."""
     idempotent: bool = True
     """Whether operations may be applied twice."""
+    arrivals: Arrivals = EvenArrivals()
+    """How operations follow each other."""
+    trend: Trend = Steady()
+    """How the demand changes over time; in a closed loop it cannot."""
 
     def __post_init__(self) -> None:
         check_integer(self.clients, "clients", 1, CLIENTS_MAX)
@@ -72,15 +86,36 @@ class Fleet:
         if self.attempt_timeout is not None:
             check_number(self.attempt_timeout, "attempt_timeout", SECONDS_LEAST, SECONDS_MAX)
         check_flag(self.idempotent, "idempotent")
+        if isinstance(self.arrivals, ClosedLoop) and not isinstance(self.trend, Steady):
+            raise InvalidArgumentException(
+                f"trend={self.trend!r} cannot be followed by a closed loop, whose clients begin when they are answered; "
+                "take other arrivals",
+                parameter="trend",
+            )
 
     @property
     def demand(self) -> float:
-        """Operations that begin in a second."""
+        """Operations that begin in a second, at the usual demand."""
         return self.clients / self.period
 
+    def operations(self, duration: float) -> float:
+        """Return how many operations begin in so many seconds, on average; in a closed loop, at most."""
+        if isinstance(self.arrivals, ClosedLoop):
+            return float(self.clients * self.arrivals.operations)
+        return self.demand * demanded(self.trend, duration)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulatedService:
+
+@unique
+class Work(StrEnum):
+    """How long the worker of a service takes for a request."""
+
+    CONSTANT = "constant"
+    """As long as for every other."""
+    EXPONENTIAL = "exponential"
+    """A random time that is as long on average, and mostly shorter: the service of an M/M/1 queue."""
+
+
+class SimulatedService(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="queue"):
     """One queue and one worker that takes ``1 / capacity`` for a request.
 
     It does not know who still waits: it works for callers who have left, too.
@@ -98,6 +133,7 @@ class SimulatedService:
     overload: Overload = Overload.THROTTLES
     rejection_cost: float = 0.1
     """What turning a request away costs, as a share of what serving it would."""
+    work: Work = Work.CONSTANT
 
     def __post_init__(self) -> None:
         check_number(self.capacity, "capacity", SECONDS_LEAST)
@@ -105,10 +141,46 @@ class SimulatedService:
         check_number(self.queue, "queue", SECONDS_LEAST, SECONDS_MAX)
         check_choice(self.overload, "overload", Overload)
         check_number(self.rejection_cost, "rejection_cost", 0, 1)
+        check_choice(self.work, "work", Work)
 
 
-@dataclass(frozen=True, slots=True)
-class Outage:
+class ParallelService(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="parallel"):
+    """It serves all requests at the same time, and takes longer for each the more there are.
+
+    It does not know who still waits, and never turns anybody away.
+
+    Raises:
+        InvalidArgumentException: a value is out of range, or of another type.
+    """
+
+    base: float = 0.0
+    """Seconds that a request takes in any case."""
+    growth: float = 0.0
+    """Seconds that it takes in addition for each request that is served when it begins, itself among them."""
+    leg: RandomTime = FixedTime(seconds=0.005)
+    """The way of a request to the service, and again that of its answer."""
+
+    def __post_init__(self) -> None:
+        check_number(self.base, "base", 0.0, SECONDS_MAX)
+        check_number(self.growth, "growth", 0.0, SECONDS_MAX)
+
+
+class ContendedRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="contended_row"):
+    """One row that all clients update, with optimistic concurrency: an attempt reads its version and writes it back.
+
+    The write is refused where another one came between the two; it takes the service no time. An attempt is one request
+    in the figures, and four legs long.
+    """
+
+    leg: RandomTime = FixedTime(seconds=0.005)
+    """The way of a read or a write to the row, and again that of its answer."""
+
+
+Service = SimulatedService | ParallelService | ContendedRow
+"""Who answers."""
+
+
+class Outage(Struct, frozen=True, forbid_unknown_fields=True):
     """From ``start`` on, up to ``end``, nobody is served, and what waited in the queue is lost.
 
     Raises:
@@ -129,8 +201,7 @@ class Outage:
         check_choice(self.kind, "kind", OutageKind)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
+class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One simulation: operations begin from 0 up to ``duration``, and each is followed to its end.
 
     Raises:
@@ -138,13 +209,18 @@ class Scenario:
     """
 
     fleet: Fleet
-    service: SimulatedService
+    service: Service
     outage: Outage | None = None
+    failure_rate: float = 0.0
+    """The share of requests that the service answers with an error, each by chance; a retry may succeed."""
     duration: float = 60.0
     bucket: float = 1.0
     """Width of the steps in which figures are given."""
+    strategies: tuple[Retries, ...] = ()
+    """Strategies of one's own, beside those that everybody has; ``simulate`` finds them by their names."""
 
     def __post_init__(self) -> None:
+        check_number(self.failure_rate, "failure_rate", 0.0, 1.0)
         check_number(self.duration, "duration", SECONDS_LEAST, SECONDS_MAX)
         check_number(self.bucket, "bucket", SECONDS_LEAST, SECONDS_MAX)
         if self.outage is not None and self.outage.end > self.duration:
@@ -153,10 +229,17 @@ class Scenario:
                 "let it end earlier, or simulate for longer",
                 parameter="outage",
             )
-        demand, timeout = self.fleet.demand, self.fleet.timeout
+        names = [retries.name for retries in self.strategies]
+        if len(set(names)) < len(names):
+            raise InvalidArgumentException(
+                f"strategies: two have the same name; the names are {', '.join(names)}", parameter="strategies"
+            )
+        operations = self.fleet.operations(self.duration)
+        # No more are under way than begin while one lasts; a trend may have all of them in one moment.
+        waiting = min(self.fleet.demand * self.fleet.timeout, operations)
         for parameter, value, name, most, next_step in (
-            ("duration", demand * self.duration, "operations", OPERATIONS_MAX, "simulate fewer clients, or less time"),
-            ("timeout", demand * timeout, "operations under way", WAITING_MAX, "shorten the timeout"),
+            ("duration", operations, "operations", OPERATIONS_MAX, "simulate fewer clients, or less time"),
+            ("timeout", waiting, "operations under way", WAITING_MAX, "shorten the timeout"),
             ("bucket", self.duration / self.bucket, "buckets", BUCKETS_MAX, "make buckets wider"),
         ):
             if value > most:

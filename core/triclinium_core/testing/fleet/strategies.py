@@ -2,7 +2,8 @@
 
 Couchbase's operations retry through the retry machine of the core, made at the first failure. A circuit breaker belongs
 to a connection, and would stand between machine and service; it is left out, so that the figures show the strategy alone
-(decision F4). Smithy's retry through tokens of a strategy that the clients of a process share.
+(decision F4). Smithy's retry as any function does, through the machine of a call and the tokens of a strategy that the
+clients of a process share.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import assert_never
 
-from triclinium_core.retry.backoff import Random, cap, exponential
+from triclinium_core.retry.backoff import Random, exponential
+from triclinium_core.retry.calls.machine import CallMachine, Sleep
+from triclinium_core.retry.calls.terms import CallTerms
 from triclinium_core.retry.couchbase.actions import Dispatch, RetryAfter
 from triclinium_core.retry.couchbase.events import (
     Dispatched,
@@ -30,17 +34,36 @@ from triclinium_core.retry.couchbase.strategy import (
     BestEffortRetryStrategy,
     FailFastRetryStrategy,
     FastFailOnTerminalErrorRetryStrategy,
-    RetryStrategy,
+    RetryStrategy as CouchbaseRetryStrategy,
 )
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
+from triclinium_core.retry.smithy.backoff import (
+    DecorrelatedRetryBackoffStrategy,
+    ExponentialRetryBackoffStrategy,
+    Jitter,
+)
+from triclinium_core.retry.smithy.breaker import BreakerRetryStrategy
+from triclinium_core.retry.smithy.budget import BudgetRetryStrategy
 from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
-from triclinium_core.retry.smithy.protocols import RetryError, RetryToken
+from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy, RetryStrategy, RetryToken
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+from triclinium_core.testing.fleet.retries import (
+    BreakerRetries,
+    BudgetRetries,
+    CouchbaseRetries,
+    CountedRetries,
+    DecorrelatedDelays,
+    Delays,
+    ExponentialDelays,
+    NoDelay,
+    QuotaRetries,
+    Retries,
+)
 from triclinium_core.testing.fleet.scenario import Fleet
 from triclinium_core.testing.fleet.service import NOT_SENT, AttemptOutcome
 
@@ -51,7 +74,7 @@ class Call:
     It ends once: with ``succeed``, with ``expire``, or when ``fail`` or ``resume`` says that it is over.
     """
 
-    __slots__ = ("began", "deadline")
+    __slots__ = ("began", "client", "deadline", "gives_up_at")
 
     hears_success: bool = False
     """Whether ``succeed`` has to be called, in the order of time, because others profit from it."""
@@ -61,13 +84,21 @@ class Call:
     def __init__(self, began: float, deadline: float) -> None:
         self.began: float = began
         self.deadline: float = deadline
+        self.client: int = 0
+        """Whose operation it is; ``play`` says so."""
+        self.gives_up_at: float = deadline
+        """When nothing is expected of the present attempt any more; ``play`` says so."""
 
     def begin(self, now: float) -> float | None:
         """Return the instant at which to ``resume`` for the first attempt; None for sending it now."""
         return None
 
-    def dispatch(self, outcome: AttemptOutcome, now: float) -> None:
-        """Record that an attempt is made; ``outcome`` is what will be heard of it, for it may be that nothing is sent."""
+    def dispatch(self, outcome: AttemptOutcome | None, now: float) -> None:
+        """Record that an attempt is made.
+
+        Args:
+            outcome: what will be heard of it, for it may be that nothing is sent; None where that is not known yet.
+        """
 
     def fail(self, outcome: AttemptOutcome, now: float) -> float | None:
         """Record how an attempt ended, and return when to ``resume``; None where the operation is over."""
@@ -94,6 +125,8 @@ OTHER_OPERATION = "upsert"
 
 _EVENTS: dict[AttemptOutcome, RequestEvent] = {
     AttemptOutcome.THROTTLED: ResponseReceived(KvResponse(Status.TEMPORARY_FAILURE)),
+    AttemptOutcome.FAILED: ResponseReceived(KvResponse(Status.TEMPORARY_FAILURE)),
+    AttemptOutcome.CONFLICT: ResponseReceived(KvResponse(Status.LOCKED)),
     AttemptOutcome.REFUSED: DispatchFailed(RetryReason.SOCKET_NOT_AVAILABLE),
     AttemptOutcome.DENIED: DispatchFailed(RetryReason.AUTHENTICATION_ERROR),
     AttemptOutcome.CLOSED: SocketClosed(HandedOver.ALL),
@@ -104,7 +137,7 @@ _DISPATCHED = Dispatched()
 _TIME_PASSED = TimePassed()
 
 
-def couchbase_clients(make_strategy: Callable[[], RetryStrategy]) -> MakeProcess:
+def couchbase_clients(make_strategy: Callable[[], CouchbaseRetryStrategy]) -> MakeProcess:
     """Return clients that retry as Couchbase's do, with what ``make_strategy`` returns for each process."""
 
     def make_process(fleet: Fleet, rng: Random) -> Process:
@@ -137,7 +170,7 @@ class CouchbaseCall(Call):
         self._make_machine = make_machine
         self._machine: RetryMachine | None = None
 
-    def dispatch(self, outcome: AttemptOutcome, now: float) -> None:
+    def dispatch(self, outcome: AttemptOutcome | None, now: float) -> None:
         """Tell the machine that a retry was sent."""
         if self._machine is not None and outcome not in NOT_SENT:
             self._machine.handle(_DISPATCHED, now)
@@ -165,23 +198,24 @@ class CouchbaseCall(Call):
             self._machine.handle(_TIME_PASSED, now)
 
 
-MakeStrategy = Callable[[Random, Callable[[], float]], SimpleRetryStrategy | StandardRetryStrategy]
+MakeStrategy = Callable[[Random, Callable[[], float]], RetryStrategy]
 """Makes the strategy of one process, given its randomness and its clock."""
 
 
-def _errors(*, idempotent: bool) -> Mapping[AttemptOutcome, Exception]:
-    """Return the error that the strategy gets for each outcome; what may have been applied is safe to retry if idempotent."""
-    infos = {
+def _infos(*, idempotent: bool) -> Mapping[AttemptOutcome, ErrorInfo]:
+    """Return what each outcome says of retries; what may have been applied is safe to retry if idempotent."""
+    return {
         AttemptOutcome.THROTTLED: ErrorInfo(is_retry_safe=True, is_throttling_error=True, fault="server"),
+        AttemptOutcome.FAILED: ErrorInfo(is_retry_safe=True, fault="server"),
+        AttemptOutcome.CONFLICT: ErrorInfo(is_retry_safe=True, fault="client"),
         AttemptOutcome.REFUSED: ErrorInfo(is_retry_safe=True, fault="server"),
         AttemptOutcome.CLOSED: ErrorInfo(is_retry_safe=idempotent, fault="server"),
         AttemptOutcome.TIMED_OUT: ErrorInfo(is_retry_safe=idempotent, is_timeout_error=True),
         AttemptOutcome.DENIED: ErrorInfo(is_retry_safe=False, fault="client"),
     }
-    return {outcome: ClassifiedError(ConnectionError(outcome.value), info) for outcome, info in infos.items()}
 
 
-_ERRORS = {idempotent: _errors(idempotent=idempotent) for idempotent in (False, True)}
+_INFOS = {idempotent: _infos(idempotent=idempotent) for idempotent in (False, True)}
 
 
 class SmithyProcess:
@@ -189,8 +223,9 @@ class SmithyProcess:
 
     def __init__(self, make_strategy: MakeStrategy, fleet: Fleet, rng: Random) -> None:
         self.now: float = 0.0
-        self.strategy: SimpleRetryStrategy | StandardRetryStrategy = make_strategy(rng, lambda: self.now)
-        self.errors: Mapping[AttemptOutcome, Exception] = _ERRORS[fleet.idempotent]
+        self.strategy: RetryStrategy = make_strategy(rng, lambda: self.now)
+        self.terms: CallTerms[None] = CallTerms(self.strategy)
+        self.infos: Mapping[AttemptOutcome, ErrorInfo] = _INFOS[fleet.idempotent]
         self.attempt_timeout: float = fleet.attempt_timeout if fleet.attempt_timeout is not None else math.inf
 
 
@@ -200,9 +235,9 @@ def smithy_clients(make_strategy: MakeStrategy) -> MakeProcess:
 
 
 class SmithyCall(Call):
-    """One operation, and the token of its present attempt."""
+    """One operation, and the token of its present attempt; it has a machine from its first failure on."""
 
-    __slots__ = ("_process", "_token", "attempt_timeout")
+    __slots__ = ("_machine", "_process", "_token", "attempt_timeout")
     hears_success = True
 
     def __init__(self, process: SmithyProcess, began: float, deadline: float) -> None:
@@ -211,6 +246,7 @@ class SmithyCall(Call):
         self._process = process
         process.now = began
         self._token: RetryToken = process.strategy.acquire_initial_retry_token()
+        self._machine: CallMachine | None = None
 
     def begin(self, now: float) -> float | None:
         """Wait where even a first attempt has to, but no longer than until the deadline."""
@@ -218,35 +254,85 @@ class SmithyCall(Call):
         return min(now + delay, self.deadline) if delay > 0 else None
 
     def fail(self, outcome: AttemptOutcome, now: float) -> float | None:
-        """Ask for the next token; without one, or without time for it, the operation is over at once (decision F6)."""
-        process = self._process
+        """Tell the machine; without another token, or without time for it, the operation is over at once (decision F6)."""
+        process, machine = self._process, self._machine
         process.now = now
-        try:
-            token = process.strategy.refresh_retry_token_for_retry(
-                token_to_renew=self._token, error=process.errors[outcome]
-            )
-        except RetryError:
-            return None
-        delay, is_in_time = cap(token.retry_delay, self.deadline - now)
-        if not is_in_time:
-            process.strategy.abandon(token=token)
-            return None
-        self._token = token
-        return now + delay
+        if machine is None:
+            machine = self._machine = CallMachine(process.terms, token=self._token, began=self.began)
+        error = ClassifiedError(ConnectionError(outcome.value), process.infos[outcome])
+        decision = machine.fail(error, now=now, deadline=self.deadline)
+        return now + decision.delay if isinstance(decision, Sleep) else None
 
     def resume(self, now: float) -> bool:
         """Tell whether there is still time; a first attempt may have waited for too long."""
+        process, machine = self._process, self._machine
         if now < self.deadline:
+            if machine is not None:
+                machine.begin(now)
             return True
-        self._process.now = now
-        self._process.strategy.abandon(token=self._token)
+        process.now = now
+        process.terms.abandon(self._token if machine is None else machine.token)
         return False
 
     def succeed(self, now: float) -> None:
         """Give the token back."""
-        process = self._process
+        process, machine = self._process, self._machine
         process.now = now
-        process.strategy.record_success(token=self._token)
+        token = self._token if machine is None else machine.token
+        assert token is not None
+        process.strategy.record_success(token=token)
+        if machine is not None:
+            machine.succeed()
+
+
+def clients_of(retries: Retries) -> MakeProcess:
+    """Return clients that retry as a scenario says: each kind of value is one of the core's strategies."""
+    match retries:
+        case CouchbaseRetries(first=first, most=most, factor=factor, jitter=jitter):
+            backoff = exponential(first=first, most=most, factor=factor, jitter=jitter)
+            return couchbase_clients(lambda: BestEffortRetryStrategy(backoff))
+        case CountedRetries(max_attempts=max_attempts, delays=delays):
+            return smithy_clients(
+                lambda rng, clock: SimpleRetryStrategy(
+                    rng=rng, max_attempts=max_attempts, backoff=_backoff(delays, rng)
+                )
+            )
+        case QuotaRetries(max_attempts=max_attempts, quota=quota, delays=delays):
+            return smithy_clients(
+                lambda rng, clock: StandardRetryStrategy(
+                    rng=rng, max_attempts=max_attempts, quota_capacity=quota, backoff=_backoff(delays, rng)
+                )
+            )
+        case BudgetRetries(capacity=capacity, deposit=deposit, max_attempts=max_attempts, delays=delays):
+            return smithy_clients(
+                lambda rng, clock: BudgetRetryStrategy(
+                    rng=rng,
+                    capacity=capacity,
+                    deposit=deposit,
+                    max_attempts=max_attempts,
+                    backoff=_backoff(delays, rng),
+                )
+            )
+        case BreakerRetries(max_attempts=max_attempts, failure_share=failure_share, delays=delays):
+            return smithy_clients(
+                lambda rng, clock: BreakerRetryStrategy(
+                    rng=rng, max_attempts=max_attempts, failure_share=failure_share, backoff=_backoff(delays, rng)
+                )
+            )
+        case _:
+            assert_never(retries)
+
+
+def _backoff(delays: Delays, rng: Random) -> RetryBackoffStrategy:
+    match delays:
+        case NoDelay():
+            return ExponentialRetryBackoffStrategy(base=0.0, max=0.0, jitter=Jitter.NONE)
+        case ExponentialDelays(base=base, most=most, jitter=jitter):
+            return ExponentialRetryBackoffStrategy(rng=rng, base=base, max=most, jitter=jitter)
+        case DecorrelatedDelays(base=base, most=most):
+            return DecorrelatedRetryBackoffStrategy(rng=rng, base=base, max=most)
+        case _:
+            assert_never(delays)
 
 
 @dataclass(frozen=True, slots=True)

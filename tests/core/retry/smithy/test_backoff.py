@@ -170,4 +170,4 @@ def test_a_backoff_is_asked() -> None:
     backoff = ExponentialRetryBackoffStrategy(rng=Fixed(1.0))
 
     assert backoff is check_backoff(backoff, "backoff")
-    assert 0.05 == backoff_delay(backoff, 2)
+    assert 0.05 == backoff_delay(backoff, 2, 0.0)

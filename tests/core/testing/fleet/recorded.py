@@ -36,7 +36,7 @@ class RecordedCall(Call):
     def begin(self, now: float) -> float | None:
         return self.call.begin(now)
 
-    def dispatch(self, outcome: AttemptOutcome, now: float) -> None:
+    def dispatch(self, outcome: AttemptOutcome | None, now: float) -> None:
         self.story.sent_at.append(now)
         self.call.dispatch(outcome, now)
 

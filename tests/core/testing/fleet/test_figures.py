@@ -6,13 +6,13 @@ import json
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from triclinium_core.testing.fleet import Fleet, Outage, Scenario, SimulatedService, TimeStep, simulate
 from triclinium_core.testing.fleet.figures import Tally, recovered_after
-from triclinium_core.testing.fleet.scenario import SECONDS_MAX
+from triclinium_core.testing.fleet.times import SECONDS_MAX
 
 SCENARIO = Scenario(fleet=Fleet(), service=SimulatedService(capacity=1.0), duration=2.5, bucket=1.0)
 
@@ -66,7 +66,16 @@ def test_figures_as_json() -> None:
     )
     found = json.loads(json.dumps(simulate(scenario, "none", rng=random.Random(1)).to_json()))
 
-    assert {"strategy", "totals", "peak_sent_per_second", "recovered_after", "latencies", "buckets"} == set(found)
+    assert {
+        "strategy",
+        "totals",
+        "peak_sent_per_second",
+        "recovered_after",
+        "latencies",
+        "latency_mean",
+        "finished_at",
+        "buckets",
+    } == set(found)
     assert {"begun": 40, "sent": 40, "amplification": 1.0}.items() <= found["totals"].items()
     assert found["totals"]["succeeded"] == sum(bucket["succeeded"] for bucket in found["buckets"])
     assert [0.0, 1.0, 2.0, 3.0] == [bucket["start"] for bucket in found["buckets"]]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, strategies as st
+from msgspec.structs import replace
 
 from tests.core.testing.fleet.recorded import Story, recorded
 from tests.rows import rows
@@ -107,6 +107,7 @@ def test_the_laws_of_the_service(scenario: Scenario, strategy: str) -> None:
     """It serves no more than it can, nobody during an outage, and holds no more than its queue."""
     figures = run(scenario, strategy)
     service, width = scenario.service, scenario.bucket
+    assert isinstance(service, SimulatedService)
     whole = [bucket for bucket in figures.buckets if bucket.start + width <= scenario.duration]
 
     # What is told in a bucket was served in as much time; one request may straddle each of its ends.

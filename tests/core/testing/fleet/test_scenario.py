@@ -47,7 +47,7 @@ SERVICE = SimulatedService(capacity=10.0)
         (lambda: Scenario(fleet=Fleet(), service=SERVICE, bucket=0.0001), "bucket", "600,000"),
         (lambda: Scenario(fleet=Fleet(), service=SERVICE, outage=Outage(1.0, 61.0)), "outage", "61 s.*60 s"),
         (lambda: Scenario(fleet=Fleet(clients=1_000_000, period=1.0), service=SERVICE), "duration", "60,000,000"),
-        (lambda: Scenario(fleet=Fleet(clients=1_000_000, timeout=100.0), service=SERVICE), "timeout", "10,000,000"),
+        (lambda: Scenario(fleet=Fleet(clients=1_000_000, timeout=22.0), service=SERVICE), "timeout", "2,200,000"),
     ],
 )
 def test_nonsense_is_refused(build: Callable[[], object], parameter: str, said: str) -> None:

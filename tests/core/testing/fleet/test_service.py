@@ -6,20 +6,26 @@ import math
 
 import pytest
 
+from triclinium_core.retry.backoff import ConstantRandom
 from triclinium_core.testing.fleet.scenario import Outage, OutageKind, Overload, SimulatedService
-from triclinium_core.testing.fleet.service import AttemptOutcome, ServiceMachine
+from triclinium_core.testing.fleet.service import AttemptOutcome, Fate, QueueMachine
 
 TEN_A_SECOND = SimulatedService(capacity=10.0, latency=0.01, queue=0.25, rejection_cost=0.5)
 
 
-def approximately(fates: list[tuple[AttemptOutcome, float]]) -> list[tuple[AttemptOutcome, float]]:
+def queue(service: SimulatedService, outage: Outage | None) -> QueueMachine:
+    """Return the machine of a service without chance."""
+    return QueueMachine(service, outage, rng=ConstantRandom(0.5))
+
+
+def approximately(fates: list[Fate]) -> list[Fate]:
     """Return fates whose instants are rounded."""
     return [(outcome, round(at, 9)) for outcome, at in fates]
 
 
 def test_requests_are_served_one_by_one() -> None:
     """Each waits for those before it, and then for its own work and the way."""
-    machine = ServiceMachine(TEN_A_SECOND, None)
+    machine = queue(TEN_A_SECOND, None)
 
     assert [
         (AttemptOutcome.ANSWERED, 0.11),
@@ -32,7 +38,7 @@ def test_requests_are_served_one_by_one() -> None:
 
 def test_a_full_queue_turns_away() -> None:
     """At once, and that costs work of those who come later, but never more than one more queue."""
-    machine = ServiceMachine(TEN_A_SECOND, None)
+    machine = queue(TEN_A_SECOND, None)
     fates = [machine.receive(0.0) for _ in range(20)]
 
     assert [AttemptOutcome.ANSWERED] * 3 + [AttemptOutcome.THROTTLED] * 17 == [outcome for outcome, _ in fates]
@@ -44,7 +50,7 @@ def test_a_full_queue_turns_away() -> None:
 
 def test_a_full_queue_may_be_silent() -> None:
     """Then nobody ever hears of the request."""
-    machine = ServiceMachine(SimulatedService(capacity=1.0, queue=0.5, overload=Overload.SILENT), None)
+    machine = queue(SimulatedService(capacity=1.0, queue=0.5, overload=Overload.SILENT), None)
     machine.receive(0.0)
 
     assert (AttemptOutcome.THROTTLED, math.inf) == machine.receive(0.0)
@@ -61,7 +67,7 @@ def test_a_full_queue_may_be_silent() -> None:
 )
 def test_what_an_outage_does(kind: OutageKind, expected: tuple[AttemptOutcome, float]) -> None:
     """From its first instant up to its last, each kind in its way; then requests are served as if none had waited."""
-    machine = ServiceMachine(TEN_A_SECOND, Outage(1.0, 2.0, kind))
+    machine = queue(TEN_A_SECOND, Outage(1.0, 2.0, kind))
 
     assert expected == machine.receive(1.0)
     assert expected[0] is machine.receive(1.999)[0]
@@ -70,8 +76,8 @@ def test_what_an_outage_does(kind: OutageKind, expected: tuple[AttemptOutcome, f
 
 def test_an_outage_takes_what_waits() -> None:
     """Whoever would be answered after its beginning hears that the connection closed; or nothing, if it is silent."""
-    closing = ServiceMachine(TEN_A_SECOND, Outage(0.15, 0.2, OutageKind.REFUSES))
-    silent = ServiceMachine(TEN_A_SECOND, Outage(0.15, 0.2, OutageKind.SILENT))
+    closing = queue(TEN_A_SECOND, Outage(0.15, 0.2, OutageKind.REFUSES))
+    silent = queue(TEN_A_SECOND, Outage(0.15, 0.2, OutageKind.SILENT))
 
     assert [(AttemptOutcome.ANSWERED, 0.11), (AttemptOutcome.CLOSED, 0.15)] == approximately(
         [closing.receive(0.0) for _ in range(2)]
@@ -82,7 +88,7 @@ def test_an_outage_takes_what_waits() -> None:
 
 def test_what_waited_is_lost_with_the_outage() -> None:
     """Who asks after it waits for nobody from before, even where the outage was shorter than the queue."""
-    machine = ServiceMachine(SimulatedService(capacity=1.0, latency=0.01, queue=9.0), Outage(1.0, 2.0))
+    machine = queue(SimulatedService(capacity=1.0, latency=0.01, queue=9.0), Outage(1.0, 2.0))
     for _ in range(5):
         machine.receive(0.0)
 

@@ -71,7 +71,14 @@ def test_silence_is_over_with_the_deadline() -> None:
     assert float("inf") == first.attempt_timeout
 
 
-RETRIED = {AttemptOutcome.THROTTLED, AttemptOutcome.REFUSED, AttemptOutcome.CLOSED, AttemptOutcome.TIMED_OUT}
+NOT_APPLIED = {
+    AttemptOutcome.THROTTLED,
+    AttemptOutcome.FAILED,
+    AttemptOutcome.CONFLICT,
+    AttemptOutcome.REFUSED,
+}
+"""What an operation may be tried again after even where it must not be applied twice."""
+RETRIED = {*NOT_APPLIED, AttemptOutcome.CLOSED, AttemptOutcome.TIMED_OUT}
 
 
 def standard(rng: Random, clock: Callable[[], float]) -> StandardRetryStrategy:
@@ -95,7 +102,7 @@ def quota(process: SmithyProcess) -> int:
 def test_what_is_retried(outcome: AttemptOutcome, idempotent: bool) -> None:
     """What a retry can help; and of writes only what was certainly not applied."""
     process = SmithyProcess(standard, Fleet(idempotent=idempotent), random.Random(1))
-    expected = outcome in (RETRIED if idempotent else {AttemptOutcome.THROTTLED, AttemptOutcome.REFUSED})
+    expected = outcome in (RETRIED if idempotent else NOT_APPLIED)
 
     assert expected is (SmithyCall(process, 0.0, 9.0).fail(outcome, 0.0) is not None)
 

@@ -86,11 +86,23 @@ def test_options_reach_the_scenario() -> None:
             "attempt_timeout": 0.3,
             "clients_per_process": 7,
             "idempotent": False,
+            "arrivals": {"type": "even"},
+            "trend": {"type": "steady"},
         },
-        "service": {"capacity": 80.0, "latency": 0.02, "queue": 0.5, "overload": "silent", "rejection_cost": 0.0},
+        "service": {
+            "type": "queue",
+            "capacity": 80.0,
+            "latency": 0.02,
+            "queue": 0.5,
+            "overload": "silent",
+            "rejection_cost": 0.0,
+            "work": "constant",
+        },
         "outage": None,
+        "failure_rate": 0.0,
         "duration": 12.0,
         "bucket": 2.0,
+        "strategies": [],
     } == answer["scenario"]
 
 

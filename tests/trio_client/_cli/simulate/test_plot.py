@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import sys
-from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -12,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 from matplotlib.patches import StepPatch
 from matplotlib.text import Text
+from msgspec.structs import replace
 
 from tests.rows import rows
 from triclinium._cli import main

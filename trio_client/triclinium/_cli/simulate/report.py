@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from typing import assert_never
 
+from msgspec import to_builtins
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from triclinium_core.testing.fleet import STRATEGIES, FleetFigures, Scenario, TimeStep
+from triclinium_core.testing.fleet import (
+    STRATEGIES,
+    ContendedRow,
+    FleetFigures,
+    ParallelService,
+    Scenario,
+    SimulatedService,
+    TimeStep,
+)
 from triclinium_core.testing.fleet.figures import COUNTS
 
 BARS = " ▁▂▃▄▅▆▇█"
@@ -49,9 +58,18 @@ def story(scenario: Scenario) -> str:
     away = "There is no outage."
     if outage is not None:
         away = f"From {outage.start:g} s to {outage.end:g} s it {_AWAY[outage.kind]}."
+    match service:
+        case SimulatedService(capacity=capacity):
+            serves = f"The service can serve {capacity:,.0f}."
+        case ParallelService():
+            serves = "The service serves all requests at the same time."
+        case ContendedRow():
+            serves = "All of them update the same row."
+        case _:
+            assert_never(service)
     return (
         f"{fleet.clients:,} clients ask every {fleet.period:g} s, for {scenario.duration:g} s: {fleet.demand:,.0f} "
-        f"operations a second. The service can serve {service.capacity:,.0f}. {away}"
+        f"operations a second. {serves} {away}"
     )
 
 
@@ -140,4 +158,4 @@ def _sum(buckets: Sequence[TimeStep]) -> TimeStep:
 
 def figures_as_json(scenario: Scenario, seed: int, figures: Sequence[FleetFigures]) -> dict[str, object]:
     """Return the scenario and the figures of each strategy as an object for JSON."""
-    return {"scenario": asdict(scenario), "seed": seed, "strategies": [found.to_json() for found in figures]}
+    return {"scenario": to_builtins(scenario), "seed": seed, "strategies": [found.to_json() for found in figures]}

@@ -1,0 +1,106 @@
+"""The budget strategy: retries are a share of first attempts.
+
+Source: Marc Brooker, "Fixing retries with token buckets and circuit breakers" (2022-02-28); decision S21.
+"""
+
+from __future__ import annotations
+
+from triclinium_core.checks import check_number
+from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy
+from triclinium_core.retry.smithy.base import BaseRetryStrategy
+from triclinium_core.retry.smithy.classification import ErrorInfo
+from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy, RetryError, RetryToken
+from triclinium_core.retry.smithy.quota import SCOPES_MAX
+from triclinium_core.retry.smithy.tokens import SingleUseToken, require_token
+
+ATTEMPTS_MAX = 1_000
+"""Attempts of one request where nobody says otherwise: the budget is what ends them."""
+
+
+class BudgetRetryStrategy(BaseRetryStrategy):
+    """Retries what is safe to retry, while a budget lasts that first attempts feed.
+
+    Each first attempt adds ``deposit`` to the budget, and a retry takes 1 from it. Over a long time there are no more than
+    ``deposit`` retries for each request, whatever fails; ``capacity`` is what a moment of trouble may take in addition. What
+    succeeds gives nothing back. Share one strategy among all requests to a service; it belongs to one thread, such as that
+    of an event loop.
+
+    Args:
+        rng: draws for the backoff.
+        capacity: what the budget of each scope begins with, and never exceeds. A retry is made while more than 1 is left.
+        deposit: what a first attempt adds; 0.1 permits one retry for ten requests.
+        max_attempts: attempts of one request, the first among them; 0 means 1, for the first is never refused.
+        backoff: replaces 25 ms, doubled up to 20 s, half of it random.
+
+    Raises:
+        InvalidArgumentException: an argument is of the wrong type or out of range.
+    """
+
+    def __init__(
+        self,
+        *,
+        rng: Random,
+        capacity: float = 5.0,
+        deposit: float = 0.1,
+        max_attempts: int = ATTEMPTS_MAX,
+        backoff: RetryBackoffStrategy | None = None,
+    ) -> None:
+        super().__init__(max_attempts, ExponentialRetryBackoffStrategy(rng=rng) if backoff is None else backoff)
+        self._capacity = check_number(capacity, "capacity", 0.0)
+        self._deposit = check_number(deposit, "deposit", 0.0)
+        self._missing: dict[str | None, float] = {}
+        """What the budget of a scope lacks; nothing for one that is full."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(capacity={self._capacity:g}, deposit={self._deposit:g})"
+
+    def available_budget(self, token_scope: str | None = None) -> float:
+        """Return what is left in the budget of a scope."""
+        return self._capacity - self._missing.get(token_scope, 0.0)
+
+    def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> SingleUseToken:
+        """Return the token of a first attempt, which is never refused and feeds the budget.
+
+        Raises:
+            InvalidArgumentException: ``token_scope`` is neither a string nor None.
+        """
+        token = super().acquire_initial_retry_token(token_scope=token_scope)
+        if self._missing:
+            self._give_back(self._deposit, token_scope)
+        return token
+
+    def abandon(self, *, token: RetryToken) -> None:
+        """Take back the token of an attempt that will not be made; what it took from the budget is given back.
+
+        Raises:
+            InvalidArgumentException: the token is used up, or not from here; the budget has not changed then.
+        """
+        mine = require_token(token, self, "token")
+        super().abandon(token=token)
+        if mine.quota_acquired:
+            self._give_back(float(mine.quota_acquired), mine.token_scope)
+
+    def _charge(self, error: Exception, info: ErrorInfo, scope: str | None, delay: float) -> int:
+        available = self.available_budget(scope)
+        if available <= 1.0:
+            raise RetryError(
+                f"{type(error).__name__} is not retried: that takes 1 from the budget of "
+                f"{'all requests without a scope' if scope is None else f'scope {scope!r}'}, of which more than 1 must be "
+                f"left, and {available:g} of {self._capacity:g} is; each first attempt adds {self._deposit:g}",
+                retry_after=delay,
+            ) from error
+        # Popped and put back, the scope is now the newest.
+        self._missing[scope] = self._missing.pop(scope, 0.0) + 1.0
+        if len(self._missing) > SCOPES_MAX:
+            del self._missing[next(iter(self._missing))]
+        return 1
+
+    def _give_back(self, amount: float, scope: str | None) -> None:
+        missing = self._missing.get(scope)
+        if missing is None:
+            return
+        if missing > amount:
+            self._missing[scope] = missing - amount
+        else:
+            del self._missing[scope]
