@@ -56,6 +56,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.error_context import ErrorContext
 
 
@@ -118,16 +119,19 @@ class TlsException(CouchbaseException, rfc_class=CouchbaseException):
     """
 
 
-class InvalidArgumentException(CouchbaseException):
+class InvalidArgumentException(CouchbaseException, ArgumentError):
     """An argument is of the wrong type or out of range; nothing was sent (RFC 0058, 3).
+
+    It is a ``ValueError`` too, by way of :py:class:`triclinium_core.argument_error.ArgumentError`, which misuse outside
+    Couchbase raises.
 
     Args:
         parameter: name of the offending parameter, or ``""`` when the server refused the request as invalid.
     """
 
     def __init__(self, message: str = "", context: ErrorContext | None = None, *, parameter: str = "") -> None:
-        super().__init__(message, context)
-        self.parameter: str = parameter
+        CouchbaseException.__init__(self, message, context)
+        self.parameter = parameter
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.message, self.context), {"parameter": self.parameter}

@@ -101,10 +101,12 @@ PROGRAMS: Mapping[str, str] = {
 
 IMPORTS_OF: Mapping[str, Sequence[str]] = {
     "triclinium_core.error_context": (),
-    "triclinium_core.errors": ("triclinium_core.error_context",),
+    "triclinium_core.argument_error": (),
+    "triclinium_core.errors": ("triclinium_core.argument_error", "triclinium_core.error_context"),
     "triclinium_core.shown": (),
-    "triclinium_core.checks": ("triclinium_core.errors", "triclinium_core.shown"),
+    "triclinium_core.checks": ("triclinium_core.argument_error", "triclinium_core.errors", "triclinium_core.shown"),
     "triclinium_core.retry": (
+        "triclinium_core.argument_error",
         "triclinium_core.errors",
         "triclinium_core.error_context",
         "triclinium_core.checks",
@@ -112,17 +114,39 @@ IMPORTS_OF: Mapping[str, Sequence[str]] = {
         "triclinium_core.shown",
     ),
     "triclinium_core.explain": (
+        "triclinium_core.argument_error",
         "triclinium_core.errors",
         "triclinium_core.explain",
         "triclinium_core.checks",
         "triclinium_core.retry",
         "triclinium_core.shown",
     ),
+    # These three serve anybody, and raise nothing of Couchbase's: they may not import its errors.
+    "triclinium_core.retry.cassandra": (
+        "triclinium_core.argument_error",
+        "triclinium_core.checks",
+        "triclinium_core.retry.cassandra",
+        "triclinium_core.retry.checks",
+        "triclinium_core.retry.invalid_event",
+        "triclinium_core.retry.kinds",
+        "triclinium_core.retry.tables",
+        "triclinium_core.shown",
+    ),
+    "triclinium_core.retry.smithy": (
+        "triclinium_core.argument_error",
+        "triclinium_core.checks",
+        "triclinium_core.retry.backoff",
+        "triclinium_core.retry.checks",
+        "triclinium_core.retry.kinds",
+        "triclinium_core.retry.smithy",
+        "triclinium_core.shown",
+    ),
     "triclinium_core.retry.calls": (
-        "triclinium_core.errors",
+        "triclinium_core.argument_error",
         "triclinium_core.checks",
         "triclinium_core.retry.backoff",
         "triclinium_core.retry.calls",
+        "triclinium_core.retry.checks",
         "triclinium_core.retry.smithy",
         "triclinium_core.retry.tables",
         "triclinium_core.shown",
@@ -131,7 +155,7 @@ IMPORTS_OF: Mapping[str, Sequence[str]] = {
 """Modules and packages that import the standard library and, of everything else, only this."""
 
 LAYERS: Sequence[Sequence[str]] = (
-    ("triclinium_core.error_context", "triclinium_core.shown"),
+    ("triclinium_core.argument_error", "triclinium_core.error_context", "triclinium_core.shown"),
     ("triclinium_core.errors",),
     ("triclinium_core.checks",),
     ("triclinium_core.retry",),
@@ -215,6 +239,8 @@ DRIVER_MAY_NAME = frozenset(
         "attempts_of",
         "exponential",
         # An argument is checked: is it a strategy, and of the kind that operations take?
+        "check_integer",
+        "check_type",
         "require_strategy",
         # What is known of an HTTP request, and the rules that its user chose: they judge it.
         "HttpFailure",

@@ -15,7 +15,10 @@ from hypothesis import given, strategies as st
 
 from tests.core.retry.couchbase.request_cases import retry_request
 from tests.rows import rows
+from triclinium_core import checks
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.checks import (
+    Checks,
     Duration,
     check_choice,
     check_duration,
@@ -32,6 +35,7 @@ from triclinium_core.checks import (
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import encode_expiry, encode_lock_time
 from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry import checks as retry_checks
 from triclinium_core.retry.backoff import exponential
 from triclinium_core.retry.calls.http_rules import HttpRetryRules
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
@@ -136,7 +140,7 @@ def test_a_timedelta_means_its_seconds(duration: timedelta) -> None:
 @rows("value", [True, "1", b"1", 1j, math.nan, -math.inf, -1, timedelta(microseconds=-1), timedelta.min, 10**400])
 def test_what_is_no_duration(taker: str, value: object) -> None:
     """Each of them refuses it by the name of its parameter."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         TAKERS[taker](value)
 
     parameter = caught.value.parameter
@@ -278,6 +282,26 @@ def test_refusals(check: Callable[[], object], wanted: str) -> None:
 
     assert str(caught.value).startswith(wanted)
     assert wanted.startswith(str(caught.value.parameter))
+
+
+@rows("name", [name for name in dir(Checks) if name.startswith("check_")])
+def test_whose_checks_they_are(name: str) -> None:
+    """Those of Couchbase raise its exception; those of the rest raise the same text, and nothing of Couchbase's."""
+    values: Mapping[str, tuple[object, ...]] = {
+        "check_type": (None, "n", int),
+        "check_choice": (None, "n", Jitter),
+        "check_number": (None, "n", 0),
+        "check_method": (None, "n", "random", "random()"),
+        "check_random": (None,),
+    }
+    refused = []
+    for module in (checks, retry_checks):
+        with pytest.raises(ArgumentError) as caught:
+            getattr(module, name)(*values.get(name, (None, "n")))
+        refused.append(caught.value)
+
+    assert [InvalidArgumentException, ArgumentError] == [type(error) for error in refused]
+    assert str(refused[0]) == str(refused[1])
 
 
 def test_what_is_right_comes_back() -> None:

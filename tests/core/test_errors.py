@@ -11,6 +11,7 @@ import pytest
 
 from tests.rows import rows
 from triclinium_core import errors
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
     CouchbaseException,
@@ -134,7 +135,21 @@ def test_every_entry_has_one_class() -> None:
 @each_class
 def test_tree(error: type[CouchbaseException]) -> None:
     """Every class has the one base that the RFC gives it."""
-    assert (parent_of(error.__name__),) == error.__bases__
+    assert [parent_of(error.__name__)] == [base for base in error.__bases__ if base is not ArgumentError]
+
+
+def test_misuse_of_couchbase_is_misuse() -> None:
+    """Whoever catches a wrong argument, or a ValueError, catches it wherever it was."""
+    assert ["InvalidArgumentException"] == [name for name, error in CLASSES.items() if issubclass(error, ArgumentError)]
+    assert issubclass(ArgumentError, ValueError)
+    assert not issubclass(ArgumentError, CouchbaseException)
+
+
+def test_misuse_survives_pickling() -> None:
+    """With the parameter that it names."""
+    copied = pickle.loads(pickle.dumps(ArgumentError("n=-1 must be more", parameter="n")))  # noqa: S301
+
+    assert (ArgumentError, "n=-1 must be more", "n") == (type(copied), str(copied), copied.parameter)
 
 
 @each_class

@@ -2,7 +2,8 @@
 
 The two of ``fail_after``, ``AmbiguousTooSlowError`` and ``UnambiguousTooSlowError``, are ``trio.TooSlowError`` as well; whoever
 catches ``AmbiguousTimeoutException`` or ``UnambiguousTimeoutException`` catches them too. ``RowsNotReadError`` is no
-failure of a request but a mistake of its caller, and a ``RuntimeError``.
+failure of a request but a mistake of its caller, and a ``RuntimeError``; so is ``ArgumentError``, a ``ValueError``, where a
+wrong argument has nothing to do with Couchbase.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from triclinium._deadlines import (
     UnambiguousTooSlowError,
 )
 from triclinium._services.rows import RowsNotReadError
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
@@ -95,6 +97,7 @@ from triclinium_core.errors import (
 __all__ = [
     "AmbiguousTimeoutException",
     "AmbiguousTooSlowError",
+    "ArgumentError",
     "AuthenticationFailureException",
     "BucketAccessException",
     "BucketExistsException",

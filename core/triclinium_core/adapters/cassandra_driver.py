@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.errors import (
     Bootstrapping,
@@ -103,7 +103,7 @@ class DriverRetryPolicy(_DriverBase):
         policy: such as ``DefaultRetryPolicy()`` or ``ConsistencyDowngradingRetryPolicy()``, or one of your own.
 
     Raises:
-        InvalidArgumentException: ``policy`` is no policy.
+        ArgumentError: ``policy`` is no policy.
     """
 
     def __init__(self, policy: RetryPolicy) -> None:
@@ -200,7 +200,7 @@ def _understood(make: Callable[[], CoordinatorError]) -> CoordinatorError | None
     """Return None for figures that cannot be: the caller gets the coordinator's answer as it is."""
     try:
         return make()
-    except (KeyError, InvalidArgumentException):
+    except (KeyError, ArgumentError):
         return None
 
 

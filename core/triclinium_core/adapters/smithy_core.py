@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.smithy import protocols
 from triclinium_core.retry.smithy.asynchronous import require_strategy
 from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy, RetryToken
@@ -50,19 +50,19 @@ class SmithyCoreRetryStrategy:
         strategy: what decides. Its scopes count: the client passes its ``retry_scope``.
 
     Raises:
-        InvalidArgumentException: ``strategy`` lacks something, is a class, or its methods are ``async def``.
+        ArgumentError: ``strategy`` lacks something, is a class, or its methods are ``async def``.
     """
 
     def __init__(self, strategy: LimitedRetryStrategy) -> None:
         require_strategy(strategy)
         for name in ("max_attempts", "backoff_strategy"):
             if not hasattr(strategy, name):
-                raise InvalidArgumentException(
+                raise ArgumentError(
                     f"strategy={strategy!r} lacks {name}, which smithy-core looks for; give it that attribute",
                     parameter="strategy",
                 )
         if protocols.is_async(strategy):
-            raise InvalidArgumentException(
+            raise ArgumentError(
                 f"strategy={strategy!r} has to be awaited; pass the strategy that answers at once", parameter="strategy"
             )
         self._strategy = strategy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.errors import CoordinatorError, Overloaded, ReadTimeout, Unavailable, WriteTimeout
 from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
@@ -94,11 +94,11 @@ def mistakes(profiles: ExecutionProfiles) -> None:
     for text in ("profiles.slow.request_timeout = nan", 'profiles.slow.retry_policy.class = "Patient"'):
         try:
             ExecutionProfiles.from_toml(text)
-        except InvalidArgumentException as error:
+        except ArgumentError as error:
             print(error)
     try:
         profiles.find("fast")
-    except InvalidArgumentException as error:
+    except ArgumentError as error:
         print(error)
 
 

@@ -15,7 +15,7 @@ from tests.core.retry.cassandra.policies_for_tests import Always, never_asked
 from tests.rows import rows
 from triclinium_core.adapters import cassandra_driver as adapter
 from triclinium_core.adapters.cassandra_driver import DriverRetryPolicy
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.cassandra import errors
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
@@ -88,7 +88,7 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
 @rows("policy", [None, DefaultRetryPolicy, policies.RetryPolicy()])
 def test_what_is_no_policy(policy: Any) -> None:
     """A class, or a policy of the driver's own, is refused when the adapter is made."""
-    with pytest.raises(InvalidArgumentException, match="policy="):
+    with pytest.raises(ArgumentError, match="policy="):
         DriverRetryPolicy(policy)
 
 

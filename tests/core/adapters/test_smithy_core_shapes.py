@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 import pytest
 
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.smithy.asynchronous import AsyncShape
 from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo
 from triclinium_core.retry.smithy.protocols import RetryError, RetryToken
@@ -186,7 +186,7 @@ def test_a_mistake_is_no_refusal(adapter: type[SmithyCoreRetryStrategy]) -> None
     strategy = adapter(standard())
     token = now(strategy.acquire_initial_retry_token())
     now(strategy.record_success(token=token))
-    with pytest.raises(InvalidArgumentException, match="has been used"):
+    with pytest.raises(ArgumentError, match="has been used"):
         now(strategy.record_success(token=token))
 
 
@@ -216,7 +216,7 @@ class Waiting(AsyncShape):
 )
 def test_what_is_no_strategy(adapter: type[SmithyCoreRetryStrategy], strategy: object, said: str) -> None:
     """It is refused at once, and not by the first call of a client."""
-    with pytest.raises(InvalidArgumentException, match=said) as caught:
+    with pytest.raises(ArgumentError, match=said) as caught:
         adapter(strategy)  # type: ignore[arg-type]
 
     assert "strategy" == caught.value.parameter

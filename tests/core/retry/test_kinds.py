@@ -10,7 +10,8 @@ import pytest
 
 from tests.core.retry.couchbase.request_cases import Awaits
 from tests.core.retry.smithy.cases import Fixed
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
+from triclinium_core.errors import CouchbaseException, InvalidArgumentException
 from triclinium_core.explain.couchbase.explain import CouchbaseCase
 from triclinium_core.explain.couchbase.happenings import KvAnswer
 from triclinium_core.options import ClientOptions
@@ -51,10 +52,11 @@ def test_each_takes_its_own(taker: tuple[str, Callable[[Any], object]], given: t
 @pytest.mark.parametrize(("taker", "given"), [pair for pair in product(TAKERS, GIVEN) if pair[0][0] != pair[1][0]])
 def test_each_refuses_the_others(taker: tuple[str, Callable[[Any], object]], given: tuple[str, Any]) -> None:
     """What is of another kind is refused, and the refusal says of which, and who takes it."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         taker[1](given[1])
 
     assert KINDS[given[0]] in str(caught.value)
+    assert (taker[0] == COUCHBASE) is isinstance(caught.value, CouchbaseException)
 
 
 def test_a_strategy_within_a_strategy() -> None:

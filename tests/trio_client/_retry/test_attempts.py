@@ -14,7 +14,7 @@ from trio.testing import MockClock, assert_checkpoints, assert_no_checkpoints
 import triclinium.testing
 from tests.trio_client.retry_doubles import AsyncStrategy, Token
 from triclinium import ErrorInfo, StandardRetryStrategy, attempts, attempts_of
-from triclinium.errors import InvalidArgumentException
+from triclinium.errors import ArgumentError
 
 COST = 14
 """What a retry takes from the quota."""
@@ -106,14 +106,14 @@ async def test_every_retry_is_a_checkpoint(strategy: StandardRetryStrategy) -> N
 
 async def test_a_block_that_was_not_entered(strategy: StandardRetryStrategy) -> None:
     """Nobody can know what became of the attempt."""
-    with pytest.raises(InvalidArgumentException, match="attempt 1: its block was not entered; write `with attempt:`"):
+    with pytest.raises(ArgumentError, match="attempt 1: its block was not entered; write `with attempt:`"):
         async for _ in attempts(strategy):
             pass
 
 
 async def test_a_block_that_is_entered_twice(strategy: StandardRetryStrategy) -> None:
     """Each attempt is one block."""
-    with pytest.raises(InvalidArgumentException, match="attempt 1 cannot be entered: it is over"):
+    with pytest.raises(ArgumentError, match="attempt 1 cannot be entered: it is over"):
         async for attempt in attempts(strategy):
             with attempt:
                 pass
@@ -128,7 +128,7 @@ async def test_a_loop_is_for_once(strategy: StandardRetryStrategy) -> None:
         with attempt:
             pass
 
-    with pytest.raises(InvalidArgumentException, match="call attempts\\(\\) again"):
+    with pytest.raises(ArgumentError, match="call attempts\\(\\) again"):
         async for _ in used:
             pass
 
@@ -138,14 +138,14 @@ async def test_a_result_outside_of_its_block(strategy: StandardRetryStrategy) ->
     async for attempt in attempts(strategy):
         with attempt:
             assert "<Attempt 1: its block is open>" == repr(attempt)
-        with pytest.raises(InvalidArgumentException, match="call retry\\(\\) inside of the block"):
+        with pytest.raises(ArgumentError, match="call retry\\(\\) inside of the block"):
             attempt.retry()
 
 
 @pytest.mark.parametrize("info", [True, None, ErrorInfo(is_retry_safe=True, retry_after=math.nan)])
 async def test_what_is_no_judgement(strategy: StandardRetryStrategy, info: object) -> None:
     """It is refused, and the attempt fails with that."""
-    with pytest.raises(InvalidArgumentException, match="ErrorInfo"):
+    with pytest.raises(ArgumentError, match="ErrorInfo"):
         async for attempt in attempts(strategy):
             with attempt:
                 attempt.retry(info)  # type: ignore[arg-type]
@@ -166,7 +166,7 @@ async def test_a_strategy_that_answers_later(autojump_clock: MockClock) -> None:
 
 async def test_a_plain_block_for_a_strategy_that_answers_later() -> None:
     """It cannot wait, and says what to write."""
-    with pytest.raises(InvalidArgumentException, match="write `async with attempt:`"):
+    with pytest.raises(ArgumentError, match="write `async with attempt:`"):
         async for attempt in attempts(AsyncStrategy(Token(0.0))):
             with attempt:
                 pass
@@ -224,7 +224,7 @@ async def test_a_wait_that_was_given_up(strategy: StandardRetryStrategy, autojum
         scope.cancel()
         await anext(loop)
 
-    with pytest.raises(InvalidArgumentException, match="attempt 2: it was given up while it waited to begin"):
+    with pytest.raises(ArgumentError, match="attempt 2: it was given up while it waited to begin"):
         await anext(loop)
     assert CAPACITY == strategy.available_quota()
 

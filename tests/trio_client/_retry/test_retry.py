@@ -17,7 +17,7 @@ import triclinium
 import triclinium.testing
 from tests.rows import rows
 from triclinium import RetryEnding, StandardRetryStrategy, attempts_of, retried, retry
-from triclinium.errors import InvalidArgumentException
+from triclinium.errors import ArgumentError
 
 COST = 14
 """What a retry takes from the quota."""
@@ -248,7 +248,7 @@ async def test_what_cannot_be_retried(strategy: StandardRetryStrategy, on: objec
     """Only subclasses of Exception; nothing is called."""
     flaky = Flaky()
 
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         await retry(flaky, strategy=strategy, on=on)  # type: ignore[arg-type]
 
     assert ("on", 0) == (caught.value.parameter, flaky.calls)
@@ -257,7 +257,7 @@ async def test_what_cannot_be_retried(strategy: StandardRetryStrategy, on: objec
 @rows("given", [None, 3, StandardRetryStrategy, triclinium.BestEffortRetryStrategy()])
 async def test_what_is_no_strategy(given: object) -> None:
     """A class, and Couchbase's strategies, which are about something else."""
-    with pytest.raises(InvalidArgumentException, match="must be an object such as StandardRetryStrategy"):
+    with pytest.raises(ArgumentError, match="must be an object such as StandardRetryStrategy"):
         await retry(Flaky(), strategy=given)  # type: ignore[arg-type]
 
 

@@ -23,7 +23,7 @@ from triclinium import (
     attempts_of,
     retry,
 )
-from triclinium.errors import InvalidArgumentException
+from triclinium.errors import ArgumentError
 from triclinium_core.retry.smithy.asynchronous import as_async
 from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryError, RetryToken
 
@@ -114,9 +114,9 @@ async def test_nonsense_to_begin_with(kind: type[ScriptedStrategy | AsyncStrateg
     """It is named, and nothing is called."""
     flaky = Flaky()
 
-    with pytest.raises(InvalidArgumentException, match="strategy (Async|Scripted)Strategy answered"):
+    with pytest.raises(ArgumentError, match="strategy (Async|Scripted)Strategy answered"):
         await retry(flaky, strategy=kind(answer))
-    with pytest.raises(InvalidArgumentException, match="strategy (Async|Scripted)Strategy answered"):
+    with pytest.raises(ArgumentError, match="strategy (Async|Scripted)Strategy answered"):
         await anext(aiter(attempts(kind(answer))))
     assert [] == flaky.began
 
@@ -126,7 +126,7 @@ async def test_nonsense_later(kind: type[ScriptedStrategy | AsyncStrategy]) -> N
     """It is named, and the error of the attempt is its cause."""
     error = OSError()
 
-    with pytest.raises(InvalidArgumentException, match="retry_delay=nan") as caught:
+    with pytest.raises(ArgumentError, match="retry_delay=nan") as caught:
         await retry(Flaky(error), strategy=kind(Token(), Token(math.nan)), on=OSError)
 
     assert error is caught.value.__cause__

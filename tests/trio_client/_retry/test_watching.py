@@ -21,7 +21,7 @@ from triclinium import (
     retry,
     watching_retries,
 )
-from triclinium.errors import InvalidArgumentException
+from triclinium.errors import ArgumentError
 from triclinium_core.retry.smithy.protocols import RetryError
 
 
@@ -143,7 +143,7 @@ async def slow(report: RetryReport) -> None:
 @pytest.mark.parametrize("hook", [3, slow])
 def test_what_is_no_hook(hook: object) -> None:
     """It is refused before the block."""
-    with pytest.raises(InvalidArgumentException) as caught, watching_retries(hook):  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError) as caught, watching_retries(hook):  # type: ignore[arg-type]
         pass
 
     assert "hooks" == caught.value.parameter

@@ -29,7 +29,7 @@ from triclinium import (
 )
 from triclinium.adapters.httpx import ATTEMPTS, FailedAnswer, HttpRetryRules, RetryTransport
 from triclinium.adapters.httpx2 import RetryTransport as Httpx2RetryTransport
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryToken
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 
@@ -307,7 +307,7 @@ class Nonsensical(StandardRetryStrategy):
 async def test_a_strategy_that_answers_nonsense(autojump_clock: MockClock) -> None:
     """The strategy is named, and the answer that nobody gets is closed."""
     script = ScriptedTransport(503)
-    with pytest.raises(InvalidArgumentException, match="strategy Nonsensical answered 'token'"):
+    with pytest.raises(ArgumentError, match="strategy Nonsensical answered 'token'"):
         await ask(script, strategy=Nonsensical(rng=random.Random(7)))
 
     assert [True] == [body.is_closed for body in script.answered]
@@ -360,7 +360,7 @@ async def test_the_shipped_strategy(autojump_clock: MockClock) -> None:
 )
 def test_wrong_arguments(parameter: str, value: object) -> None:
     """They are refused at once, by name."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         RetryTransport(**{parameter: value})  # type: ignore[arg-type]
 
     assert parameter == caught.value.parameter
@@ -371,7 +371,7 @@ async def test_a_scope_that_is_nonsense(autojump_clock: MockClock) -> None:
     script = ScriptedTransport(200)
     transport = RetryTransport(script, token_scope=lambda request: 7)  # type: ignore[arg-type,return-value]
     async with httpx.AsyncClient(transport=transport) as client:
-        with pytest.raises(InvalidArgumentException, match="token_scope=7 must be a string or None"):
+        with pytest.raises(ArgumentError, match="token_scope=7 must be a string or None"):
             await client.get(URL)
 
     assert [] == script.asked_at
@@ -417,7 +417,7 @@ def test_the_libraries_fail_alike() -> None:
 )
 def test_a_transport_of_the_other_library(adapted: Callable[[object], object], stranger: object) -> None:
     """Its requests and errors are other classes, so it is refused at once."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         adapted(stranger)
 
     assert "transport" == caught.value.parameter

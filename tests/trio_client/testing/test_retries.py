@@ -7,7 +7,7 @@ import trio
 from trio.testing import MockClock
 
 from triclinium import SimpleRetryStrategy, StandardRetryStrategy, attempts, retry
-from triclinium.errors import InvalidArgumentException
+from triclinium.errors import ArgumentError
 from triclinium.testing import retries
 
 
@@ -95,7 +95,7 @@ async def test_quotas_count(mock_clock: MockClock) -> None:
 @pytest.mark.parametrize("number", [0, -1, True, 1.5, "2"])
 def test_what_is_no_number_of_attempts(number: object) -> None:
     """There is one at least."""
-    with pytest.raises(InvalidArgumentException) as caught, retries(attempts=number):  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError) as caught, retries(attempts=number):  # type: ignore[arg-type]
         pass
 
     assert "attempts" == caught.value.parameter

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from triclinium._retry.calls import RetriedCall
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.calls.reports import RetryHook
 from triclinium_core.retry.calls.retryable import RETRY_SAFE, RetryOn, check_info
 from triclinium_core.retry.calls.terms import CallTerms
@@ -34,7 +34,7 @@ def attempts(
     judged in the block, with ``attempt.retry()``. A strategy that does not answer at once needs ``async with attempt:``.
 
     Raises:
-        InvalidArgumentException: an argument is wrong.
+        ArgumentError: an argument is wrong.
     """
     return Attempts(CallTerms(strategy, on, None, token_scope, "attempts" if name is None else name, hooks))
 
@@ -74,7 +74,7 @@ class Attempt:
             info: what else is to be said of it, such as a server's ``retry_after``.
 
         Raises:
-            InvalidArgumentException: ``info`` is no ErrorInfo or makes no sense, or the attempt's block is not open.
+            ArgumentError: ``info`` is no ErrorInfo or makes no sense, or the attempt's block is not open.
         """
         if self._state is not _State.OPEN:
             raise self._misuse(f": {self._state.value}; call retry() inside of the block")
@@ -83,7 +83,7 @@ class Attempt:
     def __enter__(self) -> Self:
         if self._terms.is_async:
             name = type(self._terms.strategy).__qualname__
-            raise InvalidArgumentException(
+            raise ArgumentError(
                 f"strategy {name} does not answer at once: write `async with attempt:`", parameter="strategy"
             )
         self._open()
@@ -123,8 +123,8 @@ class Attempt:
             return error is not None
         return False
 
-    def _misuse(self, how: str) -> InvalidArgumentException:
-        return InvalidArgumentException(f"attempt {self.number}{how}", parameter="attempt")
+    def _misuse(self, how: str) -> ArgumentError:
+        return ArgumentError(f"attempt {self.number}{how}", parameter="attempt")
 
 
 class Attempts:
@@ -142,7 +142,7 @@ class Attempts:
 
     def __aiter__(self) -> Attempts:
         if self._attempt is not None:
-            raise InvalidArgumentException(
+            raise ArgumentError(
                 "these attempts were begun already; call attempts() again for another loop", parameter="attempts"
             )
         return self
@@ -155,7 +155,7 @@ class Attempts:
         elif self._attempt._state is _State.OVER:
             raise StopAsyncIteration
         else:
-            raise InvalidArgumentException(
+            raise ArgumentError(
                 f"attempt {self._call.number}: {self._standing}; write `with attempt:` around what is to be retried",
                 parameter="attempt",
             )

@@ -98,7 +98,7 @@ class RetriedCall:
 
         Raises:
             RuntimeError: it is not awaited on trio; the strategy was not asked.
-            InvalidArgumentException: the strategy answered nonsense.
+            ArgumentError: the strategy answered nonsense.
             Exception: whatever else the strategy raised; where that is a refusal, there is one attempt.
         """
         try:

@@ -48,7 +48,7 @@ async def retry(
         What ``fn`` returned; where attempts are used up and the last result is still one to be retried, that result.
 
     Raises:
-        InvalidArgumentException: an argument is wrong, and nothing was called; or ``strategy`` or ``on`` answered nonsense,
+        ArgumentError: an argument is wrong, and nothing was called; or ``strategy`` or ``on`` answered nonsense,
             with the error of the attempt as its cause.
         TypeError: ``fn`` is not async.
         RuntimeError: it is not awaited on trio; nothing was called.
@@ -107,7 +107,7 @@ def retried(
     All calls share ``strategy``, and so its quota.
 
     Raises:
-        InvalidArgumentException: an argument is wrong.
+        ArgumentError: an argument is wrong.
         TypeError: what is decorated is not an async function.
     """
     terms = CallTerms(strategy, on, retry_result, token_scope, name, hooks)

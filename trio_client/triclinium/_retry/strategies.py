@@ -34,7 +34,7 @@ class StandardRetryStrategy(CoreStandardRetryStrategy):
         throttling_backoff: replaces that after throttling errors.
 
     Raises:
-        InvalidArgumentException: an argument is of the wrong type or out of range.
+        ArgumentError: an argument is of the wrong type or out of range.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class SimpleRetryStrategy(CoreSimpleRetryStrategy):
         backoff: replaces 25 ms, doubled up to 20 s, half of it random.
 
     Raises:
-        InvalidArgumentException: an argument is of the wrong type or out of range.
+        ArgumentError: an argument is of the wrong type or out of range.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class AdaptiveRetryStrategy(CoreAdaptiveRetryStrategy):
             ``StandardRetryStrategy``.
 
     Raises:
-        InvalidArgumentException: an argument is of the wrong type or out of range.
+        ArgumentError: an argument is of the wrong type or out of range.
     """
 
     def __init__(

@@ -13,9 +13,9 @@ from contextvars import ContextVar
 from typing import NamedTuple
 
 from triclinium._driver.log import retry_logger
-from triclinium_core.checks import check_integer
 from triclinium_core.retry.calls.reports import RetryGivenUp, RetryHook, RetryReport, RetryScheduled
 from triclinium_core.retry.calls.terms import check_hooks
+from triclinium_core.retry.checks import check_integer
 
 
 class TestMode(NamedTuple):
@@ -38,7 +38,7 @@ def watching_retries(*hooks: RetryHook) -> Iterator[None]:
     Around the whole program they hear of everything.
 
     Raises:
-        InvalidArgumentException: one is no function, or an ``async def``.
+        ArgumentError: one is no function, or an ``async def``.
     """
     check_hooks(hooks)
     token = _hooks.set((*_hooks.get(), *hooks))
@@ -60,7 +60,7 @@ def retries(*, attempts: int | None = None, sleeps: bool = False) -> Iterator[No
         sleeps: whether delays are slept.
 
     Raises:
-        InvalidArgumentException: ``attempts`` is no whole number of at least 1.
+        ArgumentError: ``attempts`` is no whole number of at least 1.
     """
     if attempts is not None:
         check_integer(attempts, "attempts", 1)

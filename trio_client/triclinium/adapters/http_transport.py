@@ -18,12 +18,12 @@ import trio
 from triclinium._retry.calls import RetriedCall
 from triclinium._retry.strategies import StandardRetryStrategy
 from triclinium._trio_run import not_on_trio
-from triclinium_core.checks import check_type
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.calls.history import attempts_of
 from triclinium_core.retry.calls.http_rules import HttpFailure, HttpRequestFacts, HttpRetryRules
 from triclinium_core.retry.calls.reports import RetryHook
 from triclinium_core.retry.calls.terms import CallTerms
+from triclinium_core.retry.checks import check_type
 from triclinium_core.retry.smithy.classification import ErrorInfo
 from triclinium_core.retry.smithy.protocols import AnyRetryStrategy
 from triclinium_core.shown import shown
@@ -162,7 +162,7 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
         wall_clock: seconds since 1970-01-01 UTC, for a ``Retry-After`` that is a date; ``time.time`` unless given.
 
     Raises:
-        InvalidArgumentException: an argument is wrong.
+        ArgumentError: an argument is wrong.
     """
 
     library: ClassVar[HttpTransportLibrary]
@@ -187,7 +187,7 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
         check_type(rules, "rules", HttpRetryRules, NoneType)
         for name, function in (("token_scope", token_scope), ("wall_clock", wall_clock)):
             if function is not None and not callable(function):
-                raise InvalidArgumentException(f"{name}={function!r} must be a function", parameter=name)
+                raise ArgumentError(f"{name}={function!r} must be a function", parameter=name)
         self._strategy = StandardRetryStrategy() if strategy is None else strategy
         self._rules = HttpRetryRules() if rules is None else rules
         self._token_scope = host_of if token_scope is None else token_scope
@@ -221,7 +221,7 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
 
         Raises:
             TransportError: the library's; the last attempt ended without an answer.
-            InvalidArgumentException: the strategy, or ``token_scope``, answered nonsense.
+            ArgumentError: the strategy, or ``token_scope``, answered nonsense.
             RuntimeError: it is not called on trio.
         """
         if not trio.lowlevel.in_trio_task():

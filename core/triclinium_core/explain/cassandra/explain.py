@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from triclinium_core.checks import check_flag, check_integer
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.explain.explanation import Explanation, Outcome, Sentence
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.errors import (
@@ -29,6 +28,7 @@ from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy
 from triclinium_core.retry.cassandra.requests.judgement import Judgement, Route, Step, judge, routes_of
 from triclinium_core.retry.cassandra.requests.request import CassandraRequest
 from triclinium_core.retry.cassandra.verdicts import RetryVerdict
+from triclinium_core.retry.checks import check_flag, check_integer
 from triclinium_core.shown import shown
 
 PAGE = "driver's page"
@@ -95,7 +95,7 @@ class CassandraCase:
         retry_count: how often this execution was retried by a verdict.
 
     Raises:
-        InvalidArgumentException: an argument is of the wrong type or out of range.
+        ArgumentError: an argument is of the wrong type or out of range.
     """
 
     error: RequestAborted | FrameTooLong | CoordinatorError
@@ -105,7 +105,7 @@ class CassandraCase:
 
     def __post_init__(self) -> None:
         if not isinstance(self.error, RequestAborted | FrameTooLong | CoordinatorError):
-            raise InvalidArgumentException(
+            raise ArgumentError(
                 f"error={shown(self.error)} must be a RequestAborted, a FrameTooLong or a CoordinatorError",
                 parameter="error",
             )

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from triclinium_core.checks import check_seconds
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.explain.explanation import Explanation, Outcome, Sentence, plain_seconds
 from triclinium_core.explain.smithy.script import PlayedAttempt, ScriptedResponse, play
+from triclinium_core.retry.checks import check_seconds
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
@@ -39,7 +39,7 @@ class SmithyCase:
         wait: is told the seconds before each attempt; what moves the clock of an adaptive strategy.
 
     Raises:
-        InvalidArgumentException: an argument is of the wrong type or out of range.
+        ArgumentError: an argument is of the wrong type or out of range.
     """
 
     strategy: StandardRetryStrategy | SimpleRetryStrategy
@@ -49,18 +49,18 @@ class SmithyCase:
 
     def __post_init__(self) -> None:
         if not isinstance(self.strategy, StandardRetryStrategy | SimpleRetryStrategy):
-            raise InvalidArgumentException(
+            raise ArgumentError(
                 f"strategy={self.strategy!r} must be a StandardRetryStrategy or a SimpleRetryStrategy",
                 parameter="strategy",
             )
         if not self.operations or not all(self.operations):
-            raise InvalidArgumentException(
+            raise ArgumentError(
                 f"operations={self.operations!r} must have a response each, and there must be one",
                 parameter="operations",
             )
         for response in (response for responses in self.operations for response in responses):
             if not isinstance(response, ScriptedResponse):
-                raise InvalidArgumentException(
+                raise ArgumentError(
                     f"response {response!r} must be one of {', '.join(map(str, ScriptedResponse))}",
                     parameter="operations",
                 )

@@ -14,8 +14,9 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
-from triclinium_core.checks import Duration, check_duration, check_flag
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
+from triclinium_core.checks import Duration
+from triclinium_core.retry.checks import check_duration, check_flag
 from triclinium_core.retry.smithy.classification import ErrorInfo
 from triclinium_core.retry.tables import table_of
 from triclinium_core.shown import shown
@@ -92,7 +93,7 @@ class HttpRetryRules:
             waited for, as far as the deadline permits.
 
     Raises:
-        InvalidArgumentException: a value makes no sense.
+        ArgumentError: a value makes no sense.
     """
 
     methods: AbstractSet[str] = IDEMPOTENT_METHODS
@@ -110,13 +111,13 @@ class HttpRetryRules:
     ) -> None:
         for method in _members("methods", methods, 'a set of methods such as {"GET", "HEAD"}'):
             if not (isinstance(method, str) and method.isupper() and _METHOD_SIGNS.issuperset(method)):
-                raise InvalidArgumentException(
+                raise ArgumentError(
                     f"methods holds {shown(method)}; a method is written in capitals, such as 'GET'",
                     parameter="methods",
                 )
         for status in _members("statuses", statuses, "a set of statuses such as {429, 503}"):
             if not (isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599):
-                raise InvalidArgumentException(
+                raise ArgumentError(
                     f"statuses holds {shown(status)}; only errors are retried, 400 to 599", parameter="statuses"
                 )
         most = None if retry_after_max is None else check_duration(retry_after_max, "retry_after_max")
@@ -191,5 +192,5 @@ def parse_retry_after(text: str | None, wall_seconds: float) -> float | None:
 
 def _members(name: str, value: object, wanted: str) -> AbstractSet[object]:
     if not isinstance(value, AbstractSet):
-        raise InvalidArgumentException(f"{name}={value!r} must be {wanted}", parameter=name)
+        raise ArgumentError(f"{name}={value!r} must be {wanted}", parameter=name)
     return value

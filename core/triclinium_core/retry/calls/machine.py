@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import NamedTuple, TypeVar
 
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.backoff import RESOLUTION
 from triclinium_core.retry.calls.history import AttemptRecord, RetryEnding, attach
 from triclinium_core.retry.calls.retryable import for_strategy, info_of_error
@@ -54,7 +54,7 @@ def first_delay(terms: CallTerms[T], token: RetryToken) -> float:
     """Return the seconds to wait before the first attempt.
 
     Raises:
-        InvalidArgumentException: the strategy's ``token`` makes no sense.
+        ArgumentError: the strategy's ``token`` makes no sense.
     """
     return delay_of(terms.strategy, token)
 
@@ -131,13 +131,13 @@ class CallMachine:
             deadline: no attempt begins then or later; ``math.inf`` for none.
 
         Raises:
-            InvalidArgumentException: the strategy's token makes no sense, or a function that stands for ``on`` answered
+            ArgumentError: the strategy's token makes no sense, or a function that stands for ``on`` answered
                 nonsense; the error is its cause.
             Exception: whatever the strategy or such a function raises that is no ``RetryError``.
         """
         try:
             info = info_of_error(self._terms.on, error)
-        except InvalidArgumentException as nonsense:
+        except ArgumentError as nonsense:
             raise nonsense from error
         return self._decide(error, info, now, deadline)
 
@@ -156,7 +156,7 @@ class CallMachine:
         """Go on with the ``token`` that the strategy answered in its time.
 
         Raises:
-            InvalidArgumentException: it makes no sense.
+            ArgumentError: it makes no sense.
         """
         delay = delay_of(self._terms.strategy, token, self._error)
         # A strategy may let an error pass that nobody called retry-safe; Smithy forbids it to, and so do we.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar, get_origin
 
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.checks import is_seconds
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo, classify
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ _ATTRIBUTES = ("is_retry_safe", "retry_after", "is_throttling_error", "is_timeou
 
 
 def check_retry_on(on: object) -> None:
-    """Raise InvalidArgumentException unless this is a subclass of Exception, a tuple of such, a plain function or None."""
+    """Raise ArgumentError unless this is a subclass of Exception, a tuple of such, a plain function or None."""
     if on is None or (on.__class__ is type and issubclass(on, Exception)):
         return
     for kind in on if isinstance(on, tuple) else (on,):
@@ -45,28 +45,28 @@ def check_retry_on(on: object) -> None:
 
 
 def check_is_sync(parameter: str, function: object) -> None:
-    """Raise InvalidArgumentException unless the function answers at once: it must not be an ``async def``."""
+    """Raise ArgumentError unless the function answers at once: it must not be an ``async def``."""
     # Of an object its class is asked, as Python does.
     for called in (function, getattr(type(function), "__call__", None)):  # noqa: B004 - its kind counts, not whether it is there
         if getattr(getattr(called, "__code__", None), "co_flags", 0) & _CODE_IS_COROUTINE:
-            raise InvalidArgumentException(
+            raise ArgumentError(
                 f"{parameter}={function!r} must answer at once: make it a plain function", parameter=parameter
             )
 
 
 def check_retry_result(retry_result: object) -> None:
-    """Raise InvalidArgumentException unless this is a plain function or None."""
+    """Raise ArgumentError unless this is a plain function or None."""
     if retry_result is None:
         return
     if not callable(retry_result):
-        raise InvalidArgumentException(
+        raise ArgumentError(
             f"retry_result={retry_result!r} must be a function of the result, or None", parameter="retry_result"
         )
     check_is_sync("retry_result", retry_result)
 
 
-def _wrong_on(value: object, hint: str) -> InvalidArgumentException:
-    return InvalidArgumentException(f"on={value!r}: {hint}", parameter="on")
+def _wrong_on(value: object, hint: str) -> ArgumentError:
+    return ArgumentError(f"on={value!r}: {hint}", parameter="on")
 
 
 def info_of_error(on: RetryOn, error: Exception) -> ErrorInfo:
@@ -77,7 +77,7 @@ def info_of_error(on: RetryOn, error: Exception) -> ErrorInfo:
     a group's: what is in it may be anything.
 
     Raises:
-        InvalidArgumentException: a function answers anything else.
+        ArgumentError: a function answers anything else.
     """
     if on is None:
         return classify(error)
@@ -95,7 +95,7 @@ def info_of_result(retry_result: Callable[[T], bool | ErrorInfo], result: T) -> 
     """Return what the caller says of a result that is to be retried; None for one that is welcome.
 
     Raises:
-        InvalidArgumentException: the function answers neither a bool nor an ErrorInfo.
+        ArgumentError: the function answers neither a bool nor an ErrorInfo.
     """
     answer = retry_result(result)
     if answer is False:
@@ -123,7 +123,7 @@ def _but(info: ErrorInfo, *, is_retry_safe: bool) -> ErrorInfo:
 
 def _told(parameter: str, function: object, answer: object) -> ErrorInfo:
     if not isinstance(answer, ErrorInfo):
-        raise InvalidArgumentException(
+        raise ArgumentError(
             f"{parameter}={function!r} answered {answer!r}; it must answer True, False or an ErrorInfo",
             parameter=parameter,
         )
@@ -134,12 +134,12 @@ def check_info(parameter: str, info: ErrorInfo) -> ErrorInfo:
     """Return ``info``.
 
     Raises:
-        InvalidArgumentException: it is no ErrorInfo, or its ``retry_after`` is no time that can be waited.
+        ArgumentError: it is no ErrorInfo, or its ``retry_after`` is no time that can be waited.
     """
     if not isinstance(info, ErrorInfo):
-        raise InvalidArgumentException(f"{parameter}={info!r} must be an ErrorInfo", parameter=parameter)
+        raise ArgumentError(f"{parameter}={info!r} must be an ErrorInfo", parameter=parameter)
     if info.retry_after is not None and not is_seconds(info.retry_after):
-        raise InvalidArgumentException(
+        raise ArgumentError(
             f"{parameter}: retry_after={info.retry_after!r} of an ErrorInfo must be a finite number of seconds of at "
             "least 0, or None",
             parameter=parameter,

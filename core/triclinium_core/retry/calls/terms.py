@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Generic, TypeVar
 
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.checks import is_seconds
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.calls.reports import RetryHook
 from triclinium_core.retry.calls.retryable import (
     RetryOn,
@@ -41,7 +41,7 @@ class CallTerms(Generic[T]):
         hooks: are told the reports.
 
     Raises:
-        InvalidArgumentException: an argument is wrong.
+        ArgumentError: an argument is wrong.
     """
 
     __slots__ = ("hooks", "is_async", "name", "on", "retry_result", "strategy", "token_scope")
@@ -89,7 +89,7 @@ class CallTerms(Generic[T]):
         """Return what is said of a result that is to be retried; None for one that is welcome.
 
         Raises:
-            InvalidArgumentException: ``retry_result`` answered nonsense.
+            ArgumentError: ``retry_result`` answered nonsense.
         """
         return None if self.retry_result is None else info_of_result(self.retry_result, result)
 
@@ -109,18 +109,18 @@ def _check_strategy(strategy: AnyRetryStrategy) -> bool:
 
 
 def check_name(name: object) -> None:
-    """Raise InvalidArgumentException unless the name of a call is a string."""
+    """Raise ArgumentError unless the name of a call is a string."""
     if not isinstance(name, str):
-        raise InvalidArgumentException(f"name={name!r} must be a string or None", parameter="name")
+        raise ArgumentError(f"name={name!r} must be a string or None", parameter="name")
 
 
 def check_hooks(hooks: object) -> None:
-    """Raise InvalidArgumentException unless these are a list or tuple of functions that answer at once."""
+    """Raise ArgumentError unless these are a list or tuple of functions that answer at once."""
     if not isinstance(hooks, list | tuple):
-        raise InvalidArgumentException(f"hooks={hooks!r} must be a list or tuple of functions", parameter="hooks")
+        raise ArgumentError(f"hooks={hooks!r} must be a list or tuple of functions", parameter="hooks")
     for hook in hooks:
         if not callable(hook):
-            raise InvalidArgumentException(f"hooks: {hook!r} must be a function of the report", parameter="hooks")
+            raise ArgumentError(f"hooks: {hook!r} must be a function of the report", parameter="hooks")
         check_is_sync("hooks", hook)
 
 
@@ -136,13 +136,13 @@ def delay_of(strategy: AnyRetryStrategy, token: object, error: Exception | None 
         error: what led to the token.
 
     Raises:
-        InvalidArgumentException: there is none, or not a finite number of at least 0; ``error`` is its cause.
+        ArgumentError: there is none, or not a finite number of at least 0; ``error`` is its cause.
     """
     delay: float | None = getattr(token, "retry_delay", None)
     if delay is not None and is_seconds(delay):
         return delay
     what = f"retry_delay={delay!r} in its token" if hasattr(token, "retry_delay") else f"{token!r} for a token"
-    raise InvalidArgumentException(
+    raise ArgumentError(
         f"strategy {type(strategy).__qualname__} answered {what}; "
         "retry_delay must be a finite number of seconds of at least 0",
         parameter="strategy",

@@ -26,8 +26,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from triclinium_core.checks import check_choice, check_flag, check_integer
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
+from triclinium_core.retry.checks import check_choice, check_flag, check_integer
 from triclinium_core.retry.tables import table_of
 from triclinium_core.shown import shown
 
@@ -200,7 +200,7 @@ class Unprepared(CoordinatorError):
 
 
 def check_read(consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool) -> None:
-    """Raise InvalidArgumentException unless these are figures of a read that timed out."""
+    """Raise ArgumentError unless these are figures of a read that timed out."""
     check_choice(consistency, "consistency", ConsistencyLevel)
     check_integer(block_for, "block_for")
     check_integer(received, "received")
@@ -208,13 +208,13 @@ def check_read(consistency: ConsistencyLevel, block_for: int, received: int, dat
 
 
 def check_write(consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int) -> None:
-    """Raise InvalidArgumentException unless these are figures of a write that timed out."""
+    """Raise ArgumentError unless these are figures of a write that timed out."""
     check_choice(write_type, "write_type", WriteType)
     check_read(consistency, block_for, received, data_present=False)
 
 
 def check_unavailable(consistency: ConsistencyLevel, required: int, alive: int) -> None:
-    """Raise InvalidArgumentException unless these are figures of missing replicas."""
+    """Raise ArgumentError unless these are figures of missing replicas."""
     check_choice(consistency, "consistency", ConsistencyLevel)
     check_integer(required, "required")
     check_integer(alive, "alive")
@@ -224,7 +224,7 @@ class Unavailable(CoordinatorError):
     """The coordinator knew too few live replicas, and did nothing.
 
     Raises:
-        InvalidArgumentException: a count or the level is not one, or a count is negative.
+        ArgumentError: a count or the level is not one, or a count is negative.
     """
 
     code = 0x1000
@@ -243,7 +243,7 @@ class ReadTimeout(CoordinatorError):
     """Too few replicas answered a read in time.
 
     Raises:
-        InvalidArgumentException: a count or the level is not one, a count is negative, or ``data_present`` is no
+        ArgumentError: a count or the level is not one, a count is negative, or ``data_present`` is no
                 bool.
     """
 
@@ -265,7 +265,7 @@ class WriteTimeout(CoordinatorError):
     """Too few replicas acknowledged a write in time; it may have been applied.
 
     Raises:
-        InvalidArgumentException: a count, the level or the write type is not one, or a count is negative.
+        ArgumentError: a count, the level or the write type is not one, or a count is negative.
     """
 
     code = 0x1100

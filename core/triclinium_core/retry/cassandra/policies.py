@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
-from triclinium_core.checks import check_flag, check_integer
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.errors import (
     CasWriteUnknown,
@@ -32,6 +31,7 @@ from triclinium_core.retry.cassandra.verdicts import (
     RetryDecision,
     RetryVerdict,
 )
+from triclinium_core.retry.checks import check_flag, check_integer
 from triclinium_core.shown import shown
 
 
@@ -82,7 +82,7 @@ class DefaultRetryPolicy(_ShippedPolicy):
             transaction may have been applied (decision A7).
 
     Raises:
-        InvalidArgumentException: ``rethrow_cas_write_unknown`` is no bool. Each method raises it too, for an argument
+        ArgumentError: ``rethrow_cas_write_unknown`` is no bool. Each method raises it too, for an argument
             of the wrong type or out of range.
     """
 
@@ -145,7 +145,7 @@ class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
             transaction may have been applied (decision A7).
 
     Raises:
-        InvalidArgumentException: ``rethrow_cas_write_unknown`` is no bool. Each method raises it too, for an argument
+        ArgumentError: ``rethrow_cas_write_unknown`` is no bool. Each method raises it too, for an argument
             of the wrong type or out of range.
     """
 
@@ -209,7 +209,7 @@ def _downgrade(replicas: int, consistency: ConsistencyLevel) -> RetryVerdict:
 
 def _require_error(error: object, kind: type[Exception]) -> None:
     if not isinstance(error, kind):
-        raise InvalidArgumentException(f"error={shown(error)} must be a {kind.__name__}", parameter="error")
+        raise ArgumentError(f"error={shown(error)} must be a {kind.__name__}", parameter="error")
 
 
 PolicyClass = type[DefaultRetryPolicy] | type[ConsistencyDowngradingRetryPolicy]
@@ -227,10 +227,10 @@ def policy_class(name: str) -> PolicyClass:
     """Return the shipped policy that is called ``name``.
 
     Raises:
-        InvalidArgumentException: the name is not known.
+        ArgumentError: the name is not known.
     """
     if not isinstance(name, str) or name not in POLICIES:
-        raise InvalidArgumentException(
+        raise ArgumentError(
             f"policy={shown(name)} is not known; choose one of {', '.join(POLICIES)}", parameter="policy"
         )
     return POLICIES[name]

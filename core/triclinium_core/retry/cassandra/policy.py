@@ -9,8 +9,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from triclinium_core.checks import check_integer
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.errors import (
     CassandraError,
@@ -21,6 +20,7 @@ from triclinium_core.retry.cassandra.errors import (
     WriteTimeout,
 )
 from triclinium_core.retry.cassandra.verdicts import RetryVerdict
+from triclinium_core.retry.checks import check_integer
 from triclinium_core.retry.kinds import CASSANDRA, other_kind
 from triclinium_core.shown import shown
 
@@ -99,20 +99,18 @@ METHODS: Sequence[str] = tuple(method for method, _ in QUESTIONS.values())
 
 
 def require_policy(policy: RetryPolicy, parameter: str = "policy") -> None:
-    """Raise InvalidArgumentException, about ``parameter``, unless ``policy`` has all five methods, none ``async def``."""
+    """Raise ArgumentError, about ``parameter``, unless ``policy`` has all five methods, none ``async def``."""
     if isinstance(policy, type):
-        raise InvalidArgumentException(
+        raise ArgumentError(
             f"{parameter}={shown(policy)} is a class; make one: {policy.__name__}()", parameter=parameter
         )
     for name in METHODS:
         method = getattr(policy, name, None)
         if not callable(method):
             hint = other_kind(policy, CASSANDRA) or f"a RetryPolicy has {', '.join(METHODS)}"
-            raise InvalidArgumentException(
-                f"{parameter}={shown(policy)} has no method {name}; {hint}", parameter=parameter
-            )
+            raise ArgumentError(f"{parameter}={shown(policy)} has no method {name}; {hint}", parameter=parameter)
         if inspect.iscoroutinefunction(method):
-            raise InvalidArgumentException(
+            raise ArgumentError(
                 f"{name} of {parameter}={shown(policy)} is an `async def`; a policy answers at once",
                 parameter=parameter,
             )
@@ -126,7 +124,7 @@ def verdict_on(policy: RetryPolicy, error: CassandraError, *, retry_count: int) 
         retry_count: how often this execution was retried by a verdict.
 
     Raises:
-        InvalidArgumentException: no policy decides about ``error``, or ``retry_count`` is no count.
+        ArgumentError: no policy decides about ``error``, or ``retry_count`` is no count.
         TypeError: the policy answered something that is no RetryVerdict.
         Exception: whatever the policy raised.
     """
@@ -135,7 +133,7 @@ def verdict_on(policy: RetryPolicy, error: CassandraError, *, retry_count: int) 
         if isinstance(error, kind):
             told = {name: getattr(error, name) for name in names} or {"error": error}
             return _checked(policy, method, getattr(policy, method)(**told, retry_count=retry_count))
-    raise InvalidArgumentException(
+    raise ArgumentError(
         f"error={shown(error)} is no policy's to decide; it must be a CoordinatorError or a RequestAborted",
         parameter="error",
     )

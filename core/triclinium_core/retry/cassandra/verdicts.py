@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
-from triclinium_core.checks import check_choice
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
+from triclinium_core.retry.checks import check_choice
 
 
 @unique
@@ -41,7 +41,7 @@ class RetryVerdict:
         consistency: the level that it is sent with from now on; None leaves it as it is. Only a retry may change it.
 
     Raises:
-        InvalidArgumentException: ``decision`` or ``consistency`` is something else, or a level goes with no retry.
+        ArgumentError: ``decision`` or ``consistency`` is something else, or a level goes with no retry.
     """
 
     decision: RetryDecision
@@ -52,7 +52,7 @@ class RetryVerdict:
         if self.consistency is not None:
             check_choice(self.consistency, "consistency", ConsistencyLevel)
         if self.consistency is not None and not self.decision.retries:
-            raise InvalidArgumentException(
+            raise ArgumentError(
                 f"consistency={self.consistency.name} goes with a retry, not with {self.decision}; leave it out",
                 parameter="consistency",
             )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.smithy.classification import classify
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
@@ -30,7 +30,7 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
             ``StandardRetryStrategy``.
 
     Raises:
-        InvalidArgumentException: an argument is of the wrong type or out of range. Each method raises it too, having
+        ArgumentError: an argument is of the wrong type or out of range. Each method raises it too, having
             changed nothing, if the clock goes back.
     """
 
@@ -47,7 +47,7 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
         throttling_backoff: RetryBackoffStrategy | None = None,
     ) -> None:
         if not callable(clock):
-            raise InvalidArgumentException(
+            raise ArgumentError(
                 f"clock={clock!r} must return the present in seconds when it is called, as trio.current_time does",
                 parameter="clock",
             )
@@ -72,7 +72,7 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
         """Return the token of a first attempt, which is never refused; its delay is what the rate needs.
 
         Raises:
-            InvalidArgumentException: ``token_scope`` is neither a string nor None.
+            ArgumentError: ``token_scope`` is neither a string nor None.
         """
         token = super().acquire_initial_retry_token(token_scope=token_scope)
         self._reserve(token, self._clock())
@@ -83,7 +83,7 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
 
         Raises:
             RetryError: as for ``StandardRetryStrategy``.
-            InvalidArgumentException: as for ``StandardRetryStrategy``.
+            ArgumentError: as for ``StandardRetryStrategy``.
         """
         now = self._clock()
         self._limiter.advance(now)
@@ -100,7 +100,7 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
         """Take back the token of the attempt that succeeded; the quota gets its part, and the rate may rise.
 
         Raises:
-            InvalidArgumentException: the token is used up, or not from here.
+            ArgumentError: the token is used up, or not from here.
         """
         now = self._clock()
         self._limiter.advance(now)
@@ -111,7 +111,7 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
         """Take back the token of an attempt that will not be made; quota and rate are as if it had not been asked for.
 
         Raises:
-            InvalidArgumentException: the token is used up, or not from here.
+            ArgumentError: the token is used up, or not from here.
         """
         holds_slot = require_token(token, self, "token").holds_slot
         super().abandon(token=token)

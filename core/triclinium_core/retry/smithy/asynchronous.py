@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import cast
 
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.kinds import SMITHY, other_kind
 from triclinium_core.retry.smithy.protocols import (
     AnyRetryStrategy,
@@ -27,13 +27,13 @@ class AsyncShape:
         strategy: what answers.
 
     Raises:
-        InvalidArgumentException: ``strategy`` is not a strategy, or has to be awaited itself.
+        ArgumentError: ``strategy`` is not a strategy, or has to be awaited itself.
     """
 
     def __init__(self, strategy: RetryStrategy) -> None:
         require_strategy(strategy)
         if is_async(strategy):
-            raise InvalidArgumentException(
+            raise ArgumentError(
                 f"strategy={strategy!r} has to be awaited already; use it as it is", parameter="strategy"
             )
         self.strategy: RetryStrategy = strategy
@@ -65,25 +65,25 @@ def as_async(strategy: AnyRetryStrategy) -> AsyncRetryStrategy:
     """Return ``strategy`` in the shape that is awaited; one that has it is returned as it is.
 
     Raises:
-        InvalidArgumentException: ``strategy`` is not a strategy.
+        ArgumentError: ``strategy`` is not a strategy.
     """
     require_strategy(strategy)
     return strategy if is_async(strategy) else AsyncShape(cast(RetryStrategy, strategy))
 
 
 def require_strategy(strategy: AnyRetryStrategy) -> None:
-    """Raise InvalidArgumentException unless ``strategy`` is an object with the three methods of one, all of one kind."""
+    """Raise ArgumentError unless ``strategy`` is an object with the three methods of one, all of one kind."""
     missing = [name for name in METHODS if not callable(getattr(strategy, name, None))]
     if isinstance(strategy, type) or missing:
         lacking = f"it lacks {', '.join(missing)}"
         hint = (other_kind(strategy, SMITHY) or lacking) if missing else "it is a class"
-        raise InvalidArgumentException(
+        raise ArgumentError(
             f"strategy={shown(strategy)} must be an object such as StandardRetryStrategy(…); {hint}",
             parameter="strategy",
         )
     awaited = [name for name in METHODS if inspect.iscoroutinefunction(getattr(strategy, name))]
     if 0 < len(awaited) < len(METHODS):
-        raise InvalidArgumentException(
+        raise ArgumentError(
             f"strategy={shown(strategy)} has {', '.join(awaited)} to be awaited, and other methods that answer at once; "
             "make them all of one kind",
             parameter="strategy",

@@ -9,18 +9,10 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum, unique
 
-from triclinium_core.checks import (
-    Duration,
-    check_choice,
-    check_duration,
-    check_integer,
-    check_method,
-    check_random,
-    in_seconds,
-    is_seconds,
-)
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
+from triclinium_core.checks import Duration, in_seconds, is_seconds
 from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.checks import check_choice, check_duration, check_integer, check_method, check_random
 from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy
 from triclinium_core.shown import shown
 
@@ -58,7 +50,7 @@ class ExponentialRetryBackoffStrategy:
         max: what no delay exceeds; it may be less than ``base``.
 
     Raises:
-        InvalidArgumentException: ``base`` or ``max`` is no duration, negative or not finite, ``jitter`` is not one of
+        ArgumentError: ``base`` or ``max`` is no duration, negative or not finite, ``jitter`` is not one of
             ``Jitter``, or ``rng`` is missing or draws nothing.
     """
 
@@ -81,7 +73,7 @@ class ExponentialRetryBackoffStrategy:
         if rng is not None:
             check_random(rng)
         elif jitter is not Jitter.NONE:
-            raise InvalidArgumentException(
+            raise ArgumentError(
                 f"rng is missing, and jitter={jitter.value!r} draws; pass random.Random()", parameter="rng"
             )
         object.__setattr__(self, "rng", rng)
@@ -96,7 +88,7 @@ class ExponentialRetryBackoffStrategy:
         """Return the delay in seconds before retry ``retry_attempt``, at most ``max``; 0 for 0.
 
         Raises:
-            InvalidArgumentException: ``retry_attempt`` is no count, or ``rng`` draws something outside [0, 1].
+            ArgumentError: ``retry_attempt`` is no count, or ``rng`` draws something outside [0, 1].
         """
         check_integer(retry_attempt, "retry_attempt")
         if retry_attempt == 0:
@@ -137,7 +129,7 @@ class DecorrelatedRetryBackoffStrategy:
         max: what no delay exceeds; it may be less than ``base``.
 
     Raises:
-        InvalidArgumentException: ``base`` or ``max`` is no duration, negative or not finite, or ``rng`` draws nothing.
+        ArgumentError: ``base`` or ``max`` is no duration, negative or not finite, or ``rng`` draws nothing.
 
     Source: AWS Architecture Blog, "Exponential Backoff and Jitter"; decision S23.
     """
@@ -155,7 +147,7 @@ class DecorrelatedRetryBackoffStrategy:
         """Return a delay in seconds for retry ``retry_attempt``, with the delays before it drawn anew; 0 for 0.
 
         Raises:
-            InvalidArgumentException: ``retry_attempt`` is no count, or ``rng`` draws something outside [0, 1].
+            ArgumentError: ``retry_attempt`` is no count, or ``rng`` draws something outside [0, 1].
         """
         check_integer(retry_attempt, "retry_attempt")
         delay = 0.0
@@ -167,7 +159,7 @@ class DecorrelatedRetryBackoffStrategy:
         """Return the delay in seconds after one of ``previous_delay``; 0 before the first retry.
 
         Raises:
-            InvalidArgumentException: ``rng`` draws something outside [0, 1].
+            ArgumentError: ``rng`` draws something outside [0, 1].
         """
         base, top = self.base, 3.0 * max(previous_delay, self.base)
         return min(self.max, base + (top - base) * draw_share(self.rng))
@@ -177,17 +169,17 @@ def draw_share(rng: Random) -> float:
     """Return what ``rng`` draws.
 
     Raises:
-        InvalidArgumentException: it is outside [0, 1].
+        ArgumentError: it is outside [0, 1].
     """
     share = rng.random()
     # 1 itself does no harm, and is what a test draws that wants the longest delays.
     if not (type(share) is float and 0.0 <= share <= 1.0) and not (is_seconds(share) and share <= 1.0):
-        raise InvalidArgumentException(f"rng drew {shown(share)}; it must draw from [0, 1)", parameter="rng")
+        raise ArgumentError(f"rng drew {shown(share)}; it must draw from [0, 1)", parameter="rng")
     return share
 
 
 def check_backoff(backoff: RetryBackoffStrategy, parameter: str) -> RetryBackoffStrategy:
-    """Return ``backoff``, or raise InvalidArgumentException where it is no backoff strategy."""
+    """Return ``backoff``, or raise ArgumentError where it is no backoff strategy."""
     method = "compute_next_backoff_delay"
     return check_method(backoff, parameter, method, f"{method}(retry_attempt)")
 
@@ -199,12 +191,12 @@ def backoff_delay(backoff: RetryBackoffStrategy, retry_attempt: int, previous: f
         previous: seconds that were waited before the attempt that failed; 0 for a first one.
 
     Raises:
-        InvalidArgumentException: it computes something else. Whatever the strategy itself raises passes through.
+        ArgumentError: it computes something else. Whatever the strategy itself raises passes through.
     """
     following = getattr(backoff, "compute_following_backoff_delay", None)
     delay = in_seconds(backoff.compute_next_backoff_delay(retry_attempt) if following is None else following(previous))
     if not is_seconds(delay):
-        raise InvalidArgumentException(
+        raise ArgumentError(
             f"{type(backoff).__name__} computed delay={shown(delay)} for retry {shown(retry_attempt)}; "
             "it must be a finite number of seconds of at least 0",
             parameter="backoff",

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Self
 
-from triclinium_core.checks import check_integer
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
+from triclinium_core.retry.checks import check_integer
 from triclinium_core.retry.smithy.backoff import backoff_delay, check_backoff
 from triclinium_core.retry.smithy.classification import ErrorInfo, classify
 from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy, RetryError, RetryToken
@@ -46,7 +46,7 @@ class BaseRetryStrategy:
         """Return the token of a first attempt, which is never refused and takes nothing from a quota.
 
         Raises:
-            InvalidArgumentException: ``token_scope`` is neither a string nor None.
+            ArgumentError: ``token_scope`` is neither a string nor None.
         """
         if token_scope is not None:
             require_scope(token_scope)
@@ -58,12 +58,12 @@ class BaseRetryStrategy:
         Raises:
             RetryError: ``error`` is not safe to retry, the attempts are used up, or the quota is, and then
                 ``retry_after`` has the delay that there would have been. ``error`` is its cause.
-            InvalidArgumentException: the token is used up or not from here, ``error`` is no exception, or the backoff computed
+            ArgumentError: the token is used up or not from here, ``error`` is no exception, or the backoff computed
                 no delay; nothing has changed then.
         """
         token = require_token(token_to_renew, self, "token_to_renew")
         if not isinstance(error, BaseException):
-            raise InvalidArgumentException(
+            raise ArgumentError(
                 f"error={error!r} must be the exception that the attempt failed with", parameter="error"
             )
         info = classify(error)
@@ -80,7 +80,7 @@ class BaseRetryStrategy:
         """Take back the token of the attempt that succeeded.
 
         Raises:
-            InvalidArgumentException: the token is used up, or not from here.
+            ArgumentError: the token is used up, or not from here.
         """
         require_token(token, self, "token").owner = None
 
@@ -88,7 +88,7 @@ class BaseRetryStrategy:
         """Take back the token of an attempt that will not be made, such as one that its deadline leaves no time for.
 
         Raises:
-            InvalidArgumentException: the token is used up, or not from here.
+            ArgumentError: the token is used up, or not from here.
         """
         require_token(token, self, "token").owner = None
 

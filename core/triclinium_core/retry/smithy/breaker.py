@@ -8,8 +8,8 @@ Source: Marc Brooker, "Fixing retries with token buckets and circuit breakers" (
 
 from __future__ import annotations
 
-from triclinium_core.checks import check_number
 from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.checks import check_number
 from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy
 from triclinium_core.retry.smithy.base import BaseRetryStrategy
 from triclinium_core.retry.smithy.classification import ErrorInfo
@@ -32,7 +32,7 @@ class BreakerRetryStrategy(BaseRetryStrategy):
         backoff: replaces 25 ms, doubled up to 20 s, half of it random.
 
     Raises:
-        InvalidArgumentException: an argument is of the wrong type or out of range.
+        ArgumentError: an argument is of the wrong type or out of range.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class BreakerRetryStrategy(BaseRetryStrategy):
         """Return the token of a first attempt, which is never refused, and count the request.
 
         Raises:
-            InvalidArgumentException: ``token_scope`` is neither a string nor None.
+            ArgumentError: ``token_scope`` is neither a string nor None.
         """
         token = super().acquire_initial_retry_token(token_scope=token_scope)
         counts = self._counts.get(token_scope)

@@ -5,8 +5,8 @@ Source: Marc Brooker, "Fixing retries with token buckets and circuit breakers" (
 
 from __future__ import annotations
 
-from triclinium_core.checks import check_number
 from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.checks import check_number
 from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy
 from triclinium_core.retry.smithy.base import BaseRetryStrategy
 from triclinium_core.retry.smithy.classification import ErrorInfo
@@ -34,7 +34,7 @@ class BudgetRetryStrategy(BaseRetryStrategy):
         backoff: replaces 25 ms, doubled up to 20 s, half of it random.
 
     Raises:
-        InvalidArgumentException: an argument is of the wrong type or out of range.
+        ArgumentError: an argument is of the wrong type or out of range.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class BudgetRetryStrategy(BaseRetryStrategy):
         """Return the token of a first attempt, which is never refused and feeds the budget.
 
         Raises:
-            InvalidArgumentException: ``token_scope`` is neither a string nor None.
+            ArgumentError: ``token_scope`` is neither a string nor None.
         """
         token = super().acquire_initial_retry_token(token_scope=token_scope)
         if self._missing:
@@ -74,7 +74,7 @@ class BudgetRetryStrategy(BaseRetryStrategy):
         """Take back the token of an attempt that will not be made; what it took from the budget is given back.
 
         Raises:
-            InvalidArgumentException: the token is used up, or not from here; the budget has not changed then.
+            ArgumentError: the token is used up, or not from here; the budget has not changed then.
         """
         mine = require_token(token, self, "token")
         super().abandon(token=token)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from triclinium_core.checks import check_integer, check_seconds
+from triclinium_core.retry.checks import check_integer, check_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +16,7 @@ class AwsRetryNumbers:
     """What a standard strategy reckons with. Seconds, attempts, and units of the quota.
 
     Raises:
-        InvalidArgumentException: a value is not a number, or is out of range.
+        ArgumentError: a value is not a number, or is out of range.
     """
 
     OF_2020: ClassVar[AwsRetryNumbers]

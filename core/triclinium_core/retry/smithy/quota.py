@@ -8,7 +8,7 @@ Source: smithy-core's ``StandardRetryQuota``, botocore's ``RetryQuota``; decisio
 
 from __future__ import annotations
 
-from triclinium_core.checks import check_integer
+from triclinium_core.retry.checks import check_integer
 
 SCOPES_MAX = 10_000
 """Scopes whose shortage is remembered. Beyond that the one that was refused or served a retry longest ago counts as full
@@ -22,7 +22,7 @@ class RetryQuota:
         capacity: what each bucket begins with; 0 permits no retry.
 
     Raises:
-        InvalidArgumentException: ``capacity`` is no whole number of at least 0.
+        ArgumentError: ``capacity`` is no whole number of at least 0.
     """
 
     __slots__ = ("_taken", "capacity")

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import math
 
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.checks import is_number
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.shown import shown
 
 BETA = 0.7
@@ -53,7 +53,7 @@ class RateLimiter:
     All methods take ``now`` in seconds; it must not go back.
 
     Raises:
-        InvalidArgumentException: from every method, where ``now`` is not finite, or lies before an instant that was told
+        ArgumentError: from every method, where ``now`` is not finite, or lies before an instant that was told
             earlier; nothing has changed then.
 
     Source: botocore's rate limiter. Where its windows begin, and who waits, is decision S9.
@@ -95,12 +95,12 @@ class RateLimiter:
     def advance(self, now: float) -> None:
         """Let time pass until ``now``."""
         if not (is_number(now) and -_FAR < now < _FAR):
-            raise InvalidArgumentException(f"now={shown(now)} must be a finite number of seconds", parameter="now")
+            raise ArgumentError(f"now={shown(now)} must be a finite number of seconds", parameter="now")
         if self._now is None:
             self._now = self._throttled_at = now
             self._window = _window_of(now)
         if now < self._now:
-            raise InvalidArgumentException(
+            raise ArgumentError(
                 f"now={now!r} lies before {self._now!r}, which was told earlier; a rate limiter follows one clock, "
                 "which does not go back",
                 parameter="now",

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from triclinium_core.checks import check_integer, check_random
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.checks import check_integer, check_random
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.asynchronous import require_strategy
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
@@ -32,7 +32,7 @@ class RetryStrategyOptions:
         max_attempts: attempts of one request, the first among them; what the strategy has by default unless given.
 
     Raises:
-        InvalidArgumentException: there is no such mode, or ``max_attempts`` is no count.
+        ArgumentError: there is no such mode, or ``max_attempts`` is no count.
     """
 
     retry_mode: RetryMode = "standard"
@@ -40,7 +40,7 @@ class RetryStrategyOptions:
 
     def __post_init__(self) -> None:
         if self.retry_mode not in get_args(RetryMode):
-            raise InvalidArgumentException(
+            raise ArgumentError(
                 f"retry_mode={self.retry_mode!r} must be one of {', '.join(get_args(RetryMode))}",
                 parameter="retry_mode",
             )
@@ -57,7 +57,7 @@ class RetryStrategyResolver:
         numbers: those of the modes "standard" and "adaptive".
 
     Raises:
-        InvalidArgumentException: an argument is of the wrong type.
+        ArgumentError: an argument is of the wrong type.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class RetryStrategyResolver:
         Options that say the default, and those that leave it open, are the same.
 
         Raises:
-            InvalidArgumentException: ``strategy`` is something else, or would need a clock and there is none.
+            ArgumentError: ``strategy`` is something else, or would need a clock and there is none.
         """
         if strategy is None:
             strategy = RetryStrategyOptions()
@@ -107,7 +107,7 @@ class RetryStrategyResolver:
         if options.retry_mode == "standard":
             return StandardRetryStrategy(rng=rng, max_attempts=most, numbers=self._numbers)
         if self._clock is None:
-            raise InvalidArgumentException(
+            raise ArgumentError(
                 "retry_mode='adaptive' needs a clock; give the resolver clock=trio.current_time", parameter="clock"
             )
         return AdaptiveRetryStrategy(rng=rng, clock=self._clock, max_attempts=most, numbers=self._numbers)

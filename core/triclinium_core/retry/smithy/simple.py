@@ -22,7 +22,7 @@ class SimpleRetryStrategy(BaseRetryStrategy):
         backoff: replaces 25 ms, doubled up to 20 s, half of it random.
 
     Raises:
-        InvalidArgumentException: an argument is of the wrong type or out of range.
+        ArgumentError: an argument is of the wrong type or out of range.
     """
 
     def __init__(self, *, rng: Random, max_attempts: int = 5, backoff: RetryBackoffStrategy | None = None) -> None:

@@ -5,8 +5,8 @@ Source: smithy-core 0.9's ``StandardRetryStrategy``, "standard" mode of the AWS 
 
 from __future__ import annotations
 
-from triclinium_core.checks import check_flag, check_type
 from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.checks import check_flag, check_type
 from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter, backoff_delay, check_backoff
 from triclinium_core.retry.smithy.base import BaseRetryStrategy, at_least_retry_after
 from triclinium_core.retry.smithy.classification import ErrorInfo
@@ -35,7 +35,7 @@ class StandardRetryStrategy(BaseRetryStrategy):
         throttling_backoff: replaces that after throttling errors.
 
     Raises:
-        InvalidArgumentException: an argument is of the wrong type or out of range.
+        ArgumentError: an argument is of the wrong type or out of range.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class StandardRetryStrategy(BaseRetryStrategy):
         A first attempt gives back 1. What earlier retries of the request took is not given back.
 
         Raises:
-            InvalidArgumentException: the token is used up, or not from here; the quota has not changed then.
+            ArgumentError: the token is used up, or not from here; the quota has not changed then.
         """
         mine = require_token(token, self, "token")
         mine.owner = None
@@ -93,7 +93,7 @@ class StandardRetryStrategy(BaseRetryStrategy):
         What the attempt took from the quota is given back, for it loads nobody.
 
         Raises:
-            InvalidArgumentException: the token is used up, or not from here; the quota has not changed then.
+            ArgumentError: the token is used up, or not from here; the quota has not changed then.
         """
         mine = require_token(token, self, "token")
         mine.owner = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.smithy.protocols import RetryToken
 
 
@@ -46,7 +46,7 @@ def require_token(token: RetryToken, owner: object, parameter: str) -> SingleUse
     """Return ``token``, which can be used.
 
     Raises:
-        InvalidArgumentException: it was used before, ``owner`` did not make it, or it is no token at all.
+        ArgumentError: it was used before, ``owner`` did not make it, or it is no token at all.
     """
     if type(token) is SingleUseToken:
         if token.owner is owner:
@@ -55,8 +55,8 @@ def require_token(token: RetryToken, owner: object, parameter: str) -> SingleUse
             reason = "has been used; a token serves one attempt, for one refresh or one success"
         else:
             reason = "comes from another strategy; give it back to the one that made it"
-        raise InvalidArgumentException(f"{parameter}={token!r} {reason}", parameter=parameter)
-    raise InvalidArgumentException(
+        raise ArgumentError(f"{parameter}={token!r} {reason}", parameter=parameter)
+    raise ArgumentError(
         f"{parameter} is a {type(token).__name__}; it must be the token that acquire_initial_retry_token or "
         "refresh_retry_token_for_retry of this strategy returned",
         parameter=parameter,
@@ -64,6 +64,6 @@ def require_token(token: RetryToken, owner: object, parameter: str) -> SingleUse
 
 
 def require_scope(token_scope: str | None) -> None:
-    """Raise InvalidArgumentException unless ``token_scope`` is a string or None."""
+    """Raise ArgumentError unless ``token_scope`` is a string or None."""
     if token_scope is not None and not isinstance(token_scope, str):
-        raise InvalidArgumentException(f"token_scope={token_scope!r} must be a string or None", parameter="token_scope")
+        raise ArgumentError(f"token_scope={token_scope!r} must be a string or None", parameter="token_scope")

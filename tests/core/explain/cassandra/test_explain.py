@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.explain.cassandra.explain import CassandraCase, explain
 from triclinium_core.explain.explanation import Outcome
 from triclinium_core.explain.vectors.cassandra_script import FixedPolicy
@@ -121,7 +121,7 @@ def test_a_fixed_policy_answers_the_same(error: e.CassandraError) -> None:
 def test_refuses(change: dict[str, object], parameter: str) -> None:
     """What cannot be a case is refused, with the name of what is wrong."""
     arguments = {"error": READ, "policy": DEFAULT} | change
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         CassandraCase(
             error=cast(Failure, arguments["error"]),
             policy=cast(RetryPolicy, arguments["policy"]),

@@ -9,7 +9,7 @@ import pytest
 
 from tests.core.retry.smithy.cases import Fixed
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.explain.explanation import Explanation, Outcome
 from triclinium_core.explain.smithy.explain import SmithyCase, explain
 from triclinium_core.explain.smithy.script import ScriptedClock, ScriptedResponse
@@ -178,7 +178,7 @@ def test_an_adaptive_strategy_holds_the_next_operation_back() -> None:
 def test_refuses(change: dict[str, object], parameter: str) -> None:
     """What cannot be a case is refused, with the name of what is wrong."""
     arguments: dict[str, object] = {"strategy": standard(), "operations": [[E]]} | change
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         SmithyCase(
             strategy=cast(StandardRetryStrategy, arguments["strategy"]),
             operations=cast(Sequence[Sequence[ScriptedResponse]], arguments["operations"]),

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.calls.http_rules import (
     IDEMPOTENT_METHODS,
     RETRIED_STATUSES,
@@ -208,7 +208,7 @@ def test_every_wish_in_seconds_is_understood(seconds: int) -> None:
 )
 def test_rules_that_make_no_sense(parameter: str, value: object, said: str) -> None:
     """They are refused when they are made, by name."""
-    with pytest.raises(InvalidArgumentException, match=said) as caught:
+    with pytest.raises(ArgumentError, match=said) as caught:
         HttpRetryRules(**{parameter: value})  # type: ignore[arg-type]
 
     assert parameter == caught.value.parameter

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.calls.history import AttemptRecord, RetryEnding, attempts_of
 from triclinium_core.retry.calls.machine import (
     RECORDS_MAX,
@@ -196,7 +196,7 @@ def test_a_delay_that_cannot_be_slept(delay: object) -> None:
     error = ConnectionError()
     machine = machine_of(Answering(Token(delay)))
 
-    with pytest.raises(InvalidArgumentException, match="strategy Answering answered retry_delay=") as caught:
+    with pytest.raises(ArgumentError, match="strategy Answering answered retry_delay=") as caught:
         machine.fail(error, now=10.0, deadline=math.inf)
 
     assert ("strategy", error) == (caught.value.parameter, caught.value.__cause__)
@@ -206,7 +206,7 @@ def test_an_answer_that_is_no_token() -> None:
     """What has no delay at all is shown as it is."""
     machine = machine_of(Answering("later"))
 
-    with pytest.raises(InvalidArgumentException, match="answered 'later' for a token"):
+    with pytest.raises(ArgumentError, match="answered 'later' for a token"):
         machine.fail(ConnectionError(), now=10.0, deadline=math.inf)
 
 
@@ -224,7 +224,7 @@ def test_nonsense_of_a_function_names_the_error_as_its_cause() -> None:
     """The caller's function answered neither yes nor no."""
     error = ConnectionError()
 
-    with pytest.raises(InvalidArgumentException, match="answered None; it must answer True, False") as caught:
+    with pytest.raises(ArgumentError, match="answered None; it must answer True, False") as caught:
         machine_of(Answering(), on=lambda _: None).fail(error, now=10.0, deadline=math.inf)  # type: ignore[arg-type,return-value]
 
     assert error is caught.value.__cause__
@@ -283,7 +283,7 @@ def test_the_first_token() -> None:
     refuse_first(RetryError())
 
     assert 0.5 == first_delay(terms, Token(0.5))
-    with pytest.raises(InvalidArgumentException, match="retry_delay=nan"):
+    with pytest.raises(ArgumentError, match="retry_delay=nan"):
         first_delay(terms, Token(math.nan))
     with pytest.raises(ZeroDivisionError):
         refuse_first(ZeroDivisionError())

@@ -7,7 +7,7 @@ import functools
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.calls.retryable import (
     RETRY_SAFE,
     RetryOn,
@@ -103,9 +103,9 @@ def test_results() -> None:
 @rows("answer", [None, 1, "yes", 0.5, RuntimeError()])
 def test_answers_that_are_none(answer: object) -> None:
     """Neither yes nor no; truth alone is not enough."""
-    with pytest.raises(InvalidArgumentException, match="it must answer True, False or an ErrorInfo") as caught:
+    with pytest.raises(ArgumentError, match="it must answer True, False or an ErrorInfo") as caught:
         info_of_error(lambda _: answer, OSError())  # type: ignore[arg-type,return-value]
-    with pytest.raises(InvalidArgumentException, match="it must answer True, False or an ErrorInfo"):
+    with pytest.raises(ArgumentError, match="it must answer True, False or an ErrorInfo"):
         info_of_result(lambda _: answer, 1)  # type: ignore[arg-type,return-value]
 
     assert "on" == caught.value.parameter
@@ -116,9 +116,9 @@ def test_a_wish_that_cannot_be_waited_for(retry_after: object) -> None:
     """It is the caller's own, so it is refused."""
     info = ErrorInfo(is_retry_safe=True, retry_after=retry_after)  # type: ignore[arg-type]
 
-    with pytest.raises(InvalidArgumentException, match="retry_after="):
+    with pytest.raises(ArgumentError, match="retry_after="):
         info_of_error(lambda _: info, OSError())
-    with pytest.raises(InvalidArgumentException, match="must be an ErrorInfo"):
+    with pytest.raises(ArgumentError, match="must be an ErrorInfo"):
         check_info("info", True)  # type: ignore[arg-type]
 
 
@@ -161,7 +161,7 @@ def test_what_may_stand_for_on(on: object) -> None:
 )
 def test_what_may_not(on: object, hint: str) -> None:
     """Each with what is wrong with it."""
-    with pytest.raises(InvalidArgumentException, match=hint) as caught:
+    with pytest.raises(ArgumentError, match=hint) as caught:
         check_retry_on(on)
 
     assert "on" == caught.value.parameter
@@ -173,7 +173,7 @@ def test_what_cannot_judge_results(retry_result: object) -> None:
     check_retry_result(None)
     check_retry_result(yes)
 
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         check_retry_result(retry_result)
 
     assert "retry_result" == caught.value.parameter

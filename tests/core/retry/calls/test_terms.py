@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.calls.history import RetryEnding
 from triclinium_core.retry.calls.reports import RetryGivenUp, RetryScheduled, RetrySucceeded
 from triclinium_core.retry.calls.terms import CallTerms, check_hooks, is_refusal
@@ -52,9 +52,9 @@ def test_strategies_of_both_kinds() -> None:
 @rows("strategy", [None, StandardRetryStrategy, object(), "standard"])
 def test_what_is_no_strategy(strategy: object) -> None:
     """A class in the place of its object is a mistake too, and where methods are missing it is said which."""
-    with pytest.raises(InvalidArgumentException, match="lacks refresh_retry_token_for_retry, record_success$"):
+    with pytest.raises(ArgumentError, match="lacks refresh_retry_token_for_retry, record_success$"):
         CallTerms(SimpleNamespace(acquire_initial_retry_token=print))
-    with pytest.raises(InvalidArgumentException, match="must be an object such as StandardRetryStrategy") as caught:
+    with pytest.raises(ArgumentError, match="must be an object such as StandardRetryStrategy") as caught:
         CallTerms(strategy)  # type: ignore[arg-type]
 
     assert "strategy" == caught.value.parameter
@@ -67,7 +67,7 @@ async def slow(report: object) -> None:
 @rows("parameter", ["token_scope", "name"])
 def test_names_are_strings(parameter: str) -> None:
     """What is none is refused with the other arguments, not when the first attempt begins."""
-    with pytest.raises(InvalidArgumentException, match=f"{parameter}=3 must be a string or None") as caught:
+    with pytest.raises(ArgumentError, match=f"{parameter}=3 must be a string or None") as caught:
         CallTerms(SIMPLE, **{parameter: 3})  # type: ignore[arg-type]
 
     assert parameter == caught.value.parameter
@@ -78,7 +78,7 @@ def test_what_is_no_hook(hooks: object) -> None:
     """One function without a list around it, and what does not answer at once."""
     check_hooks([print])
 
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         CallTerms(SIMPLE, hooks=hooks)  # type: ignore[arg-type]
 
     assert "hooks" == caught.value.parameter
@@ -139,7 +139,7 @@ class Half(Later):
 
 def test_a_strategy_of_both_kinds_at_once() -> None:
     """Whoever asked it would await what is no answer, or drop an answer unawaited."""
-    with pytest.raises(InvalidArgumentException, match="make them all of one kind") as caught:
+    with pytest.raises(ArgumentError, match="make them all of one kind") as caught:
         CallTerms(Half())  # type: ignore[arg-type]
 
     assert "strategy" == caught.value.parameter

@@ -20,7 +20,7 @@ from tests.core.retry.cassandra.page import (
     expected_answer,
 )
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.errors import CasWriteUnknown, ClosedConnection, Overloaded
 from triclinium_core.retry.cassandra.policies import (
@@ -135,7 +135,7 @@ def test_a_transaction_that_may_have_been_applied(policy: PolicyClass, retry_cou
 @rows("value", [None, 1, "yes"])
 def test_nonsense_for_the_option(policy: PolicyClass, value: object) -> None:
     """What is neither True nor False is refused when the policy is made."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         policy(rethrow_cas_write_unknown=value)  # type: ignore[arg-type]
 
     assert f"rethrow_cas_write_unknown={value!r} must be True or False" == str(caught.value)
@@ -187,7 +187,7 @@ def test_nonsense_is_refused(name: str, method: str, parameter: str) -> None:
     ask(SHIPPED[name], method, GOOD[method])
 
     for value in NONSENSE[parameter]:
-        with pytest.raises(InvalidArgumentException) as caught:
+        with pytest.raises(ArgumentError) as caught:
             ask(SHIPPED[name], method, GOOD[method] | {parameter: value})
 
         assert parameter == caught.value.parameter
@@ -198,7 +198,7 @@ def test_nonsense_is_refused(name: str, method: str, parameter: str) -> None:
 def test_an_error_of_the_other_kind(name: str) -> None:
     """An answer is no aborted request, and an aborted request is no answer."""
     for method, error in (("on_request_aborted", Overloaded()), ("on_error_response", ClosedConnection())):
-        with pytest.raises(InvalidArgumentException) as caught:
+        with pytest.raises(ArgumentError) as caught:
             ask(SHIPPED[name], method, {"error": error, "retry_count": 0})
 
         assert "error" == caught.value.parameter
@@ -225,7 +225,7 @@ def test_by_name(name: str, expected: PolicyClass) -> None:
 @rows("name", ["", "Default", "fallthrough", None, 7, ["default"], DefaultRetryPolicy])
 def test_an_unknown_name(name: object) -> None:
     """The value and the choices are named."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         policy_class(name)  # type: ignore[arg-type]
 
     assert f"policy={name!r} is not known; choose one of {', '.join(POLICIES)}" == str(caught.value)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.core.retry.cassandra.policies_for_tests import Always
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.cassandra import errors
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.errors import (
@@ -108,7 +108,7 @@ def test_a_policy_that_would_have_to_be_awaited() -> None:
 def test_what_no_policy_decides(error: Any) -> None:
     """An error that was never a policy's to decide is refused, and the policy hears nothing of it."""
     policy = Always(RETRY_NEXT)
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         verdict_on(policy, error, retry_count=0)
 
     assert "error" == caught.value.parameter
@@ -120,9 +120,7 @@ def test_what_no_policy_decides(error: Any) -> None:
 def test_no_retry_count(retry_count: Any) -> None:
     """What is no count is refused before a policy of one's own has to deal with it."""
     policy = Always(RETRY_NEXT)
-    with pytest.raises(
-        InvalidArgumentException, match=f"^retry_count={retry_count!r} must be an integer of at least 0"
-    ):
+    with pytest.raises(ArgumentError, match=f"^retry_count={retry_count!r} must be an integer of at least 0"):
         verdict_on(policy, READ, retry_count=retry_count)
 
     assert [] == policy.asked
@@ -169,7 +167,7 @@ class Lacks:
 def test_what_is_no_policy(policy: Any, message: str) -> None:
     """It is told before the first failure: what is missing, and what a policy has; nothing has to be inherited."""
     require_policy(Always(RETHROW))
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         require_policy(policy)
 
     assert message in str(caught.value)

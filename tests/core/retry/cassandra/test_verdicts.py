@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.verdicts import (
     IGNORE,
@@ -33,7 +33,7 @@ def test_a_level_goes_with_a_retry(decision: RetryDecision, level: ConsistencyLe
     if decision.retries:
         assert level is RetryVerdict(decision, level).consistency
         return
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         RetryVerdict(decision, level)
 
     assert f"consistency={level.name} goes with a retry, not with {decision.name}; leave it out" == str(caught.value)
@@ -43,7 +43,7 @@ def test_a_level_goes_with_a_retry(decision: RetryDecision, level: ConsistencyLe
 @rows("decision", [None, "RETRY_SAME", "retry", 1, True, RETRY_SAME])
 def test_no_decision(decision: Any) -> None:
     """A verdict that says nothing that can be done is refused, and the four are named."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         RetryVerdict(decision)
 
     names = ", ".join(f"RetryDecision.{name}" for name in ("RETRY_SAME", "RETRY_NEXT", "RETHROW", "IGNORE"))
@@ -54,7 +54,7 @@ def test_no_decision(decision: Any) -> None:
 @rows("consistency", ["ONE", 1, 0, False])
 def test_no_level(consistency: Any) -> None:
     """A level is a ConsistencyLevel, not its name or its code."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         RetryVerdict(RetryDecision.RETRY_SAME, consistency)
 
     assert f"consistency={consistency!r} must be one of ConsistencyLevel.ANY, " in str(caught.value)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.core.retry.smithy.cases import ERRORS, Failure, Fixed, delays_of
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.protocols import RetryError
 from triclinium_core.retry.smithy.rate_limiter import WAIT_MAX
@@ -118,7 +118,7 @@ def test_abandoned(clock: Clock) -> None:
 
     assert [6.0] == first_delays(strategy, 1)
     assert [True, True, True] == [token.holds_slot for token in tokens]
-    with pytest.raises(InvalidArgumentException, match="has been used"):
+    with pytest.raises(ArgumentError, match="has been used"):
         strategy.abandon(token=tokens[1])
     assert [8.0] == first_delays(strategy, 1)
 
@@ -154,11 +154,11 @@ def test_a_clock_that_goes_back(clock: Clock, now: Any) -> None:
     token = strategy.refresh_retry_token_for_retry(token_to_renew=token, error=ERRORS["E"])
     clock.now = now
 
-    with pytest.raises(InvalidArgumentException, match="now="):
+    with pytest.raises(ArgumentError, match="now="):
         strategy.acquire_initial_retry_token()
-    with pytest.raises(InvalidArgumentException, match="now="):
+    with pytest.raises(ArgumentError, match="now="):
         strategy.refresh_retry_token_for_retry(token_to_renew=token, error=ERRORS["E"])
-    with pytest.raises(InvalidArgumentException, match="now="):
+    with pytest.raises(ArgumentError, match="now="):
         strategy.record_success(token=token)
     clock.now = 1.0
     assert 486 == strategy.available_quota()
@@ -169,11 +169,11 @@ def test_a_token_of_somebody_else(clock: Clock) -> None:
     """It changes neither the rate nor the quota."""
     strategy, token = adaptive(clock), adaptive(clock).acquire_initial_retry_token()
 
-    with pytest.raises(InvalidArgumentException, match="comes from another strategy"):
+    with pytest.raises(ArgumentError, match="comes from another strategy"):
         strategy.refresh_retry_token_for_retry(token_to_renew=token, error=ERRORS["T"])
-    with pytest.raises(InvalidArgumentException, match="comes from another strategy"):
+    with pytest.raises(ArgumentError, match="comes from another strategy"):
         strategy.record_success(token=token)
-    with pytest.raises(InvalidArgumentException, match="comes from another strategy"):
+    with pytest.raises(ArgumentError, match="comes from another strategy"):
         strategy.abandon(token=token)
     assert strategy.allowed_rate is None
 
@@ -182,9 +182,9 @@ def test_arguments_that_make_no_sense(clock: Clock) -> None:
     """A clock is called; everything else is as for the standard strategy."""
     nothing: Any = 12.5
 
-    with pytest.raises(InvalidArgumentException, match="clock=12.5") as caught:
+    with pytest.raises(ArgumentError, match="clock=12.5") as caught:
         AdaptiveRetryStrategy(rng=Fixed(), clock=nothing)
-    with pytest.raises(InvalidArgumentException, match="max_attempts=-1"):
+    with pytest.raises(ArgumentError, match="max_attempts=-1"):
         adaptive(clock, max_attempts=-1)
 
     assert "clock" == caught.value.parameter

@@ -9,7 +9,7 @@ import pytest
 
 from tests.core.retry.smithy.cases import Failure, Fixed
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.smithy.asynchronous import AsyncShape, as_async
 from triclinium_core.retry.smithy.protocols import RetryError, RetryToken, is_async
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
@@ -60,7 +60,7 @@ def test_no_shape_of_a_shape() -> None:
     """It would await nothing but itself."""
     shape: Any = AsyncShape(SimpleRetryStrategy(rng=Fixed()))
 
-    with pytest.raises(InvalidArgumentException, match="has to be awaited already"):
+    with pytest.raises(ArgumentError, match="has to be awaited already"):
         AsyncShape(shape)
 
 
@@ -117,7 +117,7 @@ class Half:
 )
 def test_what_is_no_strategy(make: Any, given: Any, hint: str) -> None:
     """It lacks methods; a class has them, but they lack their object; a mixture cannot be asked in one way."""
-    with pytest.raises(InvalidArgumentException, match=hint) as caught:
+    with pytest.raises(ArgumentError, match=hint) as caught:
         make(given)
 
     assert "strategy" == caught.value.parameter

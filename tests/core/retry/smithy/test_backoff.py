@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from tests.core.retry.smithy.cases import Fixed
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.smithy.backoff import (
     WALK_MAX,
     ExponentialRetryBackoffStrategy,
@@ -123,7 +123,7 @@ def test_decorrelated_delays_are_walked() -> None:
 )
 def test_arguments_that_make_no_sense(parameter: str, value: Any) -> None:
     """The error names the argument."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         ExponentialRetryBackoffStrategy(**{"rng": Fixed(), parameter: value})
 
     assert parameter == caught.value.parameter
@@ -133,7 +133,7 @@ def test_arguments_that_make_no_sense(parameter: str, value: Any) -> None:
 @rows("attempt", [-1, 1.0, math.nan, True, None])
 def test_attempts_that_are_none(attempt: Any) -> None:
     """An attempt is a count."""
-    with pytest.raises(InvalidArgumentException, match="retry_attempt=") as caught:
+    with pytest.raises(ArgumentError, match="retry_attempt=") as caught:
         ExponentialRetryBackoffStrategy(rng=Fixed()).compute_next_backoff_delay(attempt)
 
     assert "retry_attempt" == caught.value.parameter
@@ -145,7 +145,7 @@ def test_randomness_that_makes_no_sense(jitter: Jitter, draw: Any) -> None:
     """What is drawn lies between 0 and 1, or the error says what was drawn."""
     backoff = ExponentialRetryBackoffStrategy(rng=Fixed(draw), jitter=jitter)
 
-    with pytest.raises(InvalidArgumentException, match="rng drew") as caught:
+    with pytest.raises(ArgumentError, match="rng drew") as caught:
         backoff.compute_next_backoff_delay(3)
 
     assert "rng" == caught.value.parameter
@@ -161,7 +161,7 @@ class Unshowable:
 @rows("part", [None, 0.5, Unshowable()])
 def test_no_backoff(part: Any) -> None:
     """What lacks the method is named, with the method."""
-    with pytest.raises(InvalidArgumentException, match="must be an object with a method compute_next_backoff_delay"):
+    with pytest.raises(ArgumentError, match="must be an object with a method compute_next_backoff_delay"):
         check_backoff(part, "backoff")
 
 

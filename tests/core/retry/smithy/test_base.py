@@ -8,7 +8,7 @@ import pytest
 
 from tests.core.retry.smithy.cases import Failure, Fixed
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.smithy.base import at_least_retry_after
 from triclinium_core.retry.smithy.protocols import RetryError
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
@@ -62,7 +62,7 @@ def test_what_is_no_error(error: Any) -> None:
     strategy = SimpleRetryStrategy(rng=Fixed())
     token = strategy.acquire_initial_retry_token()
 
-    with pytest.raises(InvalidArgumentException, match="^error=") as caught:
+    with pytest.raises(ArgumentError, match="^error=") as caught:
         strategy.refresh_retry_token_for_retry(token_to_renew=token, error=error)
 
     assert ("error", False) == (caught.value.parameter, token.is_used)

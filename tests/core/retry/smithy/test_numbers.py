@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 
 
@@ -41,7 +41,7 @@ def test_the_numbers(numbers: AwsRetryNumbers, expected: tuple[float | None, ...
 )
 def test_numbers_that_are_none(field: str, value: Any) -> None:
     """The error names the field and its value."""
-    with pytest.raises(InvalidArgumentException, match=f"{field}={value!r}") as caught:
+    with pytest.raises(ArgumentError, match=f"{field}={value!r}") as caught:
         dataclasses.replace(AwsRetryNumbers.OF_2026, **{field: value})
 
     assert field == caught.value.parameter

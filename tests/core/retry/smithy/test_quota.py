@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.smithy import quota
 from triclinium_core.retry.smithy.quota import RetryQuota
 
@@ -40,7 +40,7 @@ def test_the_oldest_shortage_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> No
 @rows("capacity", [-1, 1.5, math.nan, True, None, "500"])
 def test_a_capacity_that_is_none(capacity: Any) -> None:
     """The error names it."""
-    with pytest.raises(InvalidArgumentException, match="quota_capacity=") as caught:
+    with pytest.raises(ArgumentError, match="quota_capacity=") as caught:
         RetryQuota(capacity)
 
     assert "quota_capacity" == caught.value.parameter

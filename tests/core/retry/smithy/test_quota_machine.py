@@ -12,7 +12,7 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.core.retry.smithy.cases import Failure
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 from triclinium_core.retry.smithy.protocols import RetryError
@@ -139,7 +139,7 @@ class SharedStrategy(RuleBasedStateMachine):
             "fail": lambda: self.strategy.refresh_retry_token_for_retry(token_to_renew=token, error=error),
             "abandon": lambda: self.strategy.abandon(token=token),
         }
-        with pytest.raises(InvalidArgumentException, match="has been used"):
+        with pytest.raises(ArgumentError, match="has been used"):
             uses[way]()
 
     @invariant()

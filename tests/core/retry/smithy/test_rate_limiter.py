@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.smithy.rate_limiter import RATE_LEAST, WAIT_MAX, RateLimiter, climbing_time, cubic_rate
 
 
@@ -199,7 +199,7 @@ def test_a_clock_that_goes_back(method: str, now: Any) -> None:
     """Or tells no time: an error that names it, and nothing has changed."""
     limiter, other = throttled_at_ten()[0], throttled_at_ten()[0]
 
-    with pytest.raises(InvalidArgumentException, match="now=") as caught:
+    with pytest.raises(ArgumentError, match="now=") as caught:
         getattr(limiter, method)(now)
 
     assert "now" == caught.value.parameter
@@ -210,7 +210,7 @@ def test_a_clock_that_goes_back(method: str, now: Any) -> None:
 def test_a_clock_that_tells_nonsense_first() -> None:
     """The limiter begins with the first instant that is one, wherever that lies."""
     limiter = RateLimiter()
-    with pytest.raises(InvalidArgumentException):
+    with pytest.raises(ArgumentError):
         limiter.advance(math.nan)
 
     limiter.advance(-1e9)

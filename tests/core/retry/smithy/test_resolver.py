@@ -8,7 +8,7 @@ import pytest
 
 from tests.core.retry.smithy.cases import Fixed
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.asynchronous import as_async
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
@@ -74,7 +74,7 @@ def test_strategies_of_ones_own() -> None:
 @rows("strategy", ["standard", 3, object(), SimpleRetryStrategy])
 def test_what_is_no_strategy(strategy: Any) -> None:
     """The error names it."""
-    with pytest.raises(InvalidArgumentException, match=r"^strategy=.* must be an object such as"):
+    with pytest.raises(ArgumentError, match=r"^strategy=.* must be an object such as"):
         resolver().resolve(strategy)
 
 
@@ -84,7 +84,7 @@ def test_what_is_no_strategy(strategy: Any) -> None:
 )
 def test_options_that_make_no_sense(parameter: str, value: Any) -> None:
     """The error names the option and its value."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         RetryStrategyOptions(**{parameter: value})
 
     assert parameter == caught.value.parameter
@@ -95,7 +95,7 @@ def test_adaptive_needs_a_clock() -> None:
     """The others do without."""
     strategies = RetryStrategyResolver(rng=Fixed())
 
-    with pytest.raises(InvalidArgumentException, match="needs a clock") as caught:
+    with pytest.raises(ArgumentError, match="needs a clock") as caught:
         strategies.resolve(RetryStrategyOptions(retry_mode="adaptive"))
 
     assert "clock" == caught.value.parameter
@@ -104,7 +104,7 @@ def test_adaptive_needs_a_clock() -> None:
 @rows(("parameter", "value"), [("rng", None), ("numbers", 2026)])
 def test_arguments_that_make_no_sense(parameter: str, value: Any) -> None:
     """They are refused before anything is asked for."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         RetryStrategyResolver(**{"rng": Fixed(), parameter: value})
 
     assert parameter == caught.value.parameter

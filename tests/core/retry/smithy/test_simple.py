@@ -9,7 +9,7 @@ import pytest
 
 from tests.core.retry.smithy.cases import Failure, Fixed
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
 from triclinium_core.retry.smithy.protocols import RetryError
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
@@ -71,9 +71,9 @@ def test_a_token_is_used_once() -> None:
 
         assert ("s3", True) == (token.token_scope, token.is_used)
         for again in (strategy.record_success, strategy.abandon):
-            with pytest.raises(InvalidArgumentException, match=r"^token=SingleUseToken\(token_scope='s3', .*been used"):
+            with pytest.raises(ArgumentError, match=r"^token=SingleUseToken\(token_scope='s3', .*been used"):
                 again(token=token)
-        with pytest.raises(InvalidArgumentException, match=r"^token_to_renew=.*has been used"):
+        with pytest.raises(ArgumentError, match=r"^token_to_renew=.*has been used"):
             strategy.refresh_retry_token_for_retry(token_to_renew=token, error=Failure())
 
 
@@ -96,7 +96,7 @@ def test_a_copy_of_the_settings_shares_the_strategy() -> None:
 @rows(("parameter", "value"), [("max_attempts", -1), ("max_attempts", None), ("backoff", 0.5), ("rng", None)])
 def test_arguments_that_make_no_sense(parameter: str, value: Any) -> None:
     """The error names the argument and its value."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         SimpleRetryStrategy(**{"rng": Fixed(), parameter: value})
 
     assert parameter == caught.value.parameter

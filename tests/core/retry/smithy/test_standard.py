@@ -10,7 +10,7 @@ import pytest
 
 from tests.core.retry.smithy.cases import Failure, Fixed, delays_of
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 from triclinium_core.retry.smithy.protocols import RetryError
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
@@ -190,9 +190,9 @@ def test_a_token_is_used_once(use: str) -> None:
         refused(strategy, token, Failure(safe=False))
     before = strategy.available_quota()
 
-    with pytest.raises(InvalidArgumentException, match=r"^token=SingleUseToken\(.*\) has been used") as success:
+    with pytest.raises(ArgumentError, match=r"^token=SingleUseToken\(.*\) has been used") as success:
         strategy.record_success(token=token)
-    with pytest.raises(InvalidArgumentException, match=r"^token_to_renew=SingleUseToken\(.*\) has been used") as again:
+    with pytest.raises(ArgumentError, match=r"^token_to_renew=SingleUseToken\(.*\) has been used") as again:
         strategy.refresh_retry_token_for_retry(token_to_renew=token, error=Failure())
     assert ("token", "token_to_renew") == (success.value.parameter, again.value.parameter)
     assert before == strategy.available_quota()
@@ -219,7 +219,7 @@ def test_a_backoff_that_computes_nonsense(delay: Any) -> None:
         strategy = standard(**{options: Whimsical(delay)})
         token = strategy.acquire_initial_retry_token()
 
-        with pytest.raises((InvalidArgumentException, ZeroDivisionError), match="Whimsical computed delay=|no delay"):
+        with pytest.raises((ArgumentError, ZeroDivisionError), match="Whimsical computed delay=|no delay"):
             strategy.refresh_retry_token_for_retry(token_to_renew=token, error=error)
 
         assert 500 == strategy.available_quota()
@@ -240,7 +240,7 @@ def test_a_backoff_that_computes_nonsense(delay: Any) -> None:
 )
 def test_arguments_that_make_no_sense(parameter: str, value: Any) -> None:
     """The error names the argument and its value."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         StandardRetryStrategy(**{"rng": Fixed(), parameter: value})
 
     assert parameter == caught.value.parameter

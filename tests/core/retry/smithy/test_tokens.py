@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.smithy.tokens import SingleUseToken, require_scope, require_token
 
 OWNER = object()
@@ -37,7 +37,7 @@ def test_its_owner_takes_it_once() -> None:
     token.owner = None
 
     assert token.is_used
-    with pytest.raises(InvalidArgumentException, match=r"^token=SingleUseToken\(.*has been used; a token serves one"):
+    with pytest.raises(ArgumentError, match=r"^token=SingleUseToken\(.*has been used; a token serves one"):
         require_token(token, OWNER, "token")
 
 
@@ -61,7 +61,7 @@ class Stranger:
 )
 def test_tokens_of_others(token: Any, message: str) -> None:
     """Each error says what to do."""
-    with pytest.raises(InvalidArgumentException, match=message) as caught:
+    with pytest.raises(ArgumentError, match=message) as caught:
         require_token(token, OWNER, "token")
 
     assert "token" == caught.value.parameter
@@ -70,7 +70,7 @@ def test_tokens_of_others(token: Any, message: str) -> None:
 @rows("scope", [0, b"s3", ["s3"]])
 def test_what_is_no_scope(scope: Any) -> None:
     """The error names it."""
-    with pytest.raises(InvalidArgumentException, match="token_scope=") as caught:
+    with pytest.raises(ArgumentError, match="token_scope=") as caught:
         require_scope(scope)
 
     assert "token_scope" == caught.value.parameter

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date, time
 from typing import Generic, TypeVar
 
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.shown import shown
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ class PolicyChoices(Generic[T]):
     Args:
         shipped: ours. They check their options when they are made, and making one has no other effect.
         own: the embedder's.
-        require: raises InvalidArgumentException for what is no policy of this kind.
+        require: raises ArgumentError for what is no policy of this kind.
     """
 
     shipped: Mapping[str, Callable[..., T]]
@@ -70,7 +70,7 @@ def settle(
         base: what it inherits from: the class, and the options as long as the class stays the same.
 
     Raises:
-        InvalidArgumentException: the class is not known, or an option is not one of its, or one that it needs is missing.
+        ArgumentError: the class is not known, or an option is not one of its, or one that it needs is missing.
     """
     name = tree.get(CLASS, base.name)
     factories = choices.factories
@@ -135,7 +135,7 @@ def make_policies(settings: Sequence[PolicySettings[T]], choices: PolicyChoices[
     Ours are made first: that finds what is wrong with their options before any code of the embedder's has run.
 
     Raises:
-        InvalidArgumentException: an option has a value that its class refuses, a class raised something else, or made
+        ArgumentError: an option has a value that its class refuses, a class raised something else, or made
             what is no policy. The cause is what it raised.
     """
     made: dict[Hashable, T] = {}
@@ -149,7 +149,7 @@ def _make(settings: PolicySettings[T], choices: PolicyChoices[T]) -> T:
     try:
         policy = settings.factory(**settings.options)
         choices.require(policy)
-    except InvalidArgumentException as error:
+    except ArgumentError as error:
         if error.parameter not in settings.options:
             raise wrong(settings.path, f": {error}") from error
         where = key_path(settings.path, error.parameter)
@@ -170,6 +170,6 @@ def _quoted(key: object) -> str:
     return json.dumps(key if isinstance(key, str) else shown(key), ensure_ascii=False)
 
 
-def wrong(path: str, text: str) -> InvalidArgumentException:
+def wrong(path: str, text: str) -> ArgumentError:
     """Return the error that names the place in the document; ``text`` goes on from there."""
-    return InvalidArgumentException(f"{path}{text}", parameter=path)
+    return ArgumentError(f"{path}{text}", parameter=path)

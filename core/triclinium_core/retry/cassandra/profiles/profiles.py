@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Self, cast
 
-from triclinium_core.checks import Duration, check_flag
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
+from triclinium_core.checks import Duration
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.policies import POLICIES, DefaultRetryPolicy
 from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy
@@ -39,6 +39,7 @@ from triclinium_core.retry.cassandra.requests.speculation import (
     SpeculativeExecutionPolicy,
     require_speculation,
 )
+from triclinium_core.retry.checks import check_flag
 from triclinium_core.shown import shown
 
 _POLICY, _SPECULATION = "retry_policy", "speculative_execution_policy"
@@ -61,7 +62,7 @@ class ExecutionProfile:
         serial_consistency: the level of the condition of a lightweight transaction, SERIAL or LOCAL_SERIAL.
 
     Raises:
-        InvalidArgumentException: an argument is of the wrong type or out of range.
+        ArgumentError: an argument is of the wrong type or out of range.
     """
 
     name: str = DEFAULT_PROFILE
@@ -74,7 +75,7 @@ class ExecutionProfile:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise InvalidArgumentException(f"name={shown(self.name)} must be a string, and not empty", parameter="name")
+            raise ArgumentError(f"name={shown(self.name)} must be a string, and not empty", parameter="name")
         require_policy(self.retry_policy, "retry_policy")
         require_speculation(self.speculative_execution_policy, "speculative_execution_policy")
         check_flag(self.default_idempotence, "default_idempotence")
@@ -93,7 +94,7 @@ class ExecutionProfile:
         """Return a request under this profile. What a statement says itself comes first; None: it says nothing.
 
         Raises:
-            InvalidArgumentException: an argument is of the wrong type or out of range, or a PREPARE is given a level.
+            ArgumentError: an argument is of the wrong type or out of range, or a PREPARE is given a level.
         """
         unless_said = self.consistency if kind is RequestKind.STATEMENT else None
         return CassandraRequest(
@@ -118,7 +119,7 @@ class ExecutionProfile:
         It keeps the name and the policies: those belong to the name, and every request under it shares them.
 
         Raises:
-            InvalidArgumentException: an argument is of the wrong type or out of range.
+            ArgumentError: an argument is of the wrong type or out of range.
         """
         return dataclasses.replace(
             self,
@@ -136,18 +137,16 @@ class ExecutionProfiles:
         profiles: those that there are; a default one with the driver's defaults is added unless given.
 
     Raises:
-        InvalidArgumentException: one is no profile, or two have one name.
+        ArgumentError: one is no profile, or two have one name.
     """
 
     def __init__(self, *profiles: ExecutionProfile) -> None:
         found: dict[str, ExecutionProfile] = {}
         for profile in profiles:
             if not isinstance(profile, ExecutionProfile):
-                raise InvalidArgumentException(
-                    f"profiles: {shown(profile)} is no ExecutionProfile", parameter="profiles"
-                )
+                raise ArgumentError(f"profiles: {shown(profile)} is no ExecutionProfile", parameter="profiles")
             if profile.name in found:
-                raise InvalidArgumentException(
+                raise ArgumentError(
                     f"profiles: two are called {shown(profile.name)}; give one another name", parameter="profiles"
                 )
             found[profile.name] = profile
@@ -172,7 +171,7 @@ class ExecutionProfiles:
                 the other keys of ``retry_policy`` as keyword arguments.
 
         Raises:
-            InvalidArgumentException: something is not known, of the wrong type or out of range; or a class raised,
+            ArgumentError: something is not known, of the wrong type or out of range; or a class raised,
                 which is then the cause. ``parameter`` is where it stands, such as ``profiles.slow.request_timeout``.
         """
         retry: PolicyChoices[RetryPolicy] = PolicyChoices(POLICIES, _require_own(policies), require_policy)
@@ -191,15 +190,15 @@ class ExecutionProfiles:
         """Return the profiles that a TOML text describes, as ``from_mapping`` does. No file is read.
 
         Raises:
-            InvalidArgumentException: ``text`` is no TOML, or whatever ``from_mapping`` raises.
+            ArgumentError: ``text`` is no TOML, or whatever ``from_mapping`` raises.
         """
         if not isinstance(text, str):
-            raise InvalidArgumentException(f"text={shown(text)} must be a string; decode it first", parameter="text")
+            raise ArgumentError(f"text={shown(text)} must be a string; decode it first", parameter="text")
         try:
             document = tomllib.loads(text)
         except (ValueError, RecursionError) as error:
             # Not only TOMLDecodeError: an endless number is a ValueError, and a deep nesting a RecursionError.
-            raise InvalidArgumentException(f"text is no TOML: {error}", parameter="text") from error
+            raise ArgumentError(f"text is no TOML: {error}", parameter="text") from error
         return cls.from_mapping(cast(ProfilesDocument, document), policies=policies)
 
     @property
@@ -216,10 +215,10 @@ class ExecutionProfiles:
         """Return the profile that is called ``name``.
 
         Raises:
-            InvalidArgumentException: the name is not known.
+            ArgumentError: the name is not known.
         """
         if not isinstance(name, str) or name not in self._profiles:
-            raise InvalidArgumentException(
+            raise ArgumentError(
                 f"name={shown(name)} is no profile; there are {', '.join(self._profiles)}", parameter="name"
             )
         return self._profiles[name]
@@ -230,20 +229,20 @@ class ExecutionProfiles:
 
 def _require_own(policies: Mapping[str, PolicyFactory]) -> Mapping[str, PolicyFactory]:
     if not isinstance(policies, Mapping):
-        raise InvalidArgumentException(f"policies={shown(policies)} must map names to classes", parameter="policies")
+        raise ArgumentError(f"policies={shown(policies)} must map names to classes", parameter="policies")
     for name, factory in policies.items():
         if not isinstance(name, str) or not name or name in POLICIES:
-            raise InvalidArgumentException(
+            raise ArgumentError(
                 f"policies: {shown(name)} must be a name of your own, none of {', '.join(POLICIES)}",
                 parameter="policies",
             )
         if not callable(factory):
-            raise InvalidArgumentException(
+            raise ArgumentError(
                 f"policies: {shown(name)} is {shown(factory)}; give the class, which is called with the options",
                 parameter="policies",
             )
         if inspect.iscoroutinefunction(factory):
-            raise InvalidArgumentException(
+            raise ArgumentError(
                 f"policies: {shown(name)} is an `async def`; a policy is made at once", parameter="policies"
             )
     return dict(policies)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from triclinium_core.checks import check_flag
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
 from triclinium_core.retry.cassandra.policy import RetryPolicy
@@ -26,6 +25,7 @@ from triclinium_core.retry.cassandra.requests.speculation import (
     SpeculativeExecutionPolicy,
     require_speculation,
 )
+from triclinium_core.retry.checks import check_flag
 from triclinium_core.shown import shown
 
 DEFAULT_PROFILE = "default"
@@ -90,7 +90,7 @@ def read_profiles(document: object, retry: PolicyChoices[RetryPolicy]) -> Sequen
     """Return what each profile of ``document`` means, the default one first. No policy is made.
 
     Raises:
-        InvalidArgumentException: something in it is not known, of the wrong type or out of range. ``parameter`` is
+        ArgumentError: something in it is not known, of the wrong type or out of range. ``parameter`` is
             where it stands, such as ``profiles.slow.retry_policy.class``.
     """
     if not isinstance(document, Mapping):
@@ -150,7 +150,7 @@ def _named_level(value: object, path: str, choices: Sequence[ConsistencyLevel]) 
 
 
 def check_level(value: object, path: str, choices: Sequence[ConsistencyLevel]) -> ConsistencyLevel:
-    """Return ``value``, or raise InvalidArgumentException where it is not one of ``choices``."""
+    """Return ``value``, or raise ArgumentError where it is not one of ``choices``."""
     if not isinstance(value, ConsistencyLevel) or value not in choices:
         raise wrong(path, f"={shown(value)} must be one of {', '.join(level.name for level in choices)}")
     return value

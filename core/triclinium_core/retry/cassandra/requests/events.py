@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from triclinium_core.checks import check_integer
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.cassandra.errors import CoordinatorError, FrameTooLong, RequestAborted, RequestThrottled
+from triclinium_core.retry.checks import check_integer
 from triclinium_core.shown import shown
 
 
@@ -44,7 +44,7 @@ class AttemptAborted:
             be sent again, so when in doubt say more, never less; leave it out where you cannot tell.
 
     Raises:
-        InvalidArgumentException: ``error`` is of another kind, or ``handed_over`` is no count.
+        ArgumentError: ``error`` is of another kind, or ``handed_over`` is no count.
     """
 
     attempt: int
@@ -53,7 +53,7 @@ class AttemptAborted:
 
     def __post_init__(self) -> None:
         if not isinstance(self.error, RequestAborted | FrameTooLong | RequestThrottled):
-            raise InvalidArgumentException(
+            raise ArgumentError(
                 f"error={shown(self.error)} must be a RequestAborted, such as ClosedConnection, a FrameTooLong or a "
                 "RequestThrottled; put what you caught into its __cause__",
                 parameter="error",
@@ -83,7 +83,7 @@ class ErrorReceived:
         error: made for this answer alone, since it carries how the request went where it is raised.
 
     Raises:
-        InvalidArgumentException: ``error`` is no CoordinatorError.
+        ArgumentError: ``error`` is no CoordinatorError.
     """
 
     attempt: int
@@ -91,7 +91,7 @@ class ErrorReceived:
 
     def __post_init__(self) -> None:
         if not isinstance(self.error, CoordinatorError):
-            raise InvalidArgumentException(
+            raise ArgumentError(
                 f"error={shown(self.error)} must be a CoordinatorError; CODES has one for each code", parameter="error"
             )
 

@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.checks import is_number
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra.errors import (
     AllNodesFailed,
     CassandraError,
@@ -88,7 +88,7 @@ class RequestMachine:
         plan: the nodes to try, in order, see ``QueryPlan``.
 
     Raises:
-        InvalidArgumentException: ``plan`` is not a query plan.
+        ArgumentError: ``plan`` is not a query plan.
     """
 
     def __init__(self, request: CassandraRequest, plan: Iterable[Hashable]) -> None:
@@ -115,7 +115,7 @@ class RequestMachine:
 
         Raises:
             InvalidEvent: the event cannot happen in this state, or names an attempt that was never ordered.
-            InvalidArgumentException: ``now`` is no instant, or one before the last; in both cases nothing was changed.
+            ArgumentError: ``now`` is no instant, or one before the last; in both cases nothing was changed.
         """
         is_event = isinstance(event, AttemptEvent) or type(event) in _HANDLERS
         state = REQUEST_TRANSITIONS[self.state].get(type(event)) if is_event else None
@@ -145,7 +145,7 @@ class RequestMachine:
 
     def _require_instant(self, now: float) -> None:
         if not (is_number(now) and math.isfinite(now) and now >= self._now):
-            raise InvalidArgumentException(
+            raise ArgumentError(
                 f"now={shown(now)} must be a number of monotonic seconds, and no less than the last, {self._now}",
                 parameter="now",
             )

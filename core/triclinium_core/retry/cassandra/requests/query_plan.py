@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable
 
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.shown import shown
 
 
@@ -16,13 +16,13 @@ class QueryPlan:
             are needed. One that is pinned is a plan of one; an empty plan is one too.
 
     Raises:
-        InvalidArgumentException: ``nodes`` cannot be iterated, is text, or has a node that is None or not hashable;
+        ArgumentError: ``nodes`` cannot be iterated, is text, or has a node that is None or not hashable;
             nodes that are yet to be made are looked at when they are taken.
     """
 
     def __init__(self, nodes: Iterable[Hashable]) -> None:
         if isinstance(nodes, str | bytes) or not isinstance(nodes, Iterable):
-            raise InvalidArgumentException(
+            raise ArgumentError(
                 f"plan={shown(nodes)} must be a sequence of nodes; a lone node goes into a list", parameter="plan"
             )
         if isinstance(nodes, Collection):
@@ -36,7 +36,7 @@ class QueryPlan:
         """Return the next node; None when there is none, and from then on.
 
         Raises:
-            InvalidArgumentException: the next one is None or not hashable.
+            ArgumentError: the next one is None or not hashable.
             Exception: whatever the generator raised.
         """
         if self._is_empty:
@@ -53,6 +53,6 @@ def _require_node(node: Hashable) -> None:
     try:
         hash(node)
     except TypeError:
-        raise InvalidArgumentException(f"node {shown(node)} of the plan is not hashable", parameter="plan") from None
+        raise ArgumentError(f"node {shown(node)} of the plan is not hashable", parameter="plan") from None
     if node is None:
-        raise InvalidArgumentException("None is no node; leave it out of the plan", parameter="plan")
+        raise ArgumentError("None is no node; leave it out of the plan", parameter="plan")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
-from triclinium_core.checks import Duration, check_choice, check_duration, check_flag
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
+from triclinium_core.checks import Duration
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy
 from triclinium_core.retry.cassandra.requests.speculation import (
@@ -14,6 +14,7 @@ from triclinium_core.retry.cassandra.requests.speculation import (
     SpeculativeExecutionPolicy,
     require_speculation,
 )
+from triclinium_core.retry.checks import check_choice, check_duration, check_flag
 
 _ONE_EXECUTION = NoSpeculativeExecution()
 
@@ -24,7 +25,7 @@ TIMEOUT_MAX = 1e9
 
 
 def check_timeout(timeout: object, parameter: str) -> float:
-    """Return the seconds; raise InvalidArgumentException unless they are above 0, and up to the maximum or infinite."""
+    """Return the seconds; raise ArgumentError unless they are above 0, and up to the maximum or infinite."""
     return check_duration(timeout, parameter, above_zero=True, most=TIMEOUT_MAX, endless=True)  # type: ignore[arg-type]
 
 
@@ -52,7 +53,7 @@ class CassandraRequest:
         speculation: who decides about speculative executions.
 
     Raises:
-        InvalidArgumentException: an argument is of the wrong type or out of range, or a PREPARE is given a level.
+        ArgumentError: an argument is of the wrong type or out of range, or a PREPARE is given a level.
     """
 
     policy: RetryPolicy
@@ -78,7 +79,7 @@ class CassandraRequest:
         if consistency is not None:
             check_choice(consistency, "consistency", ConsistencyLevel)
             if kind is RequestKind.PREPARE:
-                raise InvalidArgumentException(
+                raise ArgumentError(
                     f"consistency={consistency.name} does not go with a PREPARE, which has none; leave it out",
                     parameter="consistency",
                 )

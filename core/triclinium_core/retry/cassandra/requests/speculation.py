@@ -9,8 +9,9 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Protocol
 
-from triclinium_core.checks import Duration, check_duration, check_integer, in_seconds, is_seconds
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
+from triclinium_core.checks import Duration, in_seconds, is_seconds
+from triclinium_core.retry.checks import check_duration, check_integer
 from triclinium_core.shown import shown
 
 
@@ -45,7 +46,7 @@ class ConstantSpeculativeExecutionPolicy:
         delay: from the moment that one is written to the start of the next; 0 starts it at once.
 
     Raises:
-        InvalidArgumentException: ``max_executions`` is no whole number of at least 1, or ``delay`` no duration of at
+        ArgumentError: ``max_executions`` is no whole number of at least 1, or ``delay`` no duration of at
             least 0.
     """
 
@@ -81,9 +82,9 @@ def next_delay(policy: SpeculativeExecutionPolicy, *, node: Hashable, running: i
 
 
 def require_speculation(policy: SpeculativeExecutionPolicy, parameter: str = "speculation") -> None:
-    """Raise InvalidArgumentException, about ``parameter``, unless ``policy`` can be asked for the next execution."""
+    """Raise ArgumentError, about ``parameter``, unless ``policy`` can be asked for the next execution."""
     if isinstance(policy, type) or not callable(getattr(policy, "next_execution", None)):
-        raise InvalidArgumentException(
+        raise ArgumentError(
             f"{parameter}={shown(policy)} must be an object with next_execution, such as "
             "ConstantSpeculativeExecutionPolicy(max_executions=2, delay=0.1)",
             parameter=parameter,

@@ -9,7 +9,7 @@ import pytest
 from tests.core.retry.cassandra.policies_for_tests import Always
 from tests.core.retry.cassandra.profiles.profile_cases import OWN, Custom, Other
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy
 from triclinium_core.retry.cassandra.profiles.profiles import ExecutionProfiles
 
@@ -111,7 +111,7 @@ def test_a_policy_of_ones_own_is_made_once() -> None:
 
 def test_options_that_are_nested_too_deeply() -> None:
     """Dotted keys nest as deeply as they like without troubling the parser."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         ExecutionProfiles.from_toml(
             "retry_policy" + ".a" * 3000 + " = 1\nretry_policy.class = 'Own'", policies={"Own": Custom}
         )
@@ -142,7 +142,7 @@ def test_all_is_checked_before_anything_is_made(mistake: str) -> None:
     ExecutionProfiles.from_toml(good, policies={"Counts": counts})
     assert ["one"] == made
 
-    with pytest.raises(InvalidArgumentException):
+    with pytest.raises(ArgumentError):
         ExecutionProfiles.from_toml(f"{good}profiles.last.{mistake}", policies={"Counts": counts})
 
     assert ["one"] == made
@@ -168,7 +168,7 @@ def positional(limit: int, /) -> Custom:
 )
 def test_options_that_do_not_fit(tree: str, path: str, message: str) -> None:
     """What a class says of its options in its signature, what it raises, and what it makes."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         ExecutionProfiles.from_toml(
             f"[retry_policy]\n{tree}", policies={**OWN, "Positional": positional, "Refuses": refuses}
         )
@@ -179,4 +179,4 @@ def test_options_that_do_not_fit(tree: str, path: str, message: str) -> None:
 
 def refuses(**options: object) -> Custom:
     """Refuse an option in words of its own."""
-    raise InvalidArgumentException("these do not go together", parameter="a")
+    raise ArgumentError("these do not go together", parameter="a")

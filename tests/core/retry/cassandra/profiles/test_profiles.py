@@ -8,7 +8,7 @@ import pytest
 
 from tests.core.retry.cassandra.profiles.profile_cases import Custom
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
 from triclinium_core.retry.cassandra.profiles.profiles import ExecutionProfile, ExecutionProfiles
@@ -65,7 +65,7 @@ def test_an_unknown_profile(name: Any) -> None:
     """It is named, and so are those that there are."""
     profiles = ExecutionProfiles.from_toml(PAGE, policies={"CustomRetryPolicy": Custom})
 
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         profiles.find(name)
 
     assert f"name={name!r} is no profile; there are default, custom-retries, slow" == str(caught.value)
@@ -83,7 +83,7 @@ def test_an_unknown_profile(name: Any) -> None:
 )
 def test_what_is_no_toml(text: str) -> None:
     """Whatever the parser raises, one error comes out, with the parser's as the cause."""
-    with pytest.raises(InvalidArgumentException, match="^text is no TOML: ") as caught:
+    with pytest.raises(ArgumentError, match="^text is no TOML: ") as caught:
         ExecutionProfiles.from_toml(text)
 
     assert "text" == caught.value.parameter
@@ -92,7 +92,7 @@ def test_what_is_no_toml(text: str) -> None:
 
 def test_what_is_no_text() -> None:
     """Bytes are decoded by whoever read them."""
-    with pytest.raises(InvalidArgumentException, match=r"^text=b'' must be a string; decode it first$"):
+    with pytest.raises(ArgumentError, match=r"^text=b'' must be a string; decode it first$"):
         ExecutionProfiles.from_toml(b"")  # type: ignore[arg-type]
 
 
@@ -114,7 +114,7 @@ async def made_later() -> Custom:
 )
 def test_wrong_policies_of_ones_own(policies: Any, message: str) -> None:
     """A name that is taken, a policy that is made already, and no mapping at all."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         ExecutionProfiles.from_toml("", policies=policies)
 
     assert str(caught.value).startswith(message)
@@ -137,7 +137,7 @@ def test_wrong_policies_of_ones_own(policies: Any, message: str) -> None:
 )
 def test_a_wrong_profile(arguments: Any, message: str) -> None:
     """The same is asked of a profile that is made by hand."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         ExecutionProfile(**arguments)
 
     assert next(iter(arguments)) == caught.value.parameter
@@ -156,9 +156,9 @@ def test_profiles_by_hand() -> None:
 
 def test_wrong_profiles_by_hand() -> None:
     """Two of one name, and what is none."""
-    with pytest.raises(InvalidArgumentException, match="^profiles: two are called 'slow'; give one another name$"):
+    with pytest.raises(ArgumentError, match="^profiles: two are called 'slow'; give one another name$"):
         ExecutionProfiles(ExecutionProfile(name="slow"), ExecutionProfile(name="slow"))
-    with pytest.raises(InvalidArgumentException, match="^profiles: 'slow' is no ExecutionProfile$"):
+    with pytest.raises(ArgumentError, match="^profiles: 'slow' is no ExecutionProfile$"):
         ExecutionProfiles("slow")  # type: ignore[arg-type]
 
 
@@ -179,7 +179,7 @@ def test_derived() -> None:
     assert ConsistencyLevel.SERIAL is derived.serial_consistency
     assert (30.0, ConsistencyLevel.LOCAL_ONE) == (base.request_timeout, base.consistency)
     assert base == base.derived()
-    with pytest.raises(InvalidArgumentException, match="^request_timeout=-1 must be"):
+    with pytest.raises(ArgumentError, match="^request_timeout=-1 must be"):
         base.derived(request_timeout=-1)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from tests.core.retry.cassandra.profiles.profile_cases import OWN, Custom
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
 from triclinium_core.retry.cassandra.profiles.profiles import ExecutionProfiles
@@ -151,7 +151,7 @@ WRONG: list[tuple[str, str, str]] = [
 @rows(("text", "path", "message"), WRONG)
 def test_a_wrong_document(where: str, text: str, path: str, message: str) -> None:
     """The place in the document is named, and the value, and what to say instead; in any profile alike."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         ExecutionProfiles.from_toml(where + text, policies=OWN)
 
     assert str(caught.value).startswith(f"{where}{path}{message}")
@@ -179,7 +179,7 @@ def test_a_wrong_document(where: str, text: str, path: str, message: str) -> Non
 )
 def test_a_wrong_mapping(document: Any, path: str, message: str) -> None:
     """What TOML cannot say, a mapping can; it is refused as clearly."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(ArgumentError) as caught:
         ExecutionProfiles.from_mapping(document, policies=OWN)
 
     assert str(caught.value).startswith(message)
@@ -244,7 +244,7 @@ def test_any_document(document: Any) -> None:
     """Safety: a document is read, or refused with one exception that says where; nothing else comes out."""
     try:
         profiles = ExecutionProfiles.from_mapping(document, policies={"Own": Custom})
-    except InvalidArgumentException as error:
+    except ArgumentError as error:
         assert error.parameter
         assert str(error).startswith(error.parameter)
         return
@@ -280,7 +280,7 @@ def test_any_text(text: str) -> None:
     """Safety: the same holds for a text, whether it is TOML or not."""
     try:
         profiles = ExecutionProfiles.from_toml(text)
-    except InvalidArgumentException as error:
+    except ArgumentError as error:
         assert error.parameter
         return
     assert "default" == profiles.default.name

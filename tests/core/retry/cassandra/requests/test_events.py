@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.cassandra.errors import (
     ClosedConnection,
     FrameTooLong,
@@ -28,7 +28,7 @@ def test_unsent_is_no_byte(handed_over: int | None, is_unsent: bool) -> None:
 @rows("handed_over", [-1, 1.5, True, "0"])
 def test_handed_over_is_a_count(handed_over: Any) -> None:
     """Anything else is refused."""
-    with pytest.raises(InvalidArgumentException, match="handed_over=") as caught:
+    with pytest.raises(ArgumentError, match="handed_over=") as caught:
         AttemptAborted(0, ClosedConnection(), handed_over)
 
     assert "handed_over" == caught.value.parameter
@@ -43,7 +43,7 @@ def test_what_aborts(error: Any) -> None:
 @rows("error", [ServerError(), NodeUnavailable(), OSError("reset"), None, ClosedConnection])
 def test_what_does_not_abort(error: Any) -> None:
     """An answer, or an exception that the driver caught as it came, is refused with what to do instead."""
-    with pytest.raises(InvalidArgumentException, match="put what you caught into its __cause__") as caught:
+    with pytest.raises(ArgumentError, match="put what you caught into its __cause__") as caught:
         AttemptAborted(0, error)
 
     assert "error" == caught.value.parameter
@@ -52,7 +52,7 @@ def test_what_does_not_abort(error: Any) -> None:
 @rows("error", [ClosedConnection(), OSError("reset"), None, 0x1001])
 def test_what_is_no_answer(error: Any) -> None:
     """Only a CoordinatorError is the answer of a node."""
-    with pytest.raises(InvalidArgumentException, match="must be a CoordinatorError") as caught:
+    with pytest.raises(ArgumentError, match="must be a CoordinatorError") as caught:
         ErrorReceived(0, error)
 
     assert "error" == caught.value.parameter

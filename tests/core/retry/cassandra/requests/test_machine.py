@@ -29,7 +29,7 @@ from tests.core.retry.cassandra.requests.request_cases import (
 )
 from tests.core.retry.cassandra.requests.scripted import MISSING, ROWS, UNSENT, Answer, ScriptedCluster, play
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.cassandra import errors as e
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel as Level
 from triclinium_core.retry.cassandra.errors import ExecutionInfo
@@ -496,7 +496,7 @@ def test_what_is_no_event(event: Any) -> None:
 def test_a_clock_that_makes_no_sense(now: Any) -> None:
     """An instant is a number, and none lies before the last; nothing was changed."""
     machine = submitted(request())
-    with pytest.raises(InvalidArgumentException, match=f"now={now!r} must be") as caught:
+    with pytest.raises(ArgumentError, match=f"now={now!r} must be") as caught:
         machine.handle(ResultReceived(0), now)
 
     assert "now" == caught.value.parameter

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.cassandra.requests.query_plan import QueryPlan
 
 
@@ -49,7 +49,7 @@ def test_as_late_as_it_can() -> None:
 )
 def test_bad_plans(nodes: Any, text: str) -> None:
     """What is no plan is refused when it is given."""
-    with pytest.raises(InvalidArgumentException, match=text) as caught:
+    with pytest.raises(ArgumentError, match=text) as caught:
         QueryPlan(nodes)
 
     assert "plan" == caught.value.parameter
@@ -65,7 +65,7 @@ def test_a_generator_that_fails_is_over() -> None:
 
     plan = QueryPlan(nodes())
     assert "n1" == plan.take()
-    with pytest.raises(InvalidArgumentException, match="not hashable"):
+    with pytest.raises(ArgumentError, match="not hashable"):
         plan.take()
 
     assert plan.take() is None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
 from triclinium_core.retry.cassandra.requests.request import CassandraRequest, RequestKind
@@ -60,7 +60,7 @@ def test_what_is_permitted(kind: RequestKind, idempotent: bool, may_repeat: bool
 def test_bad_arguments(parameter: str, value: Any) -> None:
     """Each is named with its value."""
     arguments: dict[str, Any] = {"policy": DefaultRetryPolicy(), parameter: value}
-    with pytest.raises(InvalidArgumentException, match=f"{parameter}=") as caught:
+    with pytest.raises(ArgumentError, match=f"{parameter}=") as caught:
         CassandraRequest(**arguments)
 
     assert parameter == caught.value.parameter
@@ -69,7 +69,7 @@ def test_bad_arguments(parameter: str, value: Any) -> None:
 
 def test_a_prepare_has_no_level() -> None:
     """One that is given would go nowhere."""
-    with pytest.raises(InvalidArgumentException, match="consistency=QUORUM does not go with a PREPARE") as caught:
+    with pytest.raises(ArgumentError, match="consistency=QUORUM does not go with a PREPARE") as caught:
         CassandraRequest(policy=DefaultRetryPolicy(), kind=RequestKind.PREPARE, consistency=ConsistencyLevel.QUORUM)
 
     assert "consistency" == caught.value.parameter

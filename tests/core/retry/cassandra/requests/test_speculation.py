@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.cassandra.requests.speculation import (
     ConstantSpeculativeExecutionPolicy,
     NoSpeculativeExecution,
@@ -53,7 +53,7 @@ def test_constant(delay: float) -> None:
 def test_bad_settings(parameter: str, value: Any) -> None:
     """A setting that makes no sense is named with its value."""
     settings: dict[str, Any] = {"max_executions": 2, "delay": 0.1, parameter: value}
-    with pytest.raises(InvalidArgumentException, match=re.escape(f"{parameter}={shown(value)}")) as caught:
+    with pytest.raises(ArgumentError, match=re.escape(f"{parameter}={shown(value)}")) as caught:
         ConstantSpeculativeExecutionPolicy(**settings)
 
     assert parameter == caught.value.parameter
@@ -75,5 +75,5 @@ def test_sense(answer: float | None) -> None:
 @rows("policy", [None, 0.1, NoSpeculativeExecution, lambda: 0.1])
 def test_what_is_no_policy(policy: Any) -> None:
     """An object without the method, and a class, are refused."""
-    with pytest.raises(InvalidArgumentException, match="must be an object with next_execution"):
+    with pytest.raises(ArgumentError, match="must be an object with next_execution"):
         require_speculation(policy)

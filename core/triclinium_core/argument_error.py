@@ -1,0 +1,20 @@
+"""What misuse raises outside Couchbase. Inside it is ``InvalidArgumentException``, which is one of these too."""
+
+from __future__ import annotations
+
+
+class ArgumentError(ValueError):
+    """An argument is of the wrong type or out of range; nothing was done.
+
+    It is raised by what serves anybody: retries of any function and of HTTP, Smithy's strategies, Cassandra's policies.
+
+    Args:
+        parameter: name of the offending parameter.
+    """
+
+    def __init__(self, message: str = "", *, parameter: str = "") -> None:
+        super().__init__(message)
+        self.parameter: str = parameter
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), self.args, {"parameter": self.parameter}
