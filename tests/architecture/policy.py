@@ -275,6 +275,7 @@ EXTRA_OF: Mapping[str, str] = {
     "triclinium_core.adapters.smithy_core": "smithy-core",
     "triclinium_core.testing": "testing",
     "triclinium._cli.simulate.plot": "plot",
+    "triclinium.opentelemetry": "opentelemetry",
     "triclinium.testing": "testing",
 }
 """Packages that may use, beyond the dependencies, the named extra of their distribution."""
@@ -287,6 +288,7 @@ NEEDS_PYTHON: Mapping[str, tuple[int, int]] = {
 IMPORTED_AS: Mapping[str, str] = {
     "cassandra_driver": "cassandra",
     "dnspython": "dns",
+    "opentelemetry_api": "opentelemetry",
 }
 """Import names of distributions that are called otherwise."""
 

@@ -1,0 +1,175 @@
+"""The adapters to OpenTelemetry, as its own SDK sees them."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from importlib.metadata import version
+from typing import cast
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import Histogram, HistogramDataPoint, InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from triclinium.errors import InvalidArgumentException
+from triclinium.opentelemetry import OpenTelemetryMeter, OpenTelemetryRequestSpan, OpenTelemetryRequestTracer
+from triclinium_core.telemetry.metrics import OPERATION_DURATION, Meter
+from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, RequestTracer, StatusCode
+
+
+class Spans:
+    """A provider, and what was exported from it."""
+
+    def __init__(self) -> None:
+        self._exporter = InMemorySpanExporter()
+        self.provider = TracerProvider()
+        self.provider.add_span_processor(SimpleSpanProcessor(self._exporter))
+        self.tracer = OpenTelemetryRequestTracer(self.provider)
+
+    @property
+    def ended(self) -> tuple[ReadableSpan, ...]:
+        """The spans that have ended, in the order in which they did."""
+        return self._exporter.get_finished_spans()
+
+
+def points_of(reader: InMemoryMetricReader, name: str) -> tuple[str, list[HistogramDataPoint]]:
+    """Return the unit of a metric, and its data points."""
+    data = reader.get_metrics_data()
+    assert data is not None
+    (metric,) = (
+        metric
+        for resource in data.resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+        if metric.name == name
+    )
+    assert isinstance(metric.data, Histogram)
+    return metric.unit or "", list(metric.data.data_points)
+
+
+def test_a_span_is_one_of_a_client() -> None:
+    """RFC 0067: its kind is CLIENT, and the instrumentation has the RFC's name, and the version of the package."""
+    spans = Spans()
+    spans.tracer.request_span("get").end()
+
+    (span,) = spans.ended
+    scope = span.instrumentation_scope
+    assert scope is not None
+    assert ("get", trace.SpanKind.CLIENT) == (span.name, span.kind)
+    assert ("com.couchbase.client.python", version("triclinium")) == (scope.name, scope.version)
+
+
+def test_what_is_told_of_a_span_arrives() -> None:
+    """Attributes of all types, events with theirs and their time, and the status."""
+    spans = Spans()
+    span: RequestSpan = spans.tracer.request_span("get")
+    attributes: dict[str, AttributeValue] = {"a": "text", "b": 1, "c": 0.5, "d": True}
+    for key, value in attributes.items():
+        span.set_attribute(key, value)
+    span.add_event("retry", {"delay": 0.25}, 1_700_000_000.5)
+    span.add_event("plain")
+    span.set_status(StatusCode.OK)
+    span.end()
+
+    (ended,) = spans.ended
+    retry, plain = ended.events
+    assert attributes == dict(ended.attributes or {})
+    assert ("retry", {"delay": 0.25}, 1_700_000_000_500_000_000) == (
+        retry.name,
+        dict(retry.attributes or {}),
+        retry.timestamp,
+    )
+    assert ("plain", {}) == (plain.name, dict(plain.attributes or {}))
+    assert ended.start_time is not None
+    assert plain.timestamp >= ended.start_time
+    assert trace.StatusCode.OK == ended.status.status_code
+
+
+@pytest.mark.parametrize("code", StatusCode)
+def test_every_status_has_its_like(code: StatusCode) -> None:
+    """By the same name."""
+    spans = Spans()
+    span = spans.tracer.request_span("get")
+    span.set_status(code)
+    span.end()
+
+    assert code.name == spans.ended[0].status.status_code.name
+
+
+def test_the_current_span_is_the_parent() -> None:
+    """Without a word of the caller; where nothing is current, the span begins a trace."""
+    spans = Spans()
+    with spans.provider.get_tracer("program").start_as_current_span("request"):
+        spans.tracer.request_span("get").end()
+    spans.tracer.request_span("alone").end()
+
+    get, request, alone = spans.ended
+    assert get.parent is not None
+    assert request.context.span_id == get.parent.span_id
+    assert alone.parent is None
+
+
+def test_a_parent_that_is_named_wins_over_the_current_span() -> None:
+    """A span of the program's own can be wrapped for it, and one of ours is a parent as it is."""
+    spans = Spans()
+    program = spans.provider.get_tracer("program")
+    outer = program.start_span("outer")
+    with program.start_as_current_span("current"):
+        inner = spans.tracer.request_span("get", OpenTelemetryRequestSpan(outer))
+        spans.tracer.request_span("dispatch_to_server", inner).end()
+    inner.end()
+
+    dispatch, _, get = spans.ended
+    assert dispatch.parent is not None
+    assert get.parent is not None
+    assert outer.get_span_context().span_id == get.parent.span_id
+    assert get.context.span_id == dispatch.parent.span_id
+
+
+def test_a_span_of_another_make_is_no_parent() -> None:
+    """The error says what to do."""
+    spans = Spans()
+    stranger = cast(RequestSpan, spans.provider.get_tracer("program").start_span("outer"))
+
+    with pytest.raises(InvalidArgumentException, match="wrap"):
+        spans.tracer.request_span("get", stranger)
+
+
+def test_durations_are_seconds() -> None:
+    """RFC 0067: unit and values, though the client speaks of microseconds; tags tell data points apart."""
+    reader = InMemoryMetricReader()
+    meter = OpenTelemetryMeter(MeterProvider([reader]))
+    for tags, microseconds in (({"a": "1"}, 1_500_000), ({"a": "1"}, 500_000), ({"a": "2"}, 2_000)):
+        meter.value_recorder(OPERATION_DURATION, tags).record_value(microseconds)
+
+    unit, points = points_of(reader, OPERATION_DURATION)
+    assert "s" == unit
+    assert [({"a": "1"}, 2, 2.0), ({"a": "2"}, 1, 0.002)] == [
+        (dict(point.attributes or {}), point.count, point.sum) for point in points
+    ]
+    assert (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10) == tuple(points[0].explicit_bounds)
+
+
+def test_they_fit_where_the_client_wants_them() -> None:
+    """Also over the program's global providers, which do nothing unless they are set."""
+    tracer, meter = OpenTelemetryRequestTracer(), OpenTelemetryMeter()
+    span = tracer.request_span("get")
+    span.end()
+    meter.value_recorder("any", {}).record_value(1)
+
+    assert isinstance(tracer, RequestTracer)
+    assert isinstance(meter, Meter)
+    assert "OpenTelemetryRequestSpan" in repr(span)
+
+
+def test_where_the_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module says what to install."""
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    monkeypatch.delitem(sys.modules, "triclinium.opentelemetry")
+
+    with pytest.raises(ImportError, match=r"pip install 'triclinium\[opentelemetry\]'"):
+        importlib.import_module("triclinium.opentelemetry")

@@ -1,0 +1,155 @@
+"""Spans and durations for OpenTelemetry: ``open_cluster(…, tracer=OpenTelemetryRequestTracer())``. Needs the extra ``opentelemetry``.
+
+Names, attributes and units are those of OpenTelemetry's stable conventions for databases, as SDK-RFC 0067 has them.
+
+Source: SDK-RFC 0067 rev 27 "OpenTelemetryRequestTracer", "OpenTelemetryMeter".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import version
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.telemetry.metrics import OPERATION_DURATION
+from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, StatusCode
+
+try:
+    from opentelemetry import metrics, trace
+except ImportError as _missing:
+    raise ImportError(
+        "the package opentelemetry-api is missing; run: pip install 'triclinium[opentelemetry]'"
+    ) from _missing
+
+__all__ = ["OpenTelemetryMeter", "OpenTelemetryRequestSpan", "OpenTelemetryRequestTracer", "OpenTelemetryValueRecorder"]
+
+INSTRUMENTATION_NAME = "com.couchbase.client.python"
+"""Of the tracer and the meter: the RFC's prefix, and the language."""
+SCHEMA_URL = "https://opentelemetry.io/schemas/1.37.0"
+"""Of the conventions that the names follow (RFC 0067, revision 26)."""
+BUCKET_BOUNDARIES = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
+"""Seconds, as OpenTelemetry's conventions advise for ``db.client.operation.duration``."""
+
+_STATUS_CODES = {
+    StatusCode.UNSET: trace.StatusCode.UNSET,
+    StatusCode.OK: trace.StatusCode.OK,
+    StatusCode.ERROR: trace.StatusCode.ERROR,
+}
+
+
+class OpenTelemetryRequestSpan:
+    """A span of OpenTelemetry as a span of this client: for ``parent_span``, where it is not the current one.
+
+    Args:
+        span: what all is passed on to.
+    """
+
+    __slots__ = ("span",)
+
+    def __init__(self, span: trace.Span) -> None:
+        self.span: trace.Span = span
+
+    def __repr__(self) -> str:
+        return f"<OpenTelemetryRequestSpan over {self.span!r}>"
+
+    def set_attribute(self, key: str, value: AttributeValue) -> None:
+        """Set an attribute of the span."""
+        self.span.set_attribute(key, value)
+
+    def add_event(
+        self, name: str, attributes: Mapping[str, AttributeValue] | None = None, timestamp: float | None = None
+    ) -> None:
+        """Add an event to the span; ``timestamp`` is in seconds since the epoch, None for now."""
+        nanoseconds = None if timestamp is None else round(timestamp * 1_000_000_000)
+        self.span.add_event(name, attributes, nanoseconds)
+
+    def set_status(self, code: StatusCode) -> None:
+        """Set the status of the span."""
+        self.span.set_status(_STATUS_CODES[code])
+
+    def end(self) -> None:
+        """End the span."""
+        self.span.end()
+
+
+class OpenTelemetryRequestTracer:
+    """Makes spans of OpenTelemetry, of the kind CLIENT.
+
+    The parent of a span is the one that is current in the calling task, unless the call names another one.
+
+    Args:
+        tracer_provider: gives the tracer; the program's global one unless given.
+    """
+
+    __slots__ = ("_tracer",)
+
+    def __init__(self, tracer_provider: trace.TracerProvider | None = None) -> None:
+        provider = trace.get_tracer_provider() if tracer_provider is None else tracer_provider
+        self._tracer = provider.get_tracer(INSTRUMENTATION_NAME, version("triclinium"), SCHEMA_URL)
+
+    def request_span(self, name: str, parent: RequestSpan | None = None) -> OpenTelemetryRequestSpan:
+        """Begin a span.
+
+        Raises:
+            InvalidArgumentException: ``parent`` is no span of OpenTelemetry.
+        """
+        if parent is None:
+            context = None
+        elif isinstance(parent, OpenTelemetryRequestSpan):
+            context = trace.set_span_in_context(parent.span)
+        else:
+            raise InvalidArgumentException(
+                f"parent={parent!r} must be an OpenTelemetryRequestSpan; wrap a span of OpenTelemetry in one",
+                parameter="parent",
+            )
+        return OpenTelemetryRequestSpan(self._tracer.start_span(name, context, trace.SpanKind.CLIENT))
+
+
+class OpenTelemetryValueRecorder:
+    """Records durations into a histogram of OpenTelemetry, in seconds.
+
+    Args:
+        histogram: of the metric.
+        tags: what the durations have in common.
+    """
+
+    __slots__ = ("_histogram", "_tags")
+
+    def __init__(self, histogram: metrics.Histogram, tags: Mapping[str, str]) -> None:
+        self._histogram = histogram
+        self._tags = tags
+
+    def record_value(self, microseconds: int) -> None:
+        """Record a duration."""
+        self._histogram.record(microseconds / 1_000_000, self._tags)
+
+
+class OpenTelemetryMeter:
+    """Makes histograms of OpenTelemetry, one a metric.
+
+    Args:
+        meter_provider: gives the meter; the program's global one unless given.
+    """
+
+    __slots__ = ("_histograms", "_meter")
+
+    def __init__(self, meter_provider: metrics.MeterProvider | None = None) -> None:
+        provider = metrics.get_meter_provider() if meter_provider is None else meter_provider
+        self._meter = provider.get_meter(INSTRUMENTATION_NAME, version("triclinium"), SCHEMA_URL)
+        self._histograms: dict[str, metrics.Histogram] = {}
+
+    def value_recorder(self, name: str, tags: Mapping[str, str]) -> OpenTelemetryValueRecorder:
+        """Return what records the durations of a metric that have these tags."""
+        histogram = self._histograms.get(name)
+        if histogram is None:
+            histogram = self._histograms[name] = self._meter.create_histogram(
+                name,
+                unit="s",
+                description=_DESCRIPTIONS.get(name, ""),
+                explicit_bucket_boundaries_advisory=BUCKET_BOUNDARIES,
+            )
+        return OpenTelemetryValueRecorder(histogram, tags)
+
+
+_DESCRIPTIONS = {OPERATION_DURATION: "Duration of database client operations."}
+"""What OpenTelemetry's conventions say of a metric."""
