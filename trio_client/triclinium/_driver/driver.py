@@ -30,6 +30,7 @@ from triclinium._driver.resolver import DnsResolver, looked_up
 from triclinium._driver.stream import Stream, new_nonce
 from triclinium._driver.subscriptions import Subscriptions
 from triclinium._driver.waiter import Waiter
+from triclinium._driver.watched_operations import WatchedOperations
 from triclinium._trio_run import TrioRun
 from triclinium.abc import Connector, Resolver
 from triclinium_core.client.actions import (
@@ -146,6 +147,7 @@ class Driver:
         self._unread: set[StreamId] = set()
         """Streams that may have more of what came before the alarm."""
         self._consultations: dict[Token, trio.CancelScope] = {}
+        self._watched = WatchedOperations()
         self._postponed: deque[Event] = deque()
         self._is_feeding = False
         self._is_ended = False
@@ -162,8 +164,8 @@ class Driver:
             CompleteRequest: self._complete_request,
             FailOperation: self._fail_operation,
             ConsultStrategy: self._consult_strategy,
-            ReportRetry: log.retry,
-            ReportRefusal: log.refusal,
+            ReportRetry: self._report_retry,
+            ReportRefusal: self._report_refusal,
             ReportConnection: log.connection,
             ReportTelemetry: log.telemetry,
             PublishTopology: self.subscriptions.publish,
@@ -408,6 +410,7 @@ class Driver:
                 report.operations.append(abandoned)
                 report.redact |= self._log.redact
         self._call_off_consultation(token)
+        self._watched.forget(token)
         self._feed(OperationAbandoned(token))
         return trio.lowlevel.Abort.SUCCEEDED
 
@@ -579,8 +582,18 @@ class Driver:
             if self._newest_at_alarm is not None:
                 self._old_settled += token <= self._newest_at_alarm
             waiter.result, waiter.error = result, error
+            if self._watched.open:
+                self._watched.settled(waiter, error)
             if waiter.is_parked:
                 trio.lowlevel.reschedule(waiter.task, waiter)  # type: ignore[arg-type]  # it has what trio asks for
+
+    def _report_retry(self, action: ReportRetry) -> None:
+        self._log.retry(action)
+        self._watched.retried(action, self._waiters.get(action.token))
+
+    def _report_refusal(self, action: ReportRefusal) -> None:
+        self._log.refusal(action)
+        self._watched.refused(action, self._waiters.get(action.token))
 
     def _consult_strategy(self, action: ConsultStrategy) -> None:
         waiter = self._waiters.get(action.token)

@@ -25,7 +25,8 @@ class TestMode(NamedTuple):
     sleeps: bool
 
 
-_hooks: ContextVar[Sequence[RetryHook]] = ContextVar("triclinium.watching_retries", default=())
+hooks_of_blocks: ContextVar[Sequence[RetryHook]] = ContextVar("triclinium.watching_retries", default=())
+"""Those of all blocks ``watching_retries`` around, the outermost first."""
 test_mode: ContextVar[TestMode | None] = ContextVar("triclinium.testing.retries", default=None)
 """What the innermost ``triclinium.testing.retries`` says."""
 
@@ -34,18 +35,19 @@ test_mode: ContextVar[TestMode | None] = ContextVar("triclinium.testing.retries"
 def watching_retries(*hooks: RetryHook) -> Iterator[None]:
     """Tell ``hooks`` what becomes of the retries of the block, and of the tasks that are started in it.
 
-    They hear of the calls of ``retry``, ``retried`` and ``attempts``, beside the hooks of an outer block and those of the call.
-    Around the whole program they hear of everything.
+    They hear of the calls of ``retry``, ``retried`` and ``attempts``, beside the hooks of an outer block and those of the call,
+    and of the operations of clusters that are called in the block: of each retry with its ``reason``, and of the end of
+    those that were retried or refused a retry. Around the whole program they hear of everything.
 
     Raises:
         ArgumentError: one is no function, or an ``async def``.
     """
     check_hooks(hooks)
-    token = _hooks.set((*_hooks.get(), *hooks))
+    token = hooks_of_blocks.set((*hooks_of_blocks.get(), *hooks))
     try:
         yield
     finally:
-        _hooks.reset(token)
+        hooks_of_blocks.reset(token)
 
 
 @contextmanager
@@ -72,12 +74,17 @@ def retries(*, attempts: int | None = None, sleeps: bool = False) -> Iterator[No
 
 
 def tell(report: RetryReport, hooks: Sequence[RetryHook]) -> None:
-    """Log ``report``, and tell it to ``hooks`` and to those of the blocks around.
+    """Log ``report``, and tell it to ``hooks`` and to those of the blocks around."""
+    _log(report)
+    tell_hooks(report, (*hooks_of_blocks.get(), *hooks))
+
+
+def tell_hooks(report: RetryReport, hooks: Sequence[RetryHook]) -> None:
+    """Tell ``report`` to ``hooks``.
 
     A hook that raises is logged and passed over: whoever counts retries must not change how a call ends.
     """
-    _log(report)
-    for hook in (*_hooks.get(), *hooks):
+    for hook in hooks:
         try:
             hook(report)
         except Exception:

@@ -1,0 +1,169 @@
+"""``watching_retries`` hears of operations of a cluster as it does of any call."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.trio_client.pair import Never, open_pair
+from triclinium import (
+    RetryEnding,
+    RetryGivenUp,
+    RetryReport,
+    RetryScheduled,
+    RetrySucceeded,
+    fail_after,
+    retrying,
+    watching_retries,
+)
+from triclinium.errors import (
+    AmbiguousTooSlowError,
+    DocumentNotFoundException,
+    TemporaryFailureException,
+    UnambiguousTimeoutException,
+)
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.testing.fakes.faults import drop_response, hang_up, temporary_failure
+
+TEMPORARY = "KV_TEMPORARY_FAILURE"
+"""What the tests have operations retried for."""
+
+
+def story(told: list[RetryReport]) -> list[tuple[object, ...]]:
+    """Return what was told, without delays and errors."""
+    return [
+        (RetryScheduled, report.name, report.attempt, report.reason)
+        if isinstance(report, RetryScheduled)
+        else (RetryGivenUp, report.name, report.attempt, report.ending, report.reason)
+        if isinstance(report, RetryGivenUp)
+        else (RetrySucceeded, report.name, report.attempt)
+        for report in told
+    ]
+
+
+async def test_an_operation_that_recovers(autojump_clock: MockClock) -> None:
+    """Each retry is told with its reason and delay, and the success after it; an operation that needs none is silent."""
+    told: list[RetryReport] = []
+    async with open_pair() as (fake, _, people):
+        fake.node.faults.next(Opcode.SET, temporary_failure(), times=2)
+        with watching_retries(told.append):
+            await people.upsert("ada", 1)
+            await people.get("ada")
+
+    assert [
+        (RetryScheduled, "upsert", 1, TEMPORARY),
+        (RetryScheduled, "upsert", 2, TEMPORARY),
+        (RetrySucceeded, "upsert", 3),
+    ] == story(told)
+    first = told[0]
+    assert isinstance(first, RetryScheduled)
+    assert first.delay > 0
+    assert TEMPORARY in str(first)
+
+
+async def test_a_strategy_that_refuses(autojump_clock: MockClock) -> None:
+    """The refusal is told once, with the very error that the caller gets."""
+    told: list[RetryReport] = []
+    async with open_pair() as (fake, _, people):
+        fake.node.faults.next(Opcode.SET, temporary_failure())
+        with watching_retries(told.append), retrying(Never()), pytest.raises(TemporaryFailureException) as caught:
+            await people.upsert("ada", 1)
+
+    assert [(RetryGivenUp, "upsert", 1, RetryEnding.REFUSED, TEMPORARY)] == story(told)
+    assert caught.value is getattr(told[0], "error", None)
+
+
+async def test_an_operation_that_runs_out_of_time(autojump_clock: MockClock) -> None:
+    """Its end is told like that of a call: the next attempt would have come too late."""
+    told: list[RetryReport] = []
+    async with open_pair() as (fake, _, people):
+        fake.node.faults.always(Opcode.GET, temporary_failure())
+        with watching_retries(told.append), pytest.raises(UnambiguousTimeoutException):
+            await people.get("ada")
+
+    *retries, end = told
+    assert {RetryScheduled} == {type(report) for report in retries}
+    assert isinstance(end, RetryGivenUp)
+    assert RetryEnding.DEADLINE is end.ending
+
+
+async def test_an_error_after_a_retry(autojump_clock: MockClock) -> None:
+    """It is told as one that nobody retries; without a retry before it nothing is told."""
+    told: list[RetryReport] = []
+    async with open_pair() as (fake, _, people):
+        fake.node.faults.next(Opcode.GET, temporary_failure())
+        with watching_retries(told.append):
+            for _ in range(2):
+                with pytest.raises(DocumentNotFoundException):
+                    await people.get("nobody")
+
+    assert [
+        (RetryScheduled, "get", 1, TEMPORARY),
+        (RetryGivenUp, "get", 2, RetryEnding.NOT_RETRY_SAFE, TEMPORARY),
+    ] == story(told)
+
+
+async def test_requests_to_services(autojump_clock: MockClock) -> None:
+    """They are told of as operations are."""
+    told: list[RetryReport] = []
+    async with open_pair() as (fake, cluster, _):
+        fake.node.faults.next(Service.MANAGEMENT, hang_up())
+        with watching_retries(told.append):
+            await cluster.buckets().get_all_buckets()
+
+    assert [(RetryScheduled, "get_all_buckets", 1), (RetrySucceeded, "get_all_buckets", 2)] == [
+        step[:3] for step in story(told)
+    ]
+
+
+async def test_a_cancelled_operation_ends_in_silence(autojump_clock: MockClock) -> None:
+    """As a cancelled call does; and nothing is remembered of it."""
+    told: list[RetryReport] = []
+    async with open_pair() as (fake, _, people):
+        fake.node.faults.next(Opcode.SET, temporary_failure())
+        fake.node.faults.next(Opcode.SET, drop_response())
+        with watching_retries(told.append), pytest.raises(AmbiguousTooSlowError), fail_after(1):
+            await people.upsert("ada", 1)
+
+        assert [(RetryScheduled, "upsert", 1, TEMPORARY)] == story(told)
+        assert {} == people._driver._watched.open
+
+
+async def test_each_task_has_its_own_hooks(autojump_clock: MockClock) -> None:
+    """Operations that leave in one write are told to the blocks around their calls, in the contexts of their tasks."""
+    name: ContextVar[str] = ContextVar("name")
+    heard: list[tuple[str, str]] = []
+
+    async def write(key: str) -> None:
+        name.set(key)
+        with watching_retries(lambda report: heard.append((key, name.get()))):
+            await people.upsert(key, 1)
+
+    async with open_pair() as (fake, _, people):
+        fake.node.faults.next(Opcode.SET, temporary_failure(), times=3)
+        async with trio.open_nursery() as nursery:
+            for key in ("ada", "bob", "eve"):
+                nursery.start_soon(write, key)
+        await people.upsert("nobody listens", 1)
+
+    assert {("ada", "ada"), ("bob", "bob"), ("eve", "eve")} == set(heard)
+    assert 6 == len(heard)
+
+
+async def test_a_hook_that_raises_changes_nothing(autojump_clock: MockClock) -> None:
+    """It is logged and passed over, and the hooks after it are told."""
+    told: list[RetryReport] = []
+
+    def broken(report: RetryReport) -> None:
+        raise ValueError
+
+    async with open_pair() as (fake, _, people):
+        fake.node.faults.next(Opcode.SET, temporary_failure())
+        with watching_retries(broken, told.append):
+            await people.upsert("ada", 1)
+
+    assert 2 == len(told)

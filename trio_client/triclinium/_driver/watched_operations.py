@@ -1,0 +1,81 @@
+"""What the hooks of ``watching_retries`` hear of the retries of Couchbase operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from dataclasses import dataclass
+
+from triclinium._driver.waiter import Waiter
+from triclinium._retry.watching import hooks_of_blocks, tell_hooks
+from triclinium_core.client.actions import ReportRefusal, ReportRetry
+from triclinium_core.client.events import Token
+from triclinium_core.errors import TimeoutException
+from triclinium_core.retry.calls.history import RetryEnding
+from triclinium_core.retry.calls.reports import RetryGivenUp, RetryHook, RetryReport, RetryScheduled, RetrySucceeded
+
+
+@dataclass(slots=True)
+class WatchedOperation:
+    """An operation that is being retried, or was refused a retry."""
+
+    name: str
+    hooks: Sequence[RetryHook]
+    attempt: int
+    """Number of the attempt that failed last."""
+    reason: str
+    ending: RetryEnding | None = None
+    """Known where a retry was refused."""
+
+
+class WatchedOperations:
+    """The operations that were retried in blocks ``watching_retries``, until they are settled."""
+
+    def __init__(self) -> None:
+        self.open: dict[Token, WatchedOperation] = {}
+        """By token; empty most of the time, which costs an operation that is settled nothing to see."""
+
+    def retried(self, report: ReportRetry, waiter: Waiter | None) -> None:
+        """Tell that an attempt failed and another one follows. One that could only come too late does not follow."""
+        watched = self._watch(report, waiter)
+        if watched is not None and waiter is not None and report.dispatches:
+            scheduled = RetryScheduled(watched.name, watched.attempt, report.delay, None, None, watched.reason)
+            _tell(waiter, scheduled, watched.hooks)
+
+    def refused(self, report: ReportRefusal, waiter: Waiter | None) -> None:
+        """Note that no other attempt follows; the error is on its way."""
+        watched = self._watch(report, waiter)
+        if watched is not None:
+            watched.ending = RetryEnding.REFUSED
+
+    def settled(self, waiter: Waiter, error: Exception | None) -> None:
+        """Tell how an operation ended, if it was retried or refused a retry."""
+        watched = self.open.pop(waiter.token, None)
+        if watched is None:
+            return
+        if error is None:
+            _tell(waiter, RetrySucceeded(watched.name, watched.attempt + 1, None), watched.hooks)
+            return
+        late = RetryEnding.DEADLINE if isinstance(error, TimeoutException) else RetryEnding.NOT_RETRY_SAFE
+        ending = late if watched.ending is None else watched.ending
+        number = watched.attempt if watched.ending is not None else watched.attempt + 1
+        _tell(waiter, RetryGivenUp(watched.name, number, ending, error, None, watched.reason), watched.hooks)
+
+    def forget(self, token: Token) -> None:
+        """Forget an operation whose task was cancelled: nobody is told of that."""
+        self.open.pop(token, None)
+
+    def _watch(self, report: ReportRetry | ReportRefusal, waiter: Waiter | None) -> WatchedOperation | None:
+        hooks = waiter.task.context.get(hooks_of_blocks) if waiter is not None else None
+        if not hooks:
+            return None
+        request = report.request
+        watched = WatchedOperation(request.operation, hooks, request.retry_attempts + 1, str(report.reason))
+        self.open[report.token] = watched
+        return watched
+
+
+def _tell(waiter: Waiter, report: RetryReport, hooks: Sequence[RetryHook]) -> None:
+    # In the context of the task that asked, so that a hook sees that task's variables.
+    run: Callable[..., None] = waiter.task.context.run if waiter.is_parked else copy_context().run
+    run(tell_hooks, report, hooks)
