@@ -13,12 +13,15 @@ from click.testing import CliRunner
 
 from tests.docs.pages import DOCS, ROOT, blocks_of
 from triclinium._cli import main
+from triclinium._cli.simulate.scenario import capacity_of
+from triclinium._cli.simulate.scenario_file import read_scenario
 
 pytestmark = pytest.mark.native
 
 PAGE = DOCS / "howto" / "choose_a_strategy.md"
 QUICKEST = 1
 """Of the commands of the page."""
+AS_WIDE_AS_A_PIPE = {"COLUMNS": None}
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -49,17 +52,31 @@ def test_commands_give_what_the_page_shows(number: int, tmp_path: Path) -> None:
     picture = ROOT / arguments[arguments.index("--plot") + 1]
     drawn = tmp_path / picture.name
     arguments = [str(drawn) if argument == str(picture.relative_to(ROOT)) else argument for argument in arguments]
-    result = CliRunner().invoke(main, [*arguments[arguments.index("simulate") :], "--jobs", "1"])
+    result = CliRunner().invoke(main, [*arguments[arguments.index("simulate") :], "--jobs", "1"], env=AS_WIDE_AS_A_PIPE)
 
     assert 0 == result.exit_code, result.output
     assert figures in "".join(f"{line.rstrip()}\n" for line in result.output.splitlines())
-    assert words_of(drawn) == words_of(picture)
-    assert f"{{image}} pictures/{picture.name}\n" in PAGE.read_text(encoding="utf-8")
+    for theme in ("", "-dark"):
+        shown = picture.with_stem(f"{picture.stem}{theme}")
+        assert words_of(drawn.with_name(shown.name)) == words_of(shown)
+        assert f"{{image}} pictures/{shown.name}\n" in PAGE.read_text(encoding="utf-8")
 
 
 def test_every_picture_is_shown() -> None:
     """None lies about that no command makes."""
-    made = {Path(arguments[arguments.index("--plot") + 1]) for arguments, _ in commands()}
+    light = {Path(arguments[arguments.index("--plot") + 1]) for arguments, _ in commands()}
+    made = light | {path.with_stem(f"{path.stem}-dark") for path in light}
 
     assert {path.relative_to(ROOT) for path in (PAGE.parent / "pictures").iterdir()} == made
-    assert len(made) > 2
+    assert len(light) > 2
+
+
+def test_the_scenario_on_the_page_is_one() -> None:
+    """The command reads the file that readers copy, and understands all of it."""
+    scenario = read_scenario(PAGE.parent / "examples" / "scenario.toml")
+
+    assert (100.0, 130.0, 60.0) == (
+        scenario.fleet.demand,
+        capacity_of(scenario),
+        scenario.outage and scenario.outage.end - scenario.outage.start,
+    )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from io import StringIO
 
+import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
 from tests.rows import rows
 from triclinium._cli import main
+from triclinium._cli.simulate import command
 from triclinium._cli.simulate.report import BARS, BARS_OF_ASCII, sparkline, summary
 from triclinium_core.testing.fleet import STRATEGIES, Fleet, Outage, Scenario, SimulatedService, simulate as play
 
@@ -18,8 +21,8 @@ SMALL = ("--clients", "50", "--period", "1", "--duration", "12", "--outage", "3-
 
 
 def simulate(*arguments: str) -> Result:
-    """Run the command in this process, with a small fleet."""
-    return CliRunner().invoke(main, ["simulate", *SMALL, *arguments])
+    """Run the command in this process, with a small fleet, on lines as long as those of a pipe."""
+    return CliRunner().invoke(main, ["simulate", *SMALL, *arguments], env={"COLUMNS": None})
 
 
 def simulate_as_json(*arguments: str) -> dict[str, object]:
@@ -60,7 +63,7 @@ def test_figures_as_json() -> None:
     """The scenario as it was understood, and each strategy with its figures."""
     answer = simulate_as_json("--strategy", "fail-fast", "--strategy", "NONE", "--outage-kind", "closes", "--seed", "5")
 
-    assert {"scenario", "seed", "strategies"} == set(answer)
+    assert {"scenario", "seed", "strategies", "advice"} == set(answer)
     assert 5 == answer["seed"]
     assert '"outage": {"start": 3.0, "end": 5.0, "kind": "closes"}' in json.dumps(answer["scenario"])
     found = answer["strategies"]
@@ -163,14 +166,55 @@ def test_bars_are_as_high_as_the_values() -> None:
     assert BARS[-1] == sparkline([0.1])
 
 
-@rows(("columns", "heading"), [(120, "goodput over time"), (80, "goodput"), (70, "p99")])
+@rows(("columns", "heading"), [(120, "goodput over time"), (90, "goodput"), (81, "p99")])
 def test_the_summary_fits_a_terminal(columns: int, heading: str) -> None:
     """Bars are as many as there is room for, and none where that is too few to tell anything."""
     scenario = Scenario(fleet=Fleet(clients=9), service=SimulatedService(capacity=9.0), outage=Outage(2.0, 4.0))
-    table = summary(scenario, [play(scenario, "best_effort", rng=random.Random(1))], columns)
+    table = summary(scenario, [play(scenario, "best_effort_jittered", rng=random.Random(1))], columns)
     console = Console(width=columns, file=StringIO(), record=True)
     console.print(table)
     lines = console.export_text().splitlines()
 
     assert lines[0].rstrip().endswith(heading)
     assert not any("…" in line for line in lines)
+
+
+def test_figures_fit_sixty_columns() -> None:
+    """Also with the longest name: no line is longer, and no figure is cut or missing."""
+    names = ("none", "fast_fail_on_terminal_error", "best_effort_jittered")
+    arguments = [argument for name in names for argument in ("--strategy", name)]
+    result = CliRunner().invoke(main, ["simulate", *SMALL, "--clients", "120", *arguments], env={"COLUMNS": "60"})
+    lines = result.output.splitlines()
+    wide = simulate("--clients", "120", *arguments).output.splitlines()
+
+    assert 0 == result.exit_code
+    assert 60 >= max(len(line.rstrip()) for line in lines)
+    for name in names:
+        (figures,) = [line.split()[1:8] for line in wide if line.startswith(f"{name} ") and "%" in line]
+        place = next(index for index, line in enumerate(lines) if line.startswith(f"{name} "))
+        assert figures == lines[place + 1].split()[: len(figures)]
+
+
+class Screen(StringIO):
+    """What a terminal shows."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_has_a_total(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal it counts the virtual seconds of all strategies, and then it is gone; elsewhere there is none."""
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    with command.showing_progress(["none", "standard"], 12.0) as on_progress:
+        assert on_progress is not None
+        on_progress(9.0)
+    shown = screen.getvalue()
+
+    assert "9 of 24 s" in shown
+    assert shown.rstrip("\x1b[?25h").endswith("\x1b[2K")
+
+    monkeypatch.setattr(sys, "stderr", StringIO())
+    with command.showing_progress(["none"], 12.0) as on_progress:
+        assert on_progress is None

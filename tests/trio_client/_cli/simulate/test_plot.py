@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from tests.rows import rows
 from triclinium._cli import main
-from triclinium._cli.simulate.plot import draw, picture
+from triclinium._cli.simulate.plot import THEMES, draw, picture
 from triclinium_core.testing.fleet import Fleet, Outage, OutageKind, Scenario, SimulatedService, simulate as play
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -26,7 +26,9 @@ CALM = Scenario(fleet=Fleet(clients=1, period=3.0), service=SimulatedService(cap
 def simulate(*arguments: str) -> Result:
     """Run the command with a tiny fleet."""
     few = ("--clients", "20", "--period", "1", "--duration", "8", "--outage", "2-4", "--jobs", "1")
-    return CliRunner().invoke(main, ["simulate", *few, "--strategy", "none", "--strategy", "standard", *arguments])
+    return CliRunner().invoke(
+        main, ["simulate", *few, "--strategy", "none", "--strategy", "standard", *arguments], env={"COLUMNS": None}
+    )
 
 
 def texts_of(path: Path) -> list[str]:
@@ -36,18 +38,70 @@ def texts_of(path: Path) -> list[str]:
 
 
 def test_a_column_for_each_strategy(tmp_path: Path) -> None:
-    """With its name and what came of it; the rows are named once, and so are outage, demand and scenario."""
+    """With its name and what came of it; the rows are named once, and so is everything in the legend."""
     path = tmp_path / "outage.svg"
     result = simulate("--plot", str(path))
     texts = texts_of(path)
+    words = " ".join(texts).replace("\N{NO-BREAK SPACE}", " ")
 
     assert (0, "") == (result.exit_code, result.stderr)
-    for once in ("none", "standard", "offered load", "goodput", "amplification", "outage", "demand"):
-        assert 1 == texts.count(once), once
+    once = ("none", "standard", "offered load", "goodput", "amplification")
+    for name in (*once, "outage", "demand", "what the service can serve"):
+        assert 1 == texts.count(name), name
     assert 2 == texts.count("seconds")
     assert 2 == sum(text.endswith(" succeeded") for text in texts)
     assert 2 == sum(text.startswith("recovered after ") for text in texts)
-    assert result.output.splitlines()[0] in " ".join(texts).replace("\N{NO-BREAK SPACE}", " ")
+    # What is simulated, and what to take.
+    for line in result.output.splitlines():
+        assert not line.startswith(("20 clients", "Take ")) or line in words
+
+
+def test_light_and_dark(tmp_path: Path) -> None:
+    """The same picture in other colours; every colour of words and lines stands out from its paper."""
+    result = simulate("--plot", str(tmp_path / "outage.svg"), "--theme", "both")
+    light, dark = tmp_path / "outage.svg", tmp_path / "outage-dark.svg"
+
+    assert 0 == result.exit_code
+    assert {light, dark} == set(tmp_path.iterdir())
+    assert texts_of(light) == texts_of(dark)
+    for path, theme in ((light, THEMES["light"]), (dark, THEMES["dark"])):
+        drawn = path.read_text(encoding="utf-8").casefold()
+        for colour in (theme.paper, theme.ink, theme.grey, theme.load, theme.goodput, theme.amplification):
+            assert colour.casefold() in drawn
+        for colour in (theme.ink, theme.grey, theme.goodput):
+            # WCAG 2.2, 1.4.3: small words.
+            assert 4.5 <= contrast(colour, theme.paper), colour
+        for colour in (theme.load, theme.amplification):
+            # And 1.4.11: what is drawn.
+            assert 3.0 <= contrast(colour, theme.paper), colour
+
+
+def contrast(one: str, other: str) -> float:
+    """Return the contrast of two colours, as WCAG has it."""
+    darker, lighter = sorted(luminance(colour) for colour in (one, other))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def luminance(colour: str) -> float:
+    """Return the relative luminance of a colour, as WCAG has it."""
+    shares = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    red, green, blue = (share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_panels_side_by_side_have_the_same_scales() -> None:
+    """So that strategies can be compared by eye: a row has one scale, and all have the same time."""
+    scenario = Scenario(
+        fleet=Fleet(clients=20, period=1.0), service=SimulatedService(capacity=30.0), outage=Outage(20.0, 30.0)
+    )
+    figures = [play(scenario, name, rng=random.Random(1)) for name in ("none", "best_effort")]
+    figure = picture(scenario, figures)
+    heights = [panel.get_ylim() for panel in figure.axes]
+
+    assert heights[0::2] == heights[1::2]
+    assert 3 == len(set(heights))
+    assert {(0.0, 60.0)} == {panel.get_xlim() for panel in figure.axes}
+    assert heights[0][1] > figures[1].peak_sent
 
 
 @rows("strategies", [1, 5])
@@ -66,26 +120,6 @@ def test_the_caption_fits(strategies: int) -> None:
 
     assert any(text.get_text().startswith("100,000 clients ask") for text in texts)
     assert not [text for text in texts if text.get_window_extent().x1 > figure.bbox.x1]
-
-
-def test_no_line_runs_through_the_name_of_the_outage() -> None:
-    """It stands upright in its shade, where the goodput is none, below the demand; a shade without room has no name."""
-    scenario = Scenario(
-        fleet=Fleet(clients=20, period=1.0), service=SimulatedService(capacity=30.0), outage=Outage(20.0, 30.0)
-    )
-    figure = picture(scenario, [play(scenario, "best_effort", rng=random.Random(1))])
-    figure.draw_without_rendering()
-    panel = figure.axes[1]
-    (name,) = [text for text in panel.texts if text.get_text() == "outage"]
-    corners = panel.transData.inverted().transform(name.get_window_extent())
-
-    assert 20.0 < corners[0][0] < corners[1][0] < 30.0
-    assert 0.0 < corners[0][1] < corners[1][1] < scenario.fleet.demand
-
-    short = replace(scenario, outage=Outage(20.0, 21.0))
-    figure = picture(short, [play(short, "best_effort", rng=random.Random(1))])
-
-    assert "outage" not in [text.get_text() for text in figure.findobj(Text)]
 
 
 def test_the_same_figures_are_the_same_picture(tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, MutableSequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from multiprocessing.context import BaseContext
+from typing import Any
 
 import click
 import pytest
@@ -23,15 +25,23 @@ class Pool(ThreadPoolExecutor):
 
     sizes: list[int]
 
-    def __init__(self, size: int, *, mp_context: BaseContext, initializer: Callable[[], None]) -> None:
-        super().__init__(size)
+    def __init__(
+        self,
+        size: int,
+        *,
+        mp_context: BaseContext,
+        initializer: Callable[..., None],
+        initargs: tuple[MutableSequence[float]],
+    ) -> None:
+        # Only a main thread may set what a signal does.
+        super().__init__(size, initializer=partial(running.share, *initargs))
         self.sizes.append(size)
 
 
 class DyingPool(Pool):
     """One whose processes die."""
 
-    def map(self, work: object, *arguments: Iterable[object], **options: object) -> Iterator[object]:  # type: ignore[override]
+    def submit(self, *work: object, **options: object) -> Future[Any]:
         raise BrokenProcessPool("one of them is gone")
 
 
@@ -60,3 +70,13 @@ def test_a_process_that_dies_is_told(pool: type[Pool], monkeypatch: pytest.Monke
 
     with pytest.raises(click.ClickException, match="a process of the simulation died; try fewer clients, or --jobs 1"):
         simulate_all(SCENARIO, NAMES, seed=1, jobs=2)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_progress_counts_all_strategies(pool: type[Pool], jobs: int) -> None:
+    """It never goes back, and ends where the virtual seconds of all of them are over."""
+    heard: list[float] = []
+    simulate_all(SCENARIO, NAMES, seed=1, jobs=jobs, on_progress=heard.append)
+
+    assert heard == sorted(heard)
+    assert len(NAMES) * SCENARIO.duration == heard[-1]

@@ -7,21 +7,22 @@ work over processes, and shows the figures.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
-from rich.text import Text
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from triclinium._cli._input import WrongInput
 from triclinium._cli._options import takes
-from triclinium._cli.simulate.report import figures_as_json, show_fleet, story
-from triclinium._cli.simulate.running import simulate_all
-from triclinium._cli.simulate.scenario import ScenarioOptions, build_scenario, choose_strategies
+from triclinium._cli.simulate.report import figures_as_json, show_fleet
+from triclinium._cli.simulate.running import OnProgress, simulate_all
+from triclinium._cli.simulate.scenario import ScenarioOptions, build_scenario, change_scenario, choose_strategies
+from triclinium._cli.simulate.scenario_file import read_scenario
 from triclinium_core.testing.fleet import STRATEGIES, FleetFigures, Scenario
 
 EPILOG = f"""\b
@@ -30,6 +31,7 @@ Examples:
   triclinium simulate --strategy best_effort --strategy none --outage 20-40
   triclinium simulate --outage-kind silent --attempt-timeout 0.5 --plot outage.svg
   triclinium simulate --clients 100000 --strategy standard --json
+  triclinium simulate --scenario outage.toml --plot outage.svg --theme both
 
 Strategies: {"; ".join(f"{name}, which {strategy.meaning}" for name, strategy in STRATEGIES.items())}.
 
@@ -40,9 +42,17 @@ Exit status: 0 when there are figures, whatever they say; 2 when something could
 """
 
 PLOTS = (".svg", ".png")
+THEMES: Mapping[str, Sequence[str]] = {"light": ("light",), "dark": ("dark",), "both": ("light", "dark")}
 
 
 @click.command(epilog=EPILOG)
+@click.option(
+    "--scenario",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Take the scenario from a TOML file; options that are given as well change it.",
+)
 @takes(ScenarioOptions)
 @click.option(
     "--strategy",
@@ -58,13 +68,22 @@ PLOTS = (".svg", ".png")
     metavar="FILE",
     help="Draw a picture as well: .svg or .png. Needs triclinium[plot].",
 )
+@click.option(
+    "--theme",
+    type=click.Choice(list(THEMES)),
+    metavar="THEME",
+    default="light",
+    help="Of the picture: light, dark, or both; then the dark one is FILE with -dark in its name.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Answer with one JSON object on one line.")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one for each processor]")
 def simulate(
     *,
+    file: Path | None,
     strategies: tuple[str, ...],
     seed: int,
     plot: Path | None,
+    theme: str,
     as_json: bool,
     jobs: int | None,
     options: ScenarioOptions,
@@ -75,12 +94,14 @@ def simulate(
     client runs. Shown are the demand, the load that the service is offered, the goodput, how many attempts there were
     for each operation, and how long it took to recover.
     """
-    chosen = choose_strategies(strategies)
-    scenario = build_scenario(options)
+    scenario = (
+        change_scenario(read_scenario(file), options, typed_options()) if file is not None else build_scenario(options)
+    )
+    chosen = choose_strategies(strategies, scenario)
     # What is missing for the picture shows before the work is done.
-    draw = None if plot is None else drawing_to(plot)
-    with showing_work(f"{story(scenario)} Simulating {', '.join(chosen)} …"):
-        figures = simulate_all(scenario, chosen, seed=seed, jobs=jobs)
+    draw = None if plot is None else drawing_to(plot, THEMES[theme])
+    with showing_progress(chosen, scenario.duration) as on_progress:
+        figures = simulate_all(scenario, chosen, seed=seed, jobs=jobs, on_progress=on_progress)
     try:
         if draw is not None:
             draw(scenario, figures)
@@ -94,14 +115,32 @@ def simulate(
             show_fleet(scenario, figures)
 
 
-def showing_work(words: str) -> AbstractContextManager[object]:
-    """Return a context that shows on a terminal what is being done; it leaves nothing behind."""
+def typed_options() -> Collection[str]:
+    """Return which options of the running command were typed."""
+    context = click.get_current_context()
+    return [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+
+
+@contextmanager
+def showing_progress(strategies: Sequence[str], duration: float) -> Iterator[OnProgress | None]:
+    """Show on a terminal how much of all virtual time was simulated; it leaves nothing behind."""
     console = Console(stderr=True)
-    return console.status(Text(words)) if console.is_terminal else nullcontext()
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (
+        TextColumn("simulating"),
+        BarColumn(bar_width=None),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} s"),
+        TimeRemainingColumn(compact=True),
+    )
+    with Progress(*columns, console=console, transient=True, expand=True) as progress:
+        task = progress.add_task("", total=duration * len(strategies))
+        yield lambda seconds: progress.update(task, completed=seconds)
 
 
-def drawing_to(path: Path) -> Callable[[Scenario, Sequence[FleetFigures]], None]:
-    """Return what draws figures into a file.
+def drawing_to(path: Path, themes: Sequence[str]) -> Callable[[Scenario, Sequence[FleetFigures]], None]:
+    """Return what draws figures into a file, or into one for each theme.
 
     Raises:
         WrongInput: its name does not say which kind it is, its folder is missing, or matplotlib is.
@@ -111,6 +150,12 @@ def drawing_to(path: Path) -> Callable[[Scenario, Sequence[FleetFigures]], None]
     if not path.parent.is_dir():
         raise WrongInput(f"--plot {str(path)!r}: there is no folder {str(path.parent)!r}; make it first")
     try:
-        return partial(import_module("triclinium._cli.simulate.plot").draw, path=path)
+        draw = import_module("triclinium._cli.simulate.plot").draw
     except ImportError as error:
         raise WrongInput(f"--plot needs matplotlib; install it with triclinium[plot] ({error})") from error
+
+    def draw_all(scenario: Scenario, figures: Sequence[FleetFigures]) -> None:
+        for number, theme in enumerate(themes):
+            draw(scenario, figures, path if number == 0 else path.with_stem(f"{path.stem}-{theme}"), theme=theme)
+
+    return draw_all

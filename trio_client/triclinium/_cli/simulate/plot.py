@@ -7,30 +7,32 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any, cast
 
 import matplotlib as mpl
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
+from triclinium._cli.simulate.advice import advise
 from triclinium._cli.simulate.report import recovery, share_succeeded, story
-from triclinium_core.testing.fleet import FleetFigures, Scenario, TimeStep
+from triclinium._cli.simulate.scenario import capacity_of
+from triclinium_core.testing.fleet import ClosedLoop, FleetFigures, Scenario, Steady, TimeStep
 
 STYLE: dict[str, object] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["Helvetica Neue", "Arial", "DejaVu Sans"],
     "font.size": 8.5,
-    "axes.edgecolor": "#888888",
     "axes.linewidth": 0.6,
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlelocation": "left",
-    "xtick.color": "#555555",
-    "ytick.color": "#555555",
     "xtick.major.width": 0.6,
     "ytick.major.width": 0.6,
     "xtick.major.size": 2.5,
@@ -40,48 +42,98 @@ STYLE: dict[str, object] = {
     # The same figures are the same file.
     "svg.hashsalt": "triclinium",
 }
-INK, GREY, SHADE = "#222222", "#777777", "#ececec"
-COLUMN_INCHES, WIDTH_LEAST, ROW_INCHES, MARGIN_INCHES = 1.8, 5.5, 1.2, 1.3
+COLUMN_INCHES, WIDTH_LEAST, ROW_INCHES, MARGIN_INCHES = 1.8, 5.5, 1.2, 1.55
 PNG_DPI = 150
 TITLE_SIZE, TITLE_LENGTH = 9.5, 20
 """Longer names are set smaller, so that they stay above their column."""
 TOP_SHARE = 1.12
 """Height of a panel, as a multiple of the largest value in it."""
 SMALL_SIZE = 7
-CAPTION_CHARACTERS_PER_INCH = 18
-"""Of the small type, in the widest of the fonts."""
-CAPTION_LINE_INCHES = 0.14
-LABEL_INCHES_LEAST = 0.15
-"""Width of a shade that has room for its name, set upright; of a narrower one the caption tells."""
+LINE_INCHES = 0.15
+"""Of the words above the panels."""
+ADVICE_CHARACTERS_PER_INCH, CAPTION_CHARACTERS_PER_INCH = 13.5, 16
+"""In the widest of the fonts."""
+EDGE_INCHES = 0.12
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """The colours of a picture."""
+
+    paper: str
+    ink: str
+    """Of words that are read first."""
+    grey: str
+    """Of the others."""
+    lines: str
+    """Of axes."""
+    outage: str
+    load: str
+    goodput: str
+    amplification: str
+    """These three are Okabe and Ito's, which the colour-blind can tell apart; on dark paper they are lighter."""
+    filled: float
+    """How much of its colour the area under a line has."""
+
+
+THEMES: Mapping[str, Theme] = {
+    "light": Theme(
+        paper="#ffffff",
+        ink="#1f2328",
+        grey="#59636e",
+        lines="#8c959f",
+        outage="#e9ebee",
+        load="#D55E00",
+        goodput="#0072B2",
+        amplification="#B65C95",
+        filled=0.22,
+    ),
+    "dark": Theme(
+        paper="#0d1117",
+        ink="#f0f6fc",
+        grey="#9198a1",
+        lines="#59636e",
+        outage="#262c36",
+        load="#F08A3C",
+        goodput="#56B4E9",
+        amplification="#E39BC8",
+        filled=0.28,
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """One kind of figure, over time. Colours are those of Okabe and Ito, which the colour-blind can tell apart."""
+    """One kind of figure, over time."""
 
     title: str
-    colour: str
+    colour: Callable[[Theme], str]
     value: Callable[[TimeStep, float], float | None]
     """Of a bucket, given its width."""
 
 
-GOODPUT = Quantity("goodput\noperations/s", "#0072B2", lambda bucket, width: bucket.succeeded / width)
-QUANTITIES = (
-    Quantity("offered load\nrequests/s", "#D55E00", lambda bucket, width: bucket.sent / width),
-    GOODPUT,
-    Quantity("amplification\nattempts/operation", "#CC79A7", lambda bucket, width: bucket.amplification),
+LOAD = Quantity("offered load\nrequests/s", lambda theme: theme.load, lambda bucket, width: bucket.sent / width)
+GOODPUT = Quantity("goodput\noperations/s", lambda theme: theme.goodput, lambda bucket, width: bucket.succeeded / width)
+AMPLIFICATION = Quantity(
+    "amplification\nattempts/operation", lambda theme: theme.amplification, lambda bucket, width: bucket.amplification
 )
+DEMAND = Quantity("demand\noperations/s", lambda theme: theme.grey, lambda bucket, width: bucket.begun / width)
+QUANTITIES = (LOAD, GOODPUT, AMPLIFICATION)
+DASHES_OF_DEMAND, DASHES_OF_CAPACITY = (0, (2, 2)), (0, (5, 1.5))
 
 
-def draw(scenario: Scenario, figures: Sequence[FleetFigures], path: Path) -> None:
+def draw(scenario: Scenario, figures: Sequence[FleetFigures], path: Path, *, theme: str = "light") -> None:
     """Write the picture to ``path``, as what its name ends in: ``.svg`` or ``.png``.
+
+    Args:
+        theme: one of ``THEMES``.
 
     Raises:
         OSError: it cannot be written.
     """
     # Which names of settings there are is typed differently from release to release.
     with mpl.rc_context(cast(Any, STYLE)):
-        figure = picture(scenario, figures)
+        figure = picture(scenario, figures, THEMES[theme])
         if path.suffix.lower() == ".svg":
             text = StringIO()
             figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
@@ -90,32 +142,77 @@ def draw(scenario: Scenario, figures: Sequence[FleetFigures], path: Path) -> Non
             figure.savefig(path, dpi=PNG_DPI)
 
 
-def picture(scenario: Scenario, figures: Sequence[FleetFigures]) -> Figure:
-    """Return the picture, in whatever style is set."""
+def picture(scenario: Scenario, figures: Sequence[FleetFigures], theme: Theme = THEMES["light"]) -> Figure:
+    """Return the picture, in whatever style is set.
+
+    From above: which strategy to take, what is simulated, a column for each strategy with a panel for each quantity, and
+    the legend. Panels side by side have the same scales.
+    """
     width = max(COLUMN_INCHES * len(figures) + 0.7, WIDTH_LEAST)
+    advice = advise(scenario, figures)
+    headline = [] if advice is None else _lines(str(advice), int(width * ADVICE_CHARACTERS_PER_INCH))
     caption = _lines(story(scenario), int(width * CAPTION_CHARACTERS_PER_INCH))
-    below = CAPTION_LINE_INCHES * (len(caption) - 1)
-    height = ROW_INCHES * len(QUANTITIES) + MARGIN_INCHES + below
-    figure = Figure(figsize=(width, height))
+    above = LINE_INCHES * (1.25 * len(headline) + len(caption)) + 2 * EDGE_INCHES
+    height = ROW_INCHES * len(QUANTITIES) + MARGIN_INCHES + above
+    figure = Figure(figsize=(width, height), facecolor=theme.paper)
     grid = figure.subplots(len(QUANTITIES), len(figures), sharex=True, sharey="row", squeeze=False)
     for quantity, axes in zip(QUANTITIES, grid, strict=True):
-        for column, (panel, found) in enumerate(zip(axes, figures, strict=True)):
-            _draw_panel(panel, quantity, scenario, found)
-            if column == 0:
-                panel.set_ylabel(quantity.title, color=quantity.colour, fontsize=8.5)
-        top = max(value for found in figures for value in _values(quantity, found, scenario, 0.0))
-        if quantity is GOODPUT:
-            top = max(top, scenario.fleet.demand)
-        axes[0].set_ylim(0, max(top * TOP_SHARE, 1.0))
+        for panel, found in zip(axes, figures, strict=True):
+            _draw_panel(panel, quantity, scenario, found, theme)
+        axes[0].set_ylabel(quantity.title, color=quantity.colour(theme), fontsize=8.5)
+        axes[0].set_ylim(0, _top(quantity, scenario, figures))
     for panel, found in zip(grid[0], figures, strict=True):
-        _entitle(panel, scenario, found)
+        is_advised = advice is not None and found.strategy == advice.strategy
+        _entitle(panel, scenario, found, theme, is_advised=is_advised)
     for panel in grid[-1]:
-        panel.set_xlabel("seconds", color=GREY)
-    _label(grid[QUANTITIES.index(GOODPUT)][0], width / len(figures), scenario)
-    figure.text(0.012, 0.012, "\n".join(caption), color=GREY, fontsize=SMALL_SIZE)
+        panel.set_xlabel("seconds", color=theme.grey)
+    _write_above(figure, headline, caption, theme)
+    _add_legend(figure, scenario, theme)
     figure.align_ylabels(grid[:, 0])
-    figure.tight_layout(pad=0.6, h_pad=1.0, w_pad=1.1, rect=(0, 0.045 + below / height, 1, 1))
+    figure.tight_layout(pad=0.6, h_pad=1.0, w_pad=1.1, rect=(0, 0.24 / height, 1, 1 - above / height))
     return figure
+
+
+def _top(quantity: Quantity, scenario: Scenario, figures: Sequence[FleetFigures]) -> float:
+    """Return the height of the panels of a quantity."""
+    top = max(value for found in figures for value in _values(quantity, found, scenario, 0.0))
+    if quantity is not AMPLIFICATION:
+        begun = max(value for found in figures for value in _values(DEMAND, found, scenario, 0.0))
+        top = max(top, begun, capacity_of(scenario) or 0.0)
+    return max(top * TOP_SHARE, 1.0)
+
+
+def _write_above(figure: Figure, headline: Sequence[str], caption: Sequence[str], theme: Theme) -> None:
+    width, height = figure.get_size_inches()
+    down = EDGE_INCHES
+    for lines, colour, size, leading in ((headline, theme.ink, 9.0, 1.25), (caption, theme.grey, 7.5, 1.0)):
+        for line in lines:
+            figure.text(EDGE_INCHES / width, 1 - down / height, line, color=colour, fontsize=size, va="top")
+            down += LINE_INCHES * leading
+
+
+def _add_legend(figure: Figure, scenario: Scenario, theme: Theme) -> None:
+    """Name what the titles of rows and columns do not."""
+    handles: list[Artist] = [
+        Line2D([], [], color=theme.grey, linewidth=0.9, linestyle=DASHES_OF_DEMAND, label="demand"),
+        Line2D(
+            [], [], color=theme.ink, linewidth=0.8, linestyle=DASHES_OF_CAPACITY, label="what the service can serve"
+        ),
+    ]
+    if scenario.outage is not None:
+        handles.insert(0, Patch(facecolor=theme.outage, edgecolor=theme.lines, linewidth=0.4, label="outage"))
+    figure.legend(
+        handles=handles,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 0.0),
+        ncols=len(handles),
+        frameon=False,
+        fontsize=SMALL_SIZE + 0.5,
+        labelcolor=theme.grey,
+        handlelength=1.8,
+        columnspacing=2.0,
+        borderaxespad=0.4,
+    )
 
 
 def _lines(text: str, length: int) -> list[str]:
@@ -133,18 +230,29 @@ def _concise(svg: str) -> str:
     return "\n".join([*lines, ""])
 
 
-def _draw_panel(panel: Axes, quantity: Quantity, scenario: Scenario, found: FleetFigures) -> None:
+def _draw_panel(panel: Axes, quantity: Quantity, scenario: Scenario, found: FleetFigures, theme: Theme) -> None:
     values, edges = _steps(_values(quantity, found, scenario, float("nan")), scenario)
+    colour = quantity.colour(theme)
+    panel.set_facecolor(theme.paper)
     if scenario.outage is not None:
-        panel.axvspan(scenario.outage.start, scenario.outage.end, color=SHADE, linewidth=0)
+        panel.axvspan(scenario.outage.start, scenario.outage.end, color=theme.outage, linewidth=0)
+    panel.stairs(values, edges, fill=True, color=colour, alpha=theme.filled, linewidth=0)
+    panel.stairs(values, edges, color=colour, linewidth=1.2, baseline=None)
     if quantity is GOODPUT:
-        panel.axhline(scenario.fleet.demand, color=GREY, linewidth=0.7, dashes=(2, 2))
-    panel.stairs(values, edges, fill=True, color=quantity.colour, alpha=0.22, linewidth=0)
-    panel.stairs(values, edges, color=quantity.colour, linewidth=1.2, baseline=None)
+        dashes: dict[str, Any] = {"color": theme.grey, "linewidth": 0.9, "linestyle": DASHES_OF_DEMAND, "zorder": 0.9}
+        if isinstance(scenario.fleet.trend, Steady) and not isinstance(scenario.fleet.arrivals, ClosedLoop):
+            panel.axhline(scenario.fleet.demand, **dashes)
+        else:
+            panel.stairs(*_steps(_values(DEMAND, found, scenario, 0.0), scenario), baseline=None, **dashes)
+    capacity = capacity_of(scenario)
+    if quantity is not AMPLIFICATION and capacity is not None:
+        panel.axhline(capacity, color=theme.ink, linewidth=0.8, linestyle=DASHES_OF_CAPACITY, zorder=0.9)
     panel.set_xlim(0, scenario.duration)
     panel.locator_params(axis="x", nbins=5)
     panel.locator_params(axis="y", nbins=4)
     panel.yaxis.set_major_formatter(lambda value, position: f"{value:,g}")
+    panel.tick_params(colors=theme.lines, labelcolor=theme.grey)
+    panel.spines[:].set_color(theme.lines)
 
 
 def _steps(values: Sequence[float], scenario: Scenario) -> tuple[list[float], list[float]]:
@@ -166,35 +274,17 @@ def _values(quantity: Quantity, found: FleetFigures, scenario: Scenario, missing
     return [missing if value is None else value for value in values]
 
 
-def _entitle(panel: Axes, scenario: Scenario, found: FleetFigures) -> None:
+def _entitle(panel: Axes, scenario: Scenario, found: FleetFigures, theme: Theme, *, is_advised: bool) -> None:
     size = TITLE_SIZE if len(found.strategy) <= TITLE_LENGTH else TITLE_SIZE * TITLE_LENGTH / len(found.strategy)
     panel.set_title(
-        found.strategy, color=INK, fontweight="bold", fontsize=size, pad=28 if scenario.outage is not None else 17
+        found.strategy,
+        color=theme.goodput if is_advised else theme.ink,
+        fontweight="bold",
+        fontsize=size,
+        pad=28 if scenario.outage is not None else 17,
     )
     lines = [f"{share_succeeded(found)} succeeded"]
     if scenario.outage is not None:
         how = recovery(scenario, found)
         lines.append("does not recover" if found.recovered_after is None else f"recovered after {how}")
-    panel.text(0, 1.06, "\n".join(lines), transform=panel.transAxes, color=GREY, fontsize=7.5, linespacing=1.3)
-
-
-def _label(panel: Axes, inches: float, scenario: Scenario) -> None:
-    """Write names onto what is drawn, once: there is no legend.
-
-    The panel is that of the goodput, which an outage leaves empty, so that no line runs through the word.
-    """
-    demand, outage = scenario.fleet.demand, scenario.outage
-    if outage is not None and (outage.end - outage.start) / scenario.duration * inches >= LABEL_INCHES_LEAST:
-        middle = (outage.start + outage.end) / 2
-        panel.text(middle, demand / 2, "outage", ha="center", va="center", rotation=90, color=GREY, fontsize=SMALL_SIZE)
-    panel.annotate(
-        "demand",
-        (0.0, demand),
-        (3, 2),
-        "data",
-        "offset points",
-        ha="left",
-        va="bottom",
-        color=GREY,
-        fontsize=SMALL_SIZE,
-    )
+    panel.text(0, 1.06, "\n".join(lines), transform=panel.transAxes, color=theme.grey, fontsize=7.5, linespacing=1.3)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import assert_never
 
 from msgspec import to_builtins
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from triclinium._cli.simulate.advice import advise
 from triclinium_core.testing.fleet import (
     STRATEGIES,
     ContendedRow,
@@ -29,27 +32,49 @@ BARS_MAX = 30
 BARS_LEAST = 8
 COLUMNS_BESIDE_BARS = 58
 """What the other columns take, but for the names of the strategies."""
+NARROW = 80
+"""Fewer columns than this have names of strategies on lines of their own, and leave amplification over time out."""
+INDENT = "  "
 ROWS_MAX = 12
 """Lines of a table over time; several steps are put into one where there are more."""
 WIDTH = 120
-"""Columns of output that is not a terminal."""
+"""Columns of output that is neither a terminal nor told how many there are, by ``COLUMNS``: lines of words do not end."""
 
 
 def show_fleet(scenario: Scenario, figures: Sequence[FleetFigures]) -> None:
-    """Print the strategies side by side, and then each over time."""
+    """Print the strategies side by side, which of them to take, and then each over time."""
     console = Console(highlight=False)
-    if not console.is_terminal:
+    is_endless = not console.is_terminal and "COLUMNS" not in os.environ
+    if is_endless:
         console = Console(highlight=False, width=WIDTH)
-    console.print(Text(story(scenario)), soft_wrap=True)
-    console.print()
     levels = BARS if console.encoding.lower().startswith("utf") else BARS_OF_ASCII
-    console.print(summary(scenario, figures, console.width, levels))
+    is_narrow = console.width < NARROW
+    console.print(Text(story(scenario)), soft_wrap=is_endless)
+    console.print()
+    if is_narrow:
+        console.print(narrow_summary(scenario, figures, console.width, levels))
+    else:
+        console.print(summary(scenario, figures, console.width, levels))
+    advice = advise(scenario, figures)
+    if advice is not None:
+        console.print()
+        console.print(
+            Text.assemble("Take ", (advice.strategy, "bold green"), f": {advice.reason}"), soft_wrap=is_endless
+        )
     for found in figures:
         console.print()
         console.print(
-            Text.assemble((found.strategy, "bold"), f" {STRATEGIES[found.strategy].meaning}:"), soft_wrap=True
+            Text.assemble((found.strategy, "bold"), f" {meaning(scenario, found.strategy)}:"), soft_wrap=is_endless
         )
-        console.print(Padding(_over_time(scenario, found), (0, 0, 0, 2), expand=False))
+        table = _over_time(scenario, found, is_narrow=is_narrow)
+        console.print(Padding(table, (0, 0, 0, len(INDENT)), expand=False))
+
+
+def meaning(scenario: Scenario, strategy: str) -> str:
+    """Return what a strategy does, after its name; one of the scenario's own is told there."""
+    if any(retries.name == strategy for retries in scenario.strategies):
+        return "does what the scenario says"
+    return STRATEGIES[strategy].meaning
 
 
 def story(scenario: Scenario) -> str:
@@ -87,28 +112,61 @@ def summary(scenario: Scenario, figures: Sequence[FleetFigures], width: int, lev
     Args:
         levels: what bars are made of, from none to the highest.
     """
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = _table()
     table.add_column("strategy", no_wrap=True)
-    for title in ("succeeded", "attempts", "peak load", "back after", "p99"):
+    for title in FIGURES:
         table.add_column(title, justify="right", no_wrap=True)
     names = max(len(found.strategy) for found in figures)
     bars = min(width - names - COLUMNS_BESIDE_BARS, BARS_MAX)
     if bars >= BARS_LEAST:
         table.add_column("goodput over time" if bars == BARS_MAX else "goodput", no_wrap=True)
     for found in figures:
-        totals = found.totals
-        cells: list[Text | str] = [
-            Text(found.strategy, style="bold"),
-            share_succeeded(found),
-            f"{totals.amplification:.2f} x" if totals.amplification is not None else "-",
-            f"{found.peak_sent:,.0f}/s",
-            recovery(scenario, found),
-            f"{dict(found.latencies)[99.0] * 1000:,.0f} ms" if found.latencies else "-",
-        ]
+        cells: list[Text | str] = [Text(found.strategy, style="bold"), *_cells(scenario, found)]
         if bars >= BARS_LEAST:
             cells.append(sparkline([bucket.succeeded for bucket in _joined(found.buckets, bars)], levels))
         table.add_row(*cells)
     return table
+
+
+def narrow_summary(
+    scenario: Scenario, figures: Sequence[FleetFigures], width: int, levels: str = BARS
+) -> RenderableType:
+    """Return two lines for each strategy: its name with bars, and its figures below."""
+    rows = [_cells(scenario, found) for found in figures]
+    widths = [max(map(len, column)) for column in zip(FIGURES, *rows, strict=True)]
+    names = max(len(found.strategy) for found in figures)
+    bars = min(width - names - len(INDENT), BARS_MAX)
+
+    def line(cells: Sequence[str]) -> str:
+        return "".join(f"{INDENT}{cell:>{size}}" for cell, size in zip(cells, widths, strict=True))
+
+    text = Text(no_wrap=True)
+    text.append(f"{'strategy':<{names}}{INDENT}{'goodput' if bars >= BARS_LEAST else ''}\n{line(FIGURES)}", "dim")
+    for found, cells in zip(figures, rows, strict=True):
+        text.append(f"\n{found.strategy:<{names}}{INDENT}", "bold")
+        if bars >= BARS_LEAST:
+            text.append(sparkline([bucket.succeeded for bucket in _joined(found.buckets, bars)], levels))
+        text.append(f"\n{line(cells)}")
+    return text
+
+
+def _table() -> Table:
+    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+
+
+FIGURES = ("succeeded", "attempts", "peak load", "back after", "p99")
+
+
+def _cells(scenario: Scenario, found: FleetFigures) -> list[str]:
+    """Return the figures of one strategy as text, in the order of ``FIGURES``."""
+    totals = found.totals
+    return [
+        share_succeeded(found),
+        f"{totals.amplification:.2f} x" if totals.amplification is not None else "-",
+        f"{found.peak_sent:,.0f}/s",
+        recovery(scenario, found),
+        f"{dict(found.latencies)[99.0] * 1000:,.0f} ms" if found.latencies else "-",
+    ]
 
 
 def share_succeeded(figures: FleetFigures) -> str:
@@ -129,19 +187,21 @@ def sparkline(values: Sequence[float], levels: str = BARS) -> str:
     return "".join(levels[round(value / most * (len(levels) - 1))] if most else levels[0] for value in values)
 
 
-def _over_time(scenario: Scenario, figures: FleetFigures) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for title in ("from", "demand/s", "offered/s", "goodput/s", "failed/s", "attempts", "queue"):
+def _over_time(scenario: Scenario, figures: FleetFigures, *, is_narrow: bool) -> Table:
+    table = _table()
+    rates = ("demand/s", "offered/s", "goodput/s", "failed/s")
+    for title in ("from", *rates, *(() if is_narrow else ("attempts",)), "queue"):
         table.add_column(title, justify="right", no_wrap=True)
     rows = _joined(figures.buckets, ROWS_MAX)
     ends = [*(row.start for row in rows[1:]), scenario.duration]
     for row, end in zip(rows, ends, strict=True):
         width = end - row.start
-        rates = (f"{count / width:,.0f}" for count in (row.begun, row.sent, row.succeeded, row.failed))
-        amplification = f"{row.amplification:.2f} x" if row.amplification is not None else "-"
+        cells = [f"{count / width:,.0f}" for count in (row.begun, row.sent, row.succeeded, row.failed)]
+        if not is_narrow:
+            cells.append(f"{row.amplification:.2f} x" if row.amplification is not None else "-")
         is_away = scenario.outage is not None and row.start < scenario.outage.end and scenario.outage.start < end
         style = "red" if is_away else ""
-        table.add_row(f"{row.start:g} s", *rates, amplification, f"{row.queue:,.0f}", style=style)
+        table.add_row(f"{row.start:g} s", *cells, f"{row.queue:,.0f}", style=style)
     return table
 
 
@@ -157,5 +217,11 @@ def _sum(buckets: Sequence[TimeStep]) -> TimeStep:
 
 
 def figures_as_json(scenario: Scenario, seed: int, figures: Sequence[FleetFigures]) -> dict[str, object]:
-    """Return the scenario and the figures of each strategy as an object for JSON."""
-    return {"scenario": to_builtins(scenario), "seed": seed, "strategies": [found.to_json() for found in figures]}
+    """Return the scenario, the figures of each strategy and which to take as an object for JSON."""
+    advice = advise(scenario, figures)
+    return {
+        "scenario": to_builtins(scenario),
+        "seed": seed,
+        "strategies": [found.to_json() for found in figures],
+        "advice": None if advice is None else asdict(advice),
+    }

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import random
 import signal
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, MutableSequence, Sequence
+from concurrent.futures import ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing import get_context
@@ -15,33 +15,75 @@ import click
 
 from triclinium_core.testing.fleet import FleetFigures, Scenario, simulate
 
+OnProgress = Callable[[float], None]
+"""Hears how many virtual seconds were simulated, of all strategies together."""
+
+TELL_EVERY = 0.1
+"""Seconds."""
+
 
 def simulate_all(
-    scenario: Scenario, strategies: Sequence[str], *, seed: int, jobs: int | None = None
+    scenario: Scenario,
+    strategies: Sequence[str],
+    *,
+    seed: int,
+    jobs: int | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Sequence[FleetFigures]:
     """Return the figures of each strategy, in their order; they do not depend on the number of processes.
 
     Raises:
         click.ClickException: a process died, which it does where memory ends.
     """
-    work = partial(_simulate_one, scenario, seed)
+    report = on_progress if on_progress is not None else lambda seconds: None
     processes = min(jobs if jobs is not None else os.cpu_count() or 1, len(strategies))
-    if processes == 1:
-        return [work(strategy) for strategy in strategies]
+    if processes > 1:
+        return _simulate_in_processes(scenario, strategies, seed, processes, report)
+    return [
+        simulate(
+            scenario,
+            strategy,
+            rng=random.Random(seed),
+            on_progress=lambda now, index=index: report(index * scenario.duration + now),  # type: ignore[misc]
+        )
+        for index, strategy in enumerate(strategies)
+    ]
+
+
+def _simulate_in_processes(
+    scenario: Scenario, strategies: Sequence[str], seed: int, processes: int, report: OnProgress
+) -> Sequence[FleetFigures]:
     context = get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=context, initializer=_prepare_process) as pool:
+    reached = context.RawArray("d", len(strategies))
+    with ProcessPoolExecutor(processes, mp_context=context, initializer=_prepare_process, initargs=(reached,)) as pool:
         try:
-            return list(pool.map(work, strategies))
+            runs = [
+                pool.submit(_simulate_one, scenario, seed, strategy, index) for index, strategy in enumerate(strategies)
+            ]
+            while wait(runs, TELL_EVERY).not_done:
+                report(sum(reached))
+            report(sum(reached))
+            return [run.result() for run in runs]
         except BrokenProcessPool as error:
             raise click.ClickException(
                 "a process of the simulation died; try fewer clients, or --jobs 1 to have all in one"
             ) from error
 
 
-def _simulate_one(scenario: Scenario, seed: int, strategy: str) -> FleetFigures:
-    return simulate(scenario, strategy, rng=random.Random(seed))
+_shared: list[MutableSequence[float]] = []
+"""Of a process of the pool: how far each strategy has come, in memory that its parent reads."""
 
 
-def _prepare_process() -> None:
+def _simulate_one(scenario: Scenario, seed: int, strategy: str, index: int) -> FleetFigures:
+    return simulate(scenario, strategy, rng=random.Random(seed), on_progress=partial(_shared[-1].__setitem__, index))
+
+
+def share(reached: MutableSequence[float]) -> None:
+    """Have the simulations of this process report into this memory."""
+    _shared.append(reached)
+
+
+def _prepare_process(reached: MutableSequence[float]) -> None:
+    share(reached)
     # Control-C reaches all processes; only the first has something to say about it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

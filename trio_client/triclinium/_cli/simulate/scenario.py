@@ -1,12 +1,14 @@
-"""From the options of ``triclinium simulate`` to a scenario that the core plays."""
+"""From the options of ``triclinium simulate`` to a scenario that the core plays, or to changes of one in a file."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import click
+import msgspec
 
 from triclinium._cli._input import DurationParameter, WrongInput, choose_name
 from triclinium._cli._options import option
@@ -14,7 +16,6 @@ from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.testing.fleet import (
     STRATEGIES,
     Fleet,
-    Outage,
     OutageKind,
     Overload,
     Scenario,
@@ -73,55 +74,101 @@ class ScenarioOptions:
     step: float = option(**SECONDS, default=1.0, help="Width of time steps.")
 
 
-def choose_strategies(names: Sequence[str]) -> Sequence[str]:
-    """Return the names that the core has for the strategies, each once; the default ones where none is named.
+def choose_strategies(names: Sequence[str], scenario: Scenario) -> Sequence[str]:
+    """Return the names of strategies as the core and the scenario have them, each once.
+
+    Where none is named, they are the default ones and those of the scenario.
 
     Raises:
         WrongInput: no strategy has one of the names.
     """
-    return list(dict.fromkeys(choose_name(name, STRATEGIES, "strategy") for name in names or STRATEGIES_DEFAULT))
+    own = [retries.name for retries in scenario.strategies]
+    known = list(dict.fromkeys([*own, *STRATEGIES]))
+    return list(dict.fromkeys(choose_name(name, known, "strategy") for name in names or (*STRATEGIES_DEFAULT, *own)))
+
+
+def capacity_of(scenario: Scenario) -> float | None:
+    """Return how many requests the service can serve in a second; None where that depends on how many there are."""
+    service = scenario.service
+    return service.capacity if isinstance(service, SimulatedService) else None
+
+
+TOLD_AS_THEY_ARE: Mapping[str, tuple[str, ...]] = {
+    "clients": ("fleet", "clients"),
+    "period": ("fleet", "period"),
+    "timeout": ("fleet", "timeout"),
+    "attempt_timeout": ("fleet", "attempt_timeout"),
+    "per_process": ("fleet", "clients_per_process"),
+    "capacity": ("service", "capacity"),
+    "latency": ("service", "latency"),
+    "queue": ("service", "queue"),
+    "rejection_cost": ("service", "rejection_cost"),
+    "duration": ("duration",),
+    "step": ("bucket",),
+}
+"""Options whose values are those of a key of ``Scenario``, and its path. The others are read first."""
+
+Table = dict[str, Any]
 
 
 def build_scenario(options: ScenarioOptions) -> Scenario:
-    """Return the scenario.
+    """Return the scenario that the options and their defaults tell.
 
     Raises:
         WrongInput: a name is not known, or a value is out of range.
     """
+    table: Table = {"fleet": {}, "service": {}, "outage": None}
+    _change(table, options, frozenset(options.__dataclass_fields__))
     try:
-        fleet = Fleet(
-            clients=options.clients,
-            period=options.period,
-            timeout=options.timeout,
-            attempt_timeout=options.attempt_timeout,
-            clients_per_process=options.per_process,
-            idempotent=not options.writes,
-        )
-        service = SimulatedService(
-            capacity=options.capacity or HEADROOM * fleet.demand,
-            latency=options.latency,
-            queue=options.queue,
-            overload=Overload(choose_name(options.overload, Overload, "kind of overload")),
-            rejection_cost=options.rejection_cost,
-        )
-        return Scenario(
-            fleet=fleet,
-            service=service,
-            outage=_outage(options),
-            duration=options.duration,
-            bucket=options.step,
-        )
+        fleet = msgspec.convert(table["fleet"], Fleet)
+        if options.capacity is None:
+            table["service"]["capacity"] = HEADROOM * fleet.demand
+        service = msgspec.convert(table.pop("service"), SimulatedService)
+        return msgspec.convert({**table, "service": msgspec.to_builtins(service)}, Scenario)
     except InvalidArgumentException as error:
         raise WrongInput(error.message) from error
 
 
-def _outage(options: ScenarioOptions) -> Outage | None:
-    kind = OutageKind(choose_name(options.outage_kind, OutageKind, "kind of outage"))
-    text = options.outage.strip()
+def change_scenario(scenario: Scenario, options: ScenarioOptions, given: Collection[str]) -> Scenario:
+    """Return the scenario with what the options of these names say instead.
+
+    Raises:
+        WrongInput: a name is not known, a value is out of range, or this scenario has no such thing.
+    """
+    table: Table = msgspec.to_builtins(scenario)
+    _change(table, options, given)
+    try:
+        return msgspec.convert(table, Scenario)
+    except InvalidArgumentException as error:
+        raise WrongInput(error.message) from error
+    except msgspec.ValidationError as error:
+        raise WrongInput(f"the options do not fit the scenario of the file: {error}") from error
+
+
+def _change(table: Table, options: ScenarioOptions, given: Collection[str]) -> None:
+    """Write what the options of these names say into a table of a scenario."""
+    for name, (*path, key) in TOLD_AS_THEY_ARE.items():
+        value = getattr(options, name)
+        if name in given and value is not None:
+            (table[path[0]] if path else table)[key] = value
+    if "writes" in given:
+        table["fleet"]["idempotent"] = not options.writes
+    if "overload" in given:
+        table["service"]["overload"] = str(Overload(choose_name(options.overload, Overload, "kind of overload")))
+    if "outage" in given:
+        table["outage"] = _read_outage(options.outage, table["outage"] or {})
+    if "outage_kind" in given:
+        kind = choose_name(options.outage_kind, OutageKind, "kind of outage")
+        if table["outage"] is not None:
+            table["outage"]["kind"] = kind
+
+
+def _read_outage(text: str, before: Table) -> Table | None:
+    text = text.strip()
     if text.casefold() == "none":
         return None
     number = r"(\d+(?:\.\d+)?)"
     match = re.fullmatch(rf"{number}\s*-\s*{number}", text, re.ASCII)
     if match is None:
         raise WrongInput(f"--outage {text!r} is none: write the seconds between which it lasts, such as 20-30, or none")
-    return Outage(float(match[1]), float(match[2]), kind)
+    return {**before, "start": float(match[1]), "end": float(match[2])}

@@ -1,0 +1,85 @@
+"""Which strategy to take: the rule over figures, on figures that are made up."""
+
+from __future__ import annotations
+
+from tests.rows import rows
+from triclinium._cli.simulate.advice import Advice, advise
+from triclinium_core.testing.fleet import Fleet, FleetFigures, Outage, Scenario, SimulatedService, Totals
+
+CALM = Scenario(fleet=Fleet(), service=SimulatedService(capacity=100.0))
+STORMY = Scenario(fleet=Fleet(), service=SimulatedService(capacity=100.0), outage=Outage(20.0, 30.0))
+
+
+def found(
+    strategy: str, succeeded: int, peak: float, recovered_after: float | None = 0.0, begun: int = 1000
+) -> FleetFigures:
+    """Return the figures of a strategy, of whose thousand operations so many succeeded."""
+    totals = Totals(begun=begun, sent=begun, succeeded=succeeded, failed=begun - succeeded, throttled=0, wasted=0)
+    return FleetFigures(
+        strategy=strategy,
+        buckets=(),
+        totals=totals,
+        peak_sent=peak,
+        recovered_after=recovered_after,
+        latencies=(),
+        latency_mean=0.1,
+        finished_at=60.0,
+    )
+
+
+def advised(scenario: Scenario, *figures: FleetFigures) -> Advice:
+    """Return the advice that there must be."""
+    advice = advise(scenario, figures)
+    assert advice is not None
+    return advice
+
+
+@rows(
+    ("figures", "expected"),
+    [
+        # More operations succeed.
+        ((found("simple", 900, 50.0), found("standard", 990, 80.0)), "standard"),
+        # As good as the best, for less load.
+        ((found("best_effort", 855, 654.0), found("standard", 833, 145.0)), "standard"),
+        # A third more failures are too many, whatever the load is.
+        ((found("best_effort", 850, 654.0), found("standard", 800, 145.0)), "best_effort"),
+        # One that does not recover is out, however many succeeded.
+        ((found("best_effort", 950, 654.0, None), found("standard", 600, 145.0)), "standard"),
+        # A single failure wants a retry, where it costs nothing.
+        ((found("none", 833, 50.0), found("standard", 833, 145.0)), "standard"),
+        # Where it costs operations, nothing is retried.
+        ((found("none", 833, 50.0), found("simple", 352, 316.0)), "none"),
+        # None recovers: the least bad.
+        ((found("simple", 352, 316.0, None), found("best_effort", 500, 940.0, None)), "best_effort"),
+        # A thousandth is not told from nothing.
+        ((found("simple", 1000, 316.0), found("standard", 999, 145.0)), "standard"),
+    ],
+)
+def test_what_to_take(figures: tuple[FleetFigures, ...], expected: str) -> None:
+    """In any order of the strategies."""
+    assert expected == advised(STORMY, *figures).strategy
+    assert expected == advised(STORMY, *reversed(figures)).strategy
+
+
+def test_without_an_outage_all_of_them_count() -> None:
+    """There is nothing to recover from."""
+    assert "adaptive" == advised(CALM, found("adaptive", 796, 56.0, None), found("simple", 496, 217.0, None)).strategy
+
+
+def test_the_reason_has_the_figures() -> None:
+    """Those of the strategy, those of a better one that costs more, and who stays down."""
+    reason = advised(
+        STORMY,
+        found("best_effort", 855, 654.0),
+        found("standard", 833, 145.0, 2.0),
+        found("best_effort_jittered", 395, 940.0, None),
+    ).reason
+
+    for figure in ("83.3%", "145", "2 s", "best_effort gets 85.5%", "654/s", "6.5 times", "best_effort_jittered does"):
+        assert figure in reason
+
+
+def test_nothing_to_choose_from() -> None:
+    """One strategy alone, or a fleet that asked for nothing, gets no advice."""
+    assert advise(CALM, [found("simple", 900, 50.0)]) is None
+    assert advise(CALM, [found("simple", 900, 50.0), found("none", 0, 0.0, begun=0)]) is None

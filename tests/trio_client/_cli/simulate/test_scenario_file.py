@@ -1,0 +1,218 @@
+"""Scenario files: what they may say, and what is said of those that are wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.rows import rows
+from triclinium._cli import main
+from triclinium._cli._input import WrongInput
+from triclinium._cli.simulate.scenario import STRATEGIES_DEFAULT
+from triclinium._cli.simulate.scenario_file import read_scenario
+from triclinium_core.testing.fleet import (
+    Fleet,
+    Outage,
+    OutageKind,
+    Overload,
+    ParallelService,
+    PoissonArrivals,
+    Scenario,
+    SimulatedService,
+    Spike,
+)
+
+EVERYTHING = """
+duration = 12
+bucket = 0.5
+
+[fleet]
+clients = 40
+period = 1
+timeout = 2.0
+attempt_timeout = 0.4
+clients_per_process = 10
+idempotent = false
+
+[service]
+type = "queue"
+capacity = 60
+latency = 0.02
+queue = 0.5
+overload = "silent"
+rejection_cost = 0.2
+
+[outage]
+start = 3
+end = 5
+kind = "closes"
+"""
+AS_VALUES = Scenario(
+    fleet=Fleet(clients=40, period=1.0, timeout=2.0, attempt_timeout=0.4, clients_per_process=10, idempotent=False),
+    service=SimulatedService(capacity=60.0, latency=0.02, queue=0.5, overload=Overload.SILENT, rejection_cost=0.2),
+    outage=Outage(3.0, 5.0, OutageKind.CLOSES),
+    duration=12.0,
+    bucket=0.5,
+)
+
+
+def written(folder: Path, text: str) -> Path:
+    """Return a file with this text."""
+    path = folder / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def simulate(path: Path, *arguments: str) -> Result:
+    """Run the command on a file."""
+    return CliRunner().invoke(
+        main, ["simulate", "--scenario", str(path), "--strategy", "none", "--jobs", "1", *arguments]
+    )
+
+
+def test_every_key_reaches_the_scenario(tmp_path: Path) -> None:
+    """Each table is the value of its name."""
+    assert AS_VALUES == read_scenario(written(tmp_path, EVERYTHING))
+
+
+def test_keys_have_the_defaults_of_their_values(tmp_path: Path) -> None:
+    """Only the capacity of the service has none."""
+    expected = Scenario(fleet=Fleet(), service=SimulatedService(capacity=150.0))
+
+    assert expected == read_scenario(written(tmp_path, 'service = { type = "queue", capacity = 150 }'))
+
+
+OTHER_KINDS = """
+duration = 20
+
+[fleet]
+clients = 30
+period = 1
+
+[fleet.arrivals]
+type = "poisson"
+
+[fleet.trend]
+type = "spike"
+start = 5
+end = 8
+factor = 3
+
+[service]
+type = "parallel"
+base = 0.1
+leg = { type = "exponential", mean = 0.01 }
+
+[[strategies]]
+type = "counted"
+name = "thrice"
+max_attempts = 3
+
+[[strategies]]
+type = "budget"
+name = "thrifty"
+delays = { type = "decorrelated", base = 0.01, most = 1 }
+"""
+
+
+def test_other_kinds_are_named_by_their_type(tmp_path: Path) -> None:
+    """Of arrivals, trends, services and delays; strategies of the file are played beside the shipped ones."""
+    path = written(tmp_path, OTHER_KINDS)
+    scenario = read_scenario(path)
+    result = CliRunner().invoke(
+        main, ["simulate", "--scenario", str(path), "--jobs", "1", "--json", "--plot", str(tmp_path / "mine.svg")]
+    )
+
+    assert isinstance(scenario.service, ParallelService)
+    assert isinstance(scenario.fleet.trend, Spike)
+    assert isinstance(scenario.fleet.arrivals, PoissonArrivals)
+    assert ["thrice", "thrifty"] == [retries.name for retries in scenario.strategies]
+    assert 0 == result.exit_code, result.output
+    played = [found["strategy"] for found in json.loads(result.output)["strategies"]]
+    assert [*STRATEGIES_DEFAULT, "thrice", "thrifty"] == played
+
+
+@rows(
+    ("old", "new", "words"),
+    [
+        ('"parallel"', '"serial"', "type = 'serial' is unknown in [service]; write one of queue, parallel"),
+        ('type = "poisson"', "", "type is missing in [fleet.arrivals]; write one of even, poisson, closed_loop"),
+        ("factor = 3", "factr = 3", "factr = 3 in [fleet.trend]: there is no such key; did you mean factor?"),
+        ("max_attempts = 3", "max_attempts = 0", "in [strategies[0]], max_attempts=0 must be"),
+        ("base = 0.01", "base = 'x'", "strategies[1].delays.base = 'x': expected `float`, got `str`"),
+        ('"thrifty"', '"thrice"', "two have the same name"),
+    ],
+)
+def test_what_is_wrong_with_kinds(old: str, new: str, words: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """It is named with the table that it stands in, however deep."""
+    with pytest.raises(WrongInput) as caught:
+        read_scenario(written(tmp_path_factory.mktemp("wrong"), OTHER_KINDS.replace(old, new)))
+
+    assert words in str(caught.value)
+
+
+def test_an_option_that_the_service_does_not_know(tmp_path: Path) -> None:
+    """A parallel service has no capacity, so none can be given."""
+    result = simulate(written(tmp_path, OTHER_KINDS), "--capacity", "99")
+
+    assert 2 == result.exit_code
+    assert "capacity" in result.stderr
+
+
+def test_options_change_the_file(tmp_path: Path) -> None:
+    """What was typed, and nothing that has a default on the command line."""
+    path = written(tmp_path, EVERYTHING)
+    plain = json.loads(simulate(path, "--json").output)["scenario"]
+    changed = json.loads(
+        simulate(path, "--json", "--clients", "50", "--capacity", "99", "--outage", "4-6", "--duration", "10").output
+    )["scenario"]
+
+    assert 40 == plain["fleet"]["clients"]
+    plain["fleet"]["clients"], plain["service"]["capacity"], plain["duration"] = 50, 99.0, 10.0
+    plain["outage"].update(start=4.0, end=6.0)
+    assert plain == changed
+
+
+@rows(
+    ("old", "new", "words"),
+    [
+        ("capacity = 60", 'capacity = "fast"', "service.capacity = 'fast': expected `float`, got `str`"),
+        ("capacity = 60", "capacity = true", "service.capacity = True: expected `float`, got `bool`"),
+        ("capacity = 60", f"capacity = 1{'0' * 400}", "service.capacity = 1000"),
+        ("capacity = 60", "capcity = 60", "capcity = 60 in [service]: there is no such key; did you mean capacity?"),
+        ("capacity = 60", "", "capacity is missing in [service]"),
+        ("clients = 40", "clients = -3", "in [fleet], clients=-3 must be an integer from 1 to 1000000"),
+        ("clients = 40", "clients = 4.5", "fleet.clients = 4.5: expected `int`, got `float`"),
+        ("period = 1", "period = nan", "in [fleet], period=nan must be a number"),
+        ("period = 1", "period = 2026-01-01", "fleet.period = datetime.date(2026, 1, 1): expected `float`"),
+        ("end = 5", "end = 2", "in [outage], end=2.0 of an outage must come after its start, 3.0"),
+        ("end = 5", "end = 50", "in the file, the outage ends at 50 s, after the duration of 12 s"),
+        ('"closes"', '"away"', "kind = 'away' in [outage]: write one of refuses, closes, silent, denies"),
+        ("[service]", "[servce]", "in the file: there is no such key; did you mean service?"),
+        ("[outage]", "[[outage]]", "outage = [{"),
+        ("duration = 12", "duration = ", "is not TOML: Invalid value (at line 2, column 12)"),
+        ("duration = 12", f"duration = {'[' * 5000}", "is not TOML"),
+    ],
+)
+def test_what_is_wrong_is_named(old: str, new: str, words: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """In one line, with file, key and value, and nothing is simulated."""
+    path = written(tmp_path_factory.mktemp("wrong"), EVERYTHING.replace(old, new))
+    result = simulate(path)
+
+    assert (2, "") == (result.exit_code, result.stdout)
+    assert 1 == len(result.stderr.splitlines())
+    assert str(path) in result.stderr
+    assert words in result.stderr
+
+
+@rows("data", [b"\xff\xfe", b"\x00"])
+def test_what_is_no_text_is_refused(data: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """By the name of the file."""
+    path = tmp_path_factory.mktemp("binary") / "mine.toml"
+    path.write_bytes(data)
+
+    with pytest.raises(WrongInput, match="mine.toml is not TOML"):
+        read_scenario(path)

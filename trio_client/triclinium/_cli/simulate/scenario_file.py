@@ -1,0 +1,123 @@
+"""A scenario of one's own: a TOML file whose keys are those of ``Scenario`` and of the values in it.
+
+Tables are values: ``[fleet]`` is a ``Fleet``. Nothing is guessed: a key that does not exist, or a value of another type,
+is refused with its name.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from triclinium._cli._input import WrongInput, suggestion
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.shown import shown
+from triclinium_core.testing.fleet import Scenario
+
+TABLES_WITH_DEFAULTS = ("fleet",)
+"""They may be left out of the file."""
+
+Place = tuple[str | int, ...]
+"""Keys and indices, from the file to a value."""
+
+
+def read_scenario(path: Path) -> Scenario:
+    """Return the scenario that a file tells.
+
+    Raises:
+        WrongInput: it cannot be read, is not TOML, or a key or value in it is wrong; the line names file, key and value.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise WrongInput(f"{path} cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise WrongInput(f"{path} is not TOML: {error}") from error
+    for name in TABLES_WITH_DEFAULTS:
+        table.setdefault(name, {})
+    for place, kinds, value in _tables(msgspec.inspect.type_info(Scenario), table, ()):
+        problem = _problem_of_keys(place, kinds, value)
+        if problem is not None:
+            raise WrongInput(f"{path}: {problem}")
+    try:
+        return msgspec.convert(table, Scenario, strict=True)
+    except (msgspec.ValidationError, OverflowError) as error:
+        raise WrongInput(f"{path}: {_explained(str(error), table)}") from error
+    except InvalidArgumentException as error:
+        raise WrongInput(f"{path}: {_placed(error, table)}") from error
+
+
+def _tables(kind: Any, value: object, place: Place) -> Iterator[tuple[Place, Sequence[Any], Mapping[str, object]]]:
+    """Yield the table ``value`` and those in it, inner ones first, each with the classes that it may be."""
+    if isinstance(value, list):
+        element = getattr(kind, "item_type", None)
+        for index, each in enumerate(value):
+            yield from _tables(element, each, (*place, index))
+        return
+    kinds = [each for each in getattr(kind, "types", (kind,)) if hasattr(each, "fields")]
+    if not isinstance(value, dict) or not kinds:
+        return
+    chosen = _chosen(kinds, value)
+    if chosen is not None:
+        for field in chosen.fields:
+            if field.encode_name in value:
+                yield from _tables(field.type, value[field.encode_name], (*place, field.encode_name))
+    yield place, kinds, value
+
+
+def _chosen(kinds: Sequence[Any], table: Mapping[str, object]) -> Any:
+    """Return which of the classes a table is; None where it does not say so."""
+    if len(kinds) == 1:
+        return kinds[0]
+    return next((kind for kind in kinds if table.get(kind.tag_field) == kind.tag), None)
+
+
+def _problem_of_keys(place: Place, kinds: Sequence[Any], table: Mapping[str, object]) -> str | None:
+    """Return what is wrong with the keys of a table, and with names in it that are none of a few."""
+    chosen = _chosen(kinds, table)
+    if chosen is None:
+        key, tags = kinds[0].tag_field, ", ".join(str(kind.tag) for kind in kinds)
+        told = f"{key} = {shown(table[key])} is unknown" if key in table else f"{key} is missing"
+        return f"{told} in {_name(place)}; write one of {tags}"
+    known = [field.encode_name for field in chosen.fields]
+    for key, value in table.items():
+        if key not in known and key != getattr(chosen, "tag_field", None):
+            return f"{key} = {shown(value)} in {_name(place)}: there is no such key{suggestion(key, known)}"
+    for field in chosen.fields:
+        if field.required and field.encode_name not in table:
+            return f"{field.encode_name} is missing in {_name(place)}, and has no default"
+        if isinstance(field.type, msgspec.inspect.EnumType):
+            value, choices = table.get(field.encode_name), [each.value for each in field.type.cls]
+            if isinstance(value, str) and value not in choices:
+                return f"{field.encode_name} = {value!r} in {_name(place)}: write one of {', '.join(choices)}"
+    return None
+
+
+def _explained(message: str, table: Mapping[str, object]) -> str:
+    """Return what msgspec has to say of a value, with the value; it tells where by a path such as ``$.fleet.clients``."""
+    words, _, path = message.partition(" - at ")
+    value: Any = table
+    keys = re.findall(r"\.(\w+)|\[(\d+)\]", path)
+    for name, index in keys:
+        value = value[int(index) if index else name]
+    return f"{path.strip('`').removeprefix('$.')} = {shown(value)}: {words[:1].lower()}{words[1:]}"
+
+
+def _placed(error: InvalidArgumentException, table: Mapping[str, object]) -> str:
+    """Return the message of a value that is out of range, with the table that it stands in: the innermost that fails."""
+    for place, kinds, value in _tables(msgspec.inspect.type_info(Scenario), table, ()):
+        try:
+            msgspec.convert(value, _chosen(kinds, value).cls, strict=True)
+        except InvalidArgumentException as found:
+            return f"in {_name(place)}, {found.message}"
+    return error.message
+
+
+def _name(place: Place) -> str:
+    path = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in place)
+    return f"[{path.removeprefix('.')}]" if place else "the file"
