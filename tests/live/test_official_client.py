@@ -22,7 +22,7 @@ from triclinium import (
     Transcoder,
     open_cluster,
 )
-from triclinium._cli.serve import official_program
+from triclinium._cli.serve.description import official_program
 from triclinium.errors import CasMismatchException, DocumentNotFoundException
 from triclinium.testing import open_tcp_cluster
 from triclinium_core.testing import FakeNode, FakeNodeOptions

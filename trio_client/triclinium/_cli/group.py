@@ -16,7 +16,7 @@ COMMANDS: Mapping[str, str] = {
     "explain": "triclinium._cli.explain.command",
     "ping": "triclinium._cli.ping.command",
     "query": "triclinium._cli.query.command",
-    "serve": "triclinium._cli.serve",
+    "serve": "triclinium._cli.serve.command",
     "simulate": "triclinium._cli.simulate.command",
 }
 """Each command, and the module that defines it under the same name."""

@@ -46,8 +46,8 @@ def log_command(
     fault: CommandFault | None,
     status: int | None,
     applied: bool,
-) -> None:
-    """Add a command to the log, and keep the log within ``COMMAND_LOG_MAX``."""
+) -> LoggedCommand:
+    """Add a command to the log, keep the log within ``COMMAND_LOG_MAX``, and return what was added."""
     command = COMMANDS.get(frame.opcode)
     collection_id, key = 0, frame.key
     if command is not None and command.needs is Needs.DOCUMENT:
@@ -58,19 +58,19 @@ def log_command(
             pass
     if len(log) >= COMMAND_LOG_MAX:
         del log[: COMMAND_LOG_MAX // 2]
-    log.append(
-        LoggedCommand(
-            connection=connection.number,
-            opcode=frame.opcode if command is None else command.opcode,
-            key=key,
-            opaque=frame.opaque,
-            cas=frame.cas,
-            now=came_at,
-            fault=fault,
-            status=status,
-            applied=applied,
-            bucket=connection.bucket,
-            collection_id=collection_id,
-            vbucket=frame.status,
-        )
+    logged = LoggedCommand(
+        connection=connection.number,
+        opcode=frame.opcode if command is None else command.opcode,
+        key=key,
+        opaque=frame.opaque,
+        cas=frame.cas,
+        now=came_at,
+        fault=fault,
+        status=status,
+        applied=applied,
+        bucket=connection.bucket,
+        collection_id=collection_id,
+        vbucket=frame.status,
     )
+    log.append(logged)
+    return logged

@@ -56,6 +56,7 @@ from triclinium_core.testing.fakes.fault_table import Faults
 from triclinium_core.testing.fakes.faults import (
     AnswerNotMyVbucket,
     AnswerStatus,
+    CommandFault,
     Delay,
     FaultAfterApplying,
     FaultBeforeApplying,
@@ -71,6 +72,9 @@ from triclinium_core.testing.fakes.store.cluster_map import ConfigVersion
 from triclinium_core.testing.fakes.store.collections import FakeCollections
 from triclinium_core.testing.fakes.store.documents import FakeDocuments
 from triclinium_core.testing.fakes.store.state import ClientConnection, ClusterStore, NodeState
+
+LogListener = Callable[[LoggedCommand | LoggedRequest], None]
+"""Is told what a node was asked, with what was answered."""
 
 
 class FakeNode:
@@ -119,6 +123,7 @@ class FakeNode:
         """The map that clients were last notified of, or could fetch from the beginning."""
         self.faults: Faults = Faults()
         self.command_log: list[LoggedCommand] = []
+        self._listener: LogListener | None = None
         self.documents: FakeDocuments = self._state.documents
         self.collections: FakeCollections = self._state.collections
         self.script: FakeScript = state.cluster.services.script
@@ -344,6 +349,10 @@ class FakeNode:
         self._state.cluster.dead.discard(self._state.index)
         self._state.cluster.ring()
 
+    def set_log_listener(self, listener: LogListener | None) -> None:
+        """Have ``listener`` called with each command and each request as soon as it is logged; None for nobody."""
+        self._listener = self._services.listener = listener
+
     def hold_config(self) -> None:
         """Keep to the map as it is: answer that config and for those vbuckets, whatever becomes of the cluster."""
         self._state.held_map = self._state.map
@@ -435,8 +444,7 @@ class FakeNode:
             connection.held_commands -= 1
             delivery = self._reply(connection, held.frame, held.fault, held.settled)
             is_connected = self._is_connected(connection)
-            log_command(
-                self.command_log,
+            self._log(
                 connection,
                 held.frame,
                 came_at=held.came_at,
@@ -460,8 +468,7 @@ class FakeNode:
         )
         # What is held is logged when it is known how it ends.
         if connection.held_commands == held:
-            log_command(
-                self.command_log,
+            self._log(
                 connection,
                 frame,
                 came_at=self._now,
@@ -470,6 +477,22 @@ class FakeNode:
                 applied=self.documents.changes != changes,
             )
         return delivery
+
+    def _log(
+        self,
+        connection: ClientConnection,
+        frame: Frame,
+        *,
+        came_at: float,
+        fault: CommandFault | None,
+        status: int | None,
+        applied: bool,
+    ) -> None:
+        logged = log_command(
+            self.command_log, connection, frame, came_at=came_at, fault=fault, status=status, applied=applied
+        )
+        if self._listener is not None:
+            self._listener(logged)
 
     def _reply(
         self,

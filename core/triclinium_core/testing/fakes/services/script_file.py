@@ -17,63 +17,20 @@ object with its ``kind``, the name of the function that makes it, and the argume
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.testing.fakes.faults import (
-    Fault,
-    ServiceFault,
-    delay,
-    drop_response,
-    garble,
-    hang_up,
-    hang_up_after_applying,
-    hang_up_mid_reply,
-)
+from triclinium_core.testing.fakes.fault_names import SERVICE_FAULTS, make_fault
+from triclinium_core.testing.fakes.faults import ServiceFault
 from triclinium_core.testing.fakes.services.answers import FakeAnswer
-from triclinium_core.testing.fakes.services.faults import (
-    answer_twice,
-    close_announced,
-    cut_body,
-    endless_body,
-    endless_headers,
-    gzipped,
-    http_status,
-    proxy_page,
-    raw_answer,
-    redirect,
-    wrong_chunk_size,
-    wrong_content_length,
-)
+from triclinium_core.testing.fakes.services.faults import hang_up_mid_request
 from triclinium_core.testing.fakes.services.script import FakeScript, normalized
 
-FAULT_KINDS: Mapping[str, Callable[..., Fault]] = {
-    make.__name__: make
-    for make in (
-        answer_twice,
-        close_announced,
-        cut_body,
-        delay,
-        drop_response,
-        endless_body,
-        endless_headers,
-        garble,
-        gzipped,
-        hang_up,
-        hang_up_after_applying,
-        hang_up_mid_reply,
-        http_status,
-        proxy_page,
-        raw_answer,
-        redirect,
-        wrong_chunk_size,
-        wrong_content_length,
-    )
-}
-"""What makes the faults that an answer can have, by name."""
+ANSWER_FAULTS = tuple(name for name in SERVICE_FAULTS if name != hang_up_mid_request.__name__)
+"""Names of the faults that an answer can have."""
 
 
 class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -137,18 +94,10 @@ def load_script(script: FakeScript, text: str | bytes) -> None:
 
 def _made(described: Mapping[str, object]) -> ServiceFault:
     kind = described.get("kind")
-    if not isinstance(kind, str) or kind not in FAULT_KINDS:
+    if not isinstance(kind, str) or kind not in ANSWER_FAULTS:
         raise InvalidArgumentException(
-            f"fault: kind={kind!r} must be one of {', '.join(sorted(FAULT_KINDS))}", parameter="script"
+            f"fault: kind={kind!r} must be one of {', '.join(sorted(ANSWER_FAULTS))}", parameter="script"
         )
-    arguments = {name: value for name, value in described.items() if name != "kind"}
-    # What travels as it is given is text in JSON.
-    for name in ("body", "data"):
-        if isinstance(text := arguments.get(name), str):
-            arguments[name] = text.encode()
-    try:
-        fault = FAULT_KINDS[kind](**arguments)
-    except TypeError as error:
-        raise InvalidArgumentException(f"fault: {error}", parameter="script") from error
+    fault = make_fault(kind, **{name: value for name, value in described.items() if name != "kind"})
     assert isinstance(fault, ServiceFault)
     return fault

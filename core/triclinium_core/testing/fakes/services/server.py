@@ -51,6 +51,8 @@ class ServiceServer:
 
     def __init__(self, node: NodeState, faults: Faults, network: FakeNetwork) -> None:
         self.log: list[LoggedRequest] = []
+        self.listener: Callable[[LoggedRequest], None] | None = None
+        """Who is told of each request that is logged."""
         self._node = node
         self._faults = faults
         self._network = network
@@ -149,7 +151,7 @@ class ServiceServer:
         if not isinstance(fault, ServiceFaultBeforeApplying):
             reply = self._reply(connection, role, request)
             fault = reply.fault if fault is None else fault
-        connection.logged = LoggedRequest(
+        connection.logged = logged = LoggedRequest(
             connection=connection.number,
             service=connection.service,
             method=request.method,
@@ -161,9 +163,10 @@ class ServiceServer:
             status=None,
             applied=reply.applied,
         )
-        log_request(self.log, connection.logged)
-        journey = connection.travel(reply, fault, self._network.slowness, now)
-        connection.logged.status = journey.status
+        logged.status = connection.travel(reply, fault, self._network.slowness, now).status
+        log_request(self.log, logged)
+        if self.listener is not None:
+            self.listener(logged)
 
     def _reply(self, connection: ServedConnection, role: Role, request: FakeRequest) -> ServiceReply:
         if connection.has_certificate or is_let_in(request, self._node.options, self._node.cluster.services.users):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.core.testing.http_client import HttpClient
 from tests.core.testing.node_client import NodeClient, as_json, ready_client, status_of
 from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
@@ -466,3 +467,20 @@ def test_nobody_waits_for_room_that_is_never_told_of() -> None:
 def sizes_of(actions: Sequence[NodeAction]) -> list[int]:
     """Return how long the replies are."""
     return [len(action.data) for action in actions if isinstance(action, SendReply)]
+
+
+def test_who_listens_hears_what_is_logged() -> None:
+    """Each command and each request, as the logs have it, with what was answered; nothing any more once nobody listens."""
+    client = ready_client()
+    node = client.node
+    heard: list[object] = []
+    before = len(node.command_log)
+    node.set_log_listener(heard.append)
+    client.ask_of(Opcode.GET, "ada")
+    http = HttpClient(node, Service.QUERY, connection=2)
+    http.ask("POST", "/query/service", b'{"statement": "SELECT 1"}')
+    node.set_log_listener(None)
+    client.ask_of(Opcode.GET, "ada")
+
+    assert [*node.command_log[before:-1], *node.request_log] == heard
+    assert [Status.KEY_NOT_FOUND, 200] == [logged.status for logged in heard]  # type: ignore[attr-defined]

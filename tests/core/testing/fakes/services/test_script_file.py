@@ -10,7 +10,7 @@ from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing import FakeAnswer, FakeScript, cut_body, http_status
-from triclinium_core.testing.fakes.services.script_file import FAULT_KINDS, load_script
+from triclinium_core.testing.fakes.services.script_file import ANSWER_FAULTS, load_script
 
 
 def test_a_file_says_what_a_table_would() -> None:
@@ -60,7 +60,7 @@ def test_a_file_that_is_wrong(text: str, word: str) -> None:
     assert script.take(Service.QUERY, "a") is None
 
 
-def test_every_kind_of_fault_has_its_name() -> None:
-    """The one under which Python knows it."""
-    assert all(name == make.__name__ for name, make in FAULT_KINDS.items())
-    assert "hang_up_mid_request" not in FAULT_KINDS
+def test_what_an_answer_cannot_have() -> None:
+    """A fault that strikes before the request was read is too late for its answer."""
+    assert "http_status" in ANSWER_FAULTS
+    assert "hang_up_mid_request" not in ANSWER_FAULTS

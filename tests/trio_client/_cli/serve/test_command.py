@@ -28,8 +28,12 @@ from triclinium import (
     TimeoutOptions,
     open_cluster,
 )
-from triclinium._cli.serve import serve, triclinium_program
+from triclinium._cli import main
+from triclinium._cli.serve.description import triclinium_program
 from triclinium.testing import open_tcp_cluster
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.wire.frame import encode_request
+from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
 from triclinium_core.testing import FakeNode, FakeNodeOptions
 
 COMMAND = (sys.executable, "-c", "from triclinium._cli import main; main()", "serve")
@@ -74,6 +78,11 @@ class Process:
         while data := await self._process.stdout.receive_some():
             self._said += bytes(data)
         return await self._process.wait(), self._said.decode()
+
+    async def end_unread(self, how: signal.Signals) -> int:
+        """Send a signal, and return its status; what it says stays unread."""
+        self._process.send_signal(how)
+        return await self._process.wait()
 
 
 @asynccontextmanager
@@ -173,6 +182,60 @@ async def test_services_answer_what_a_script_says(safety_net: None, tmp_path: Pa
     assert (0, "") == ending
 
 
+async def test_faults_strike_and_the_log_tells(safety_net: None) -> None:
+    """A client of HTTP meets the fault that was asked for, ours gets over another, and each line of the log is JSON."""
+    faults = ["query: http_status(503, body='later')", "upsert: temporary_failure x2", "get: delay(0.01)"]
+    async with running("--json", "--log", *(part for fault in faults for part in ("--fault", fault))) as server:
+        served = json.loads(await server.read_until(b"\n"))
+        async with httpx.AsyncClient(auth=(served["username"], served["password"])) as client:
+            (endpoint,) = served["endpoints"]["query"]
+            answers = [
+                await client.post(f"{endpoint}/query/service", json={"statement": "SELECT 1 AS one"}) for _ in range(2)
+            ]
+        authenticator = PasswordAuthenticator(served["username"], served["password"])
+        async with open_cluster(served["connection_string"], authenticator, timeouts=PATIENT) as cluster:
+            people = cluster.bucket(served["bucket"]).default_collection()
+            await people.upsert("ada", 1)
+            await people.get("ada")
+        ended, rest = await server.end(signal.SIGTERM)
+    lines = [json.loads(line) for line in rest.splitlines()]
+
+    assert 0 == ended
+    assert [(503, "later"), (200, None)] == [
+        (answer.status_code, answer.text if answer.is_error else None) for answer in answers
+    ]
+    assert [(503, {"kind": "http_status", "code": 503, "body": "later"}), (200, None)] == [
+        (line["status"], line["fault"]) for line in lines if line["event"] == "request"
+    ]
+    assert [
+        ("set", "TEMPORARY_FAILURE", {"kind": "status", "code": 134}),
+        ("set", "TEMPORARY_FAILURE", {"kind": "status", "code": 134}),
+        ("set", "SUCCESS", None),
+        ("get", "SUCCESS", {"kind": "delay", "seconds": 0.01}),
+    ] == [
+        (line["command"], line["status_name"], line["fault"]) for line in lines if line.get("command") in ("get", "set")
+    ]
+
+
+async def test_a_log_that_nobody_reads(safety_net: None) -> None:
+    """Holds up no client, and not the end either."""
+    question = encode_request(Opcode.SASL_LIST_MECHS, opaque=1)
+    async with running("--json", "--log") as server:
+        served = json.loads(await server.read_until(b"\n"))
+        async with await trio.open_tcp_stream(
+            "127.0.0.1", int(served["connection_string"].rpartition(":")[2])
+        ) as stream:
+            for _ in range(20):
+                await stream.send_all(question * 100)
+                missing = 100
+                frames = FrameBuffer(CLIENT_ACCEPTS)
+                while missing:
+                    missing -= len(list(frames.receive(bytes(await stream.receive_some()))))
+        status = await server.end_unread(signal.SIGTERM)
+
+    assert 0 == status
+
+
 @pytest.fixture(scope="module")
 def authority() -> trustme.CA:
     """Return who has signed all certificates."""
@@ -241,7 +304,7 @@ def test_a_port_that_is_taken(tmp_path: Path, authority: trustme.CA) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = str(listener.getsockname()[1])
         for arguments in (["--port", port], ["--tls-cert", cert, "--tls-port", port]):
-            result = CliRunner().invoke(serve, arguments)
+            result = CliRunner().invoke(main, ["serve", *arguments])
 
             assert (1, "") == (result.exit_code, result.stdout)
             assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in result.stderr
@@ -272,12 +335,15 @@ def test_a_port_that_is_taken(tmp_path: Path, authority: trustme.CA) -> None:
         (["--services", "query"], "lacks kv"),
         (["--script", "nowhere.json"], "nowhere.json"),
         (["--script", __file__], "the script is no JSON"),
+        (["--fault", "gett: garble"], "did you mean get?"),
+        (["--fault", "get@1: garble"], "there is no node 1"),
+        (["--fault", "garble", "--fault", "query: locked"], "--fault 'query: locked'"),
         (["--tls-port", "11207"], "--tls-port has no effect without --tls-cert"),
     ],
 )
 def test_wrong_options_are_refused(arguments: list[str], words: str) -> None:
     """Before anything is served."""
-    result = CliRunner().invoke(serve, arguments)
+    result = CliRunner().invoke(main, ["serve", *arguments])
 
     assert 2 == result.exit_code
     assert words in result.output
@@ -286,7 +352,7 @@ def test_wrong_options_are_refused(arguments: list[str], words: str) -> None:
 def test_an_authority_that_cannot_be_read(tmp_path: Path, authority: trustme.CA) -> None:
     """A file that holds none."""
     cert = pem(tmp_path / "cert.pem", authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem)
-    result = CliRunner().invoke(serve, ["--tls-cert", cert, "--client-ca", __file__])
+    result = CliRunner().invoke(main, ["serve", "--tls-cert", cert, "--client-ca", __file__])
 
     assert 2 == result.exit_code
     assert "no authority can be read from" in result.output

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import ssl
 import time
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import indent
+from textwrap import fill
 
 import click
 import trio
-from rich.console import Console
-from rich.syntax import Syntax
-from rich.text import Text
 
 from triclinium._cli._input import WrongInput, spelled
 from triclinium._cli._options import option, takes
-from triclinium.testing import FakeCluster, open_tcp_cluster
+from triclinium._cli._output import run_trio
+from triclinium._cli.serve.description import describe, describe_as_json
+from triclinium._cli.serve.log import LAST_LINES_SECONDS, ServeLog
+from triclinium.testing import open_tcp_cluster
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.address import Address
 from triclinium_core.kv.operation.validation import REPLICAS_MAX
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing import FakeNodeOptions, FakeNodes
-from triclinium_core.testing.fakes.options import NODES_MAX, PORT_STRIDE
+from triclinium_core.testing.fakes.fault_names import COMMAND_FAULTS, REFUSAL, SERVICE_FAULTS, spelled_call
+from triclinium_core.testing.fakes.fault_text import FAULT_GRAMMAR, read_fault
+from triclinium_core.testing.fakes.options import HTTP_SERVICES, NODES_MAX, PORT_STRIDE
 from triclinium_core.testing.fakes.services.script_file import load_script
 
 DEFAULTS = FakeNodeOptions()
@@ -72,10 +73,49 @@ class ServeOptions:
     script: str | None = option(
         type=FILE, help="What the services answer: a file in JSON, as the page on the command line describes it."
     )
+    faults: tuple[str, ...] = option(
+        "--fault",
+        multiple=True,
+        metavar="FAULT",
+        help="Have something go wrong, as below; may be repeated: those for the same command strike in turn.",
+    )
+    log: bool = option(
+        "--log",
+        is_flag=True,
+        help="Print a line for each command and each request, with what was answered; with --json, an object of JSON.",
+    )
     as_json: bool = option("--json", is_flag=True, help="Print one line of JSON that tells how to connect.")
 
 
-@click.command()
+def _fault_help() -> str:
+    """Return what ``--help`` tells of faults, each with its arguments."""
+
+    def listed(names: Sequence[str]) -> str:
+        return fill(", ".join(map(spelled_call, names)), 78, initial_indent="  ", subsequent_indent="  ")
+
+    shared = [name for name in COMMAND_FAULTS if name in SERVICE_FAULTS]
+    return f"""\b
+Faults: --fault '{FAULT_GRAMMAR}'
+  --fault 'get: delay(0.4)'            the next get is answered 0.4 s late
+  --fault 'upsert: hang_up x2'         the next two writes lose their connection
+  --fault 'query: http_status(503) x3' three queries are answered 503
+  --fault 'set@1: locked always'       all writes at the second node are refused
+  --fault 'temporary_failure'          the next command on any document
+TARGET is a command of the protocol or the operation that travels as it, or a
+service: {", ".join(sorted(HTTP_SERVICES))}.
+
+\b
+Faults of commands and of services:
+{listed(shared)}
+Of commands only:
+{listed([name for name in COMMAND_FAULTS if name not in shared])}
+Of services only:
+{listed([name for name in SERVICE_FAULTS if name not in shared])}
+Of connections, without a TARGET: {REFUSAL}
+"""
+
+
+@click.command(epilog=_fault_help())
 @takes(ServeOptions)
 def serve(*, options: ServeOptions) -> None:
     """Serve a fake Couchbase node, or a cluster, on 127.0.0.1.
@@ -100,11 +140,25 @@ def serve(*, options: ServeOptions) -> None:
         nodes = FakeNodes(of_each, options.nodes)
         if options.script is not None:
             load_script(nodes.script, Path(options.script).read_bytes())
+        place_faults(nodes, options.faults)
     except InvalidArgumentException as error:
         raise click.UsageError(error.message) from error
     except OSError as error:
         raise click.UsageError(f"{options.script} cannot be read: {error.strerror or error}") from error
-    trio.run(_serve, nodes, server_context(options), options)
+    run_trio(_serve, nodes, server_context(options), options)
+
+
+def place_faults(nodes: FakeNodes, texts: Sequence[str]) -> None:
+    """Have faults wait for what they strike, in the order in which they were given.
+
+    Raises:
+        WrongInput: one means nothing, or nothing on these nodes.
+    """
+    for text in texts:
+        try:
+            read_fault(text).place(nodes)
+        except InvalidArgumentException as error:
+            raise WrongInput(f"--fault {text!r}: {error.message}") from error
 
 
 def read_services(names: str) -> frozenset[Service]:
@@ -172,88 +226,13 @@ async def _serve(nodes: FakeNodes, ssl_context: ssl.SSLContext | None, options: 
             if options.as_json:
                 click.echo(describe_as_json(fake))
             else:
-                _describe(fake)
-            await anext(signals)
-
-
-def describe_as_json(fake: FakeCluster) -> str:
-    """Return how to connect, on one line."""
-    options = fake.node.options
-    said: dict[str, object] = {
-        "connection_string": fake.connection_string,
-        "username": options.username,
-        "password": options.password,
-        "bucket": options.buckets[0],
-        "endpoints": endpoints(fake),
-    }
-    if fake.tls_connection_string is not None:
-        said["tls_connection_string"] = fake.tls_connection_string
-        said["tls_endpoints"] = endpoints(fake, tls=True)
-    return json.dumps(said)
-
-
-def endpoints(fake: FakeCluster, *, tls: bool = False) -> dict[str, list[str]]:
-    """Return where the services over HTTP are reached, on each node, by their names."""
-    scheme, found = "https" if tls else "http", dict[str, list[str]]()
-    for node in fake.nodes:
-        for service, port in node.options.ports(tls=tls).items():
-            if service is not Service.KV:
-                found.setdefault(service.value, []).append(f"{scheme}://{Address(node.options.host, port)}")
-    return found
-
-
-def _describe(fake: FakeCluster) -> None:
-    """Print how to connect, for people."""
-    console = Console(highlight=False, markup=False, soft_wrap=True)
-    options = fake.node.options
-    nodes = len(fake.nodes)
-    console.print(
-        Text.assemble(
-            "A fake Couchbase node listens on " if nodes == 1 else f"{nodes} fake Couchbase nodes listen on ",
-            (fake.connection_string, "bold"),
-            f"; {'its' if nodes == 1 else 'their'} bucket is {options.buckets[0]!r}, the user {options.username!r}.",
-        )
-    )
-    if fake.tls_connection_string is not None:
-        console.print(Text.assemble("Over TLS: ", (fake.tls_connection_string, "bold")))
-    for tls in (False, True):
-        for service, addresses in endpoints(fake, tls=tls).items():
-            console.print(Text.assemble(f"{service}: ", (" ".join(addresses), "bold")))
-    for client, program in (("triclinium", triclinium_program(fake)), ("the official client", official_program(fake))):
-        console.print(f"\nWith {client}:\n", style="bold")
-        console.print(Syntax("", "python", theme="ansi_dark").highlight(indent(program, "    ")), end="")
-    console.print("\nAll of it lives in memory. Stop it with Control-C.")
-
-
-def triclinium_program(fake: FakeCluster) -> str:
-    """Return a program that writes and reads a document with this client."""
-    options = fake.node.options
-    return f"""\
-import trio
-from triclinium import PasswordAuthenticator, open_cluster
-
-async def main():
-    authenticator = PasswordAuthenticator({options.username!r}, {options.password!r})
-    async with open_cluster({fake.connection_string!r}, authenticator) as cluster:
-        people = cluster.bucket({options.buckets[0]!r}).default_collection()
-        await people.upsert("ada", {{"born": 1815}})
-        print((await people.get("ada")).content)
-
-trio.run(main)
-"""
-
-
-def official_program(fake: FakeCluster) -> str:
-    """Return a program that writes and reads a document with the ``couchbase`` package."""
-    options = fake.node.options
-    return f"""\
-from couchbase.auth import PasswordAuthenticator
-from couchbase.cluster import Cluster
-from couchbase.options import ClusterOptions
-
-authenticator = PasswordAuthenticator({options.username!r}, {options.password!r})
-cluster = Cluster.connect({fake.connection_string!r}, ClusterOptions(authenticator))
-people = cluster.bucket({options.buckets[0]!r}).default_collection()
-people.upsert("ada", {{"born": 1815}})
-print(people.get("ada").content_as[dict])
-"""
+                describe(fake)
+            if not options.log:
+                await anext(signals)
+                return
+            log = ServeLog(nodes, as_json=options.as_json)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(log.print_lines)
+                await anext(signals)
+                log.end()
+                nursery.cancel_scope.deadline = trio.current_time() + LAST_LINES_SECONDS

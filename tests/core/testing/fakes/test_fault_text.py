@@ -1,0 +1,134 @@
+"""Faults as a command line has them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.rows import rows
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.testing import (
+    FakeNodes,
+    Fault,
+    delay,
+    drop_response,
+    garble,
+    hang_up,
+    http_status,
+    locked,
+    redirect,
+    refuse_connection,
+    status,
+    temporary_failure,
+)
+from triclinium_core.testing.fakes.fault_names import spelled
+from triclinium_core.testing.fakes.fault_text import TARGETS, PlacedFault, read_fault
+from triclinium_core.testing.fault_catalogue import DATA_FAULTS, SERVICE_FAULTS
+
+
+@rows(
+    ("text", "expected"),
+    [
+        ("temporary_failure", PlacedFault(temporary_failure())),
+        ("any: hang_up", PlacedFault(hang_up())),
+        ("get: delay(0.4)", PlacedFault(delay(0.4), Opcode.GET)),
+        ("get:delay(seconds=0.4)  x3 ", PlacedFault(delay(0.4), Opcode.GET, times=3)),
+        ("GET: garble()", PlacedFault(garble(), Opcode.GET)),
+        ("upsert: locked always", PlacedFault(locked(), Opcode.SET, times=None)),
+        ("get-and-lock@2: locked", PlacedFault(locked(), Opcode.GET_AND_LOCK, node=2)),
+        ("@1: drop_response", PlacedFault(drop_response(), node=1)),
+        ("0x09: status(0x86, 'busy')", PlacedFault(status(0x86, b"busy"), 9)),
+        ("9: status(134)", PlacedFault(status(134), 9)),
+        ("query: http_status(503) x2", PlacedFault(http_status(503), Service.QUERY, times=2)),
+        ("query: delay(1)", PlacedFault(delay(1), Service.QUERY)),
+        ("views: redirect('http://a.example/b: c')", PlacedFault(redirect("http://a.example/b: c"), Service.VIEWS)),
+        ("search: http_status(500, body='x2 always')", PlacedFault(http_status(500, b"x2 always"), Service.SEARCH)),
+        ("refuse_connection x3", PlacedFault(refuse_connection(), times=3)),
+    ],
+)
+def test_read(text: str, expected: PlacedFault) -> None:
+    """What is struck, where, by what, and how often."""
+    assert expected == read_fault(text)
+
+
+@rows(
+    ("text", "words"),
+    [
+        ("", "the form is"),
+        ("get:", "the form is"),
+        ("delay(", "the form is"),
+        ("(" * 10_000, "the form is"),
+        ("get: delay(0.4)x2", "the form is"),
+        ("a.b()", "the form is"),
+        ("gett: garble", "did you mean get?"),
+        ("0x100: garble", "neither a command nor a service"),
+        ("999: garble", "neither a command nor a service"),
+        ("kv: garble", "neither a command nor a service"),
+        ("dela(1)", "did you mean delay?"),
+        ("nonsense", "there is drop_response"),
+        ("delay", "write delay"),
+        ("delay(soon)", "an argument of delay"),
+        ("delay(**{'seconds': 1})", "delay"),
+        ("delay(-1)", "seconds"),
+        ("get: http_status(503)", "name a service"),
+        ("query: locked", "cannot strike a request to query"),
+        ("get: refuse_connection", "leave 'get' out"),
+        ("garble x0", "from x1"),
+        ("garble x9999999999999", "from x1"),
+        ("get@one: garble", "@one"),
+    ],
+)
+def test_what_means_nothing(text: str, words: str) -> None:
+    """Is refused with what may stand there."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        read_fault(text)
+
+    assert words in caught.value.message
+
+
+@given(st.text())
+def test_any_text_is_read_or_refused(text: str) -> None:
+    """Nothing but a refusal leaves, whatever is typed."""
+    try:
+        read_fault(text)
+    except InvalidArgumentException as error:
+        assert error.message
+
+
+def test_what_is_spelled_can_be_read() -> None:
+    """Every fault that a history draws comes back from its text as the same value."""
+    for target, kinds in (("any", DATA_FAULTS), ("query", SERVICE_FAULTS)):
+        for fault in (fault for kind in kinds for fault in kind if not _has_wild_bytes(fault)):
+            assert fault == read_fault(f"{target}: {spelled(fault)}").fault
+
+
+def _has_wild_bytes(fault: Fault) -> bool:
+    """Tell whether a fault has bytes that are no text."""
+    return not getattr(fault, "data", b"").isascii() or getattr(fault, "headers", None) is not None
+
+
+def test_a_name_is_one_target() -> None:
+    """An operation that has the name of a command travels as that command."""
+    assert all(TARGETS[opcode.name.lower()] is opcode for opcode in Opcode)
+    assert Opcode.SET is TARGETS["upsert"]
+    assert {*Service} - {Service.KV} == {target for target in TARGETS.values() if isinstance(target, Service)}
+
+
+def test_placed_at_one_node_or_at_each() -> None:
+    """Where no node is named, each node counts for itself; always stays."""
+    nodes = FakeNodes(nodes=3)
+    for text in ("get@1: garble x2", "set: garble", "touch: locked always"):
+        read_fault(text).place(nodes)
+
+    assert [1, 3, 1] == [node.faults.pending for node in nodes]
+    assert [locked(), locked()] == [nodes[0].faults.take(Opcode.TOUCH) for _ in range(2)]
+    assert garble() == nodes[1].faults.take(Opcode.GET)
+    assert nodes[0].faults.take(Opcode.GET) is None
+
+
+def test_a_node_that_there_is_not() -> None:
+    """The message says how they are numbered."""
+    with pytest.raises(InvalidArgumentException, match="from 0 to 2"):
+        read_fault("get@3: garble").place(FakeNodes(nodes=3))

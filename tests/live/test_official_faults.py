@@ -1,0 +1,54 @@
+"""The official client, release 4.6, against the faults of ``triclinium serve --fault``, and what ``--log`` tells of it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.live.conftest import SERVE
+from tests.live.line_process import LineProcess
+
+pytestmark = pytest.mark.live
+
+FAULTS = ("upsert: temporary_failure x2", "insert: drop_response", "remove: hang_up_after_applying")
+
+
+def test_the_official_client_meets_the_faults(couchbase_package: None) -> None:
+    """It gets over a busy node, gives up on a write without an answer, which was applied; the log tells of each."""
+    faults = [part for fault in FAULTS for part in ("--fault", fault)]
+    worker = Path(__file__).with_name("official_worker.py")
+    with LineProcess([*SERVE, "--log", *faults], end_with=signal.SIGTERM) as server:
+        served = server.hear()
+        address = [served[name] for name in ("connection_string", "username", "password", "bucket")]
+        with LineProcess([sys.executable, str(worker), *address]) as client:
+            assert {"result": "connected"} == client.hear()
+            written = client.ask(do="upsert", key="ada", value=1)
+            unanswered = client.ask(do="insert", key="grace", value=1)
+            found = client.ask(do="get", key="grace")
+            client.ask(do="remove", key="ada")
+            left = client.ask(do="exists", key="ada")
+        told: list[Mapping[str, Any]] = []
+        while not told or (told[-1].get("command"), told[-1].get("key")) != ("get_meta", "ada"):
+            told.append(server.hear())
+
+    assert "result" in written
+    assert {"error": "AmbiguousTimeoutException"} == unanswered
+    assert 1 == found["result"]["content"]
+    assert {"result": False} == left
+    assert [
+        ("set", "TEMPORARY_FAILURE", False),
+        ("set", "TEMPORARY_FAILURE", False),
+        ("set", "SUCCESS", True),
+        ("add", None, True),
+        ("get", "SUCCESS", False),
+        ("delete", None, True),
+    ] == [
+        (line["command"], line["status_name"], line["applied"])
+        for line in told
+        if line.get("command") in ("set", "add", "get", "delete")
+    ][:6]

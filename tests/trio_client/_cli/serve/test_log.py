@@ -1,0 +1,115 @@
+"""What ``triclinium serve --log`` prints of each command and each request."""
+
+from __future__ import annotations
+
+import json
+
+from triclinium._cli.serve.log import json_line, line
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.testing import LoggedCommand, LoggedRequest, delay, drop_response, http_status
+from triclinium_core.testing.fakes.faults import CommandFault, ServiceFault
+
+
+def command(
+    opcode: int = Opcode.GET,
+    *,
+    key: bytes = b"ada",
+    status: int | None = Status.SUCCESS,
+    fault: CommandFault | None = None,
+    applied: bool = False,
+    collection_id: int = 0,
+) -> LoggedCommand:
+    """Return a command as a node logs it."""
+    return LoggedCommand(
+        connection=4,
+        opcode=opcode,
+        key=key,
+        opaque=1,
+        cas=2**63,
+        now=0.0125,
+        fault=fault,
+        status=status,
+        applied=applied,
+        bucket="travel",
+        collection_id=collection_id,
+        vbucket=7,
+    )
+
+
+def request(*, status: int | None = 200, fault: ServiceFault | None = None) -> LoggedRequest:
+    """Return a query as a node logs it."""
+    return LoggedRequest(
+        connection=5,
+        service=Service.QUERY,
+        method="POST",
+        target="/query/service",
+        statement="SELECT 1",
+        body=b"{}",
+        now=1.0,
+        fault=fault,
+        status=status,
+        applied=fault is None,
+    )
+
+
+def test_a_line_for_people() -> None:
+    """When, where, what and the answer; and the fault, where one struck."""
+    late, lost = delay(0.5), drop_response()
+    assert isinstance(late, CommandFault)
+    assert isinstance(lost, CommandFault)
+
+    assert "0.013 node 0 connection 4: get 'ada' -> SUCCESS" == line(0, command())
+    assert line(2, command(0x09, status=0x7FFF)).endswith("node 2 connection 4: 0x09 'ada' -> 0x7fff")
+    assert line(0, command(Opcode.NOOP, key=b"")).endswith(": noop -> SUCCESS")
+    assert line(0, command(collection_id=8)).endswith("get 'ada' in collection 0x8 -> SUCCESS")
+    assert line(0, command(fault=late)).endswith("-> SUCCESS, not applied: delay(seconds=0.5)")
+    assert line(0, command(Opcode.SET, status=None, fault=lost, applied=True)).endswith(
+        "set 'ada' -> no answer, applied: drop_response"
+    )
+    assert "1.000 node 0 connection 5: query POST /query/service 'SELECT 1' -> 200" == line(0, request())
+
+
+def test_one_line_whatever_a_client_sends() -> None:
+    """A line break in a key forges no line, and a long key is cut."""
+    assert 1 == len(line(0, command(key=b"a\nb\r\x85\xff")).splitlines())
+    assert 1 == len(json_line(0, command(key=b"a\nb\r\xe2\x80\xa8")).splitlines())
+    assert len(line(0, command(key=b"k" * 250))) < 160
+
+
+def test_a_line_of_json() -> None:
+    """The same as fields; a fault has the name and the arguments that it is asked for by."""
+    late, refused = delay(0.5), http_status(503)
+    assert isinstance(late, CommandFault)
+    assert isinstance(refused, ServiceFault)
+
+    assert {
+        "event": "command",
+        "seconds": 0.0125,
+        "node": 1,
+        "connection": 4,
+        "command": "get",
+        "bucket": "travel",
+        "collection_id": 0,
+        "key": "ada",
+        "vbucket": 7,
+        "cas": "9223372036854775808",
+        "status": 1,
+        "status_name": "KEY_NOT_FOUND",
+        "applied": False,
+        "fault": {"kind": "delay", "seconds": 0.5},
+    } == json.loads(json_line(1, command(status=1, fault=late)))
+    assert {
+        "event": "request",
+        "seconds": 1.0,
+        "node": 0,
+        "connection": 5,
+        "service": "query",
+        "method": "POST",
+        "target": "/query/service",
+        "statement": "SELECT 1",
+        "status": 503,
+        "applied": False,
+        "fault": {"kind": "http_status", "code": 503},
+    } == json.loads(json_line(0, request(status=503, fault=refused)))

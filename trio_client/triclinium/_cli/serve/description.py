@@ -1,0 +1,97 @@
+"""How to connect to the nodes that ``triclinium serve`` has: for programs on one line of JSON, and for people."""
+
+from __future__ import annotations
+
+import json
+from textwrap import indent
+
+from rich.console import Console
+from rich.syntax import Syntax
+from rich.text import Text
+
+from triclinium.testing import FakeCluster
+from triclinium_core.kv.address import Address
+from triclinium_core.retry.couchbase.tables.service import Service
+
+
+def describe_as_json(fake: FakeCluster) -> str:
+    """Return how to connect, on one line."""
+    options = fake.node.options
+    said: dict[str, object] = {
+        "connection_string": fake.connection_string,
+        "username": options.username,
+        "password": options.password,
+        "bucket": options.buckets[0],
+        "endpoints": endpoints(fake),
+    }
+    if fake.tls_connection_string is not None:
+        said["tls_connection_string"] = fake.tls_connection_string
+        said["tls_endpoints"] = endpoints(fake, tls=True)
+    return json.dumps(said)
+
+
+def endpoints(fake: FakeCluster, *, tls: bool = False) -> dict[str, list[str]]:
+    """Return where the services over HTTP are reached, on each node, by their names."""
+    scheme, found = "https" if tls else "http", dict[str, list[str]]()
+    for node in fake.nodes:
+        for service, port in node.options.ports(tls=tls).items():
+            if service is not Service.KV:
+                found.setdefault(service.value, []).append(f"{scheme}://{Address(node.options.host, port)}")
+    return found
+
+
+def describe(fake: FakeCluster) -> None:
+    """Print how to connect, for people."""
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    options = fake.node.options
+    nodes = len(fake.nodes)
+    console.print(
+        Text.assemble(
+            "A fake Couchbase node listens on " if nodes == 1 else f"{nodes} fake Couchbase nodes listen on ",
+            (fake.connection_string, "bold"),
+            f"; {'its' if nodes == 1 else 'their'} bucket is {options.buckets[0]!r}, the user {options.username!r}.",
+        )
+    )
+    if fake.tls_connection_string is not None:
+        console.print(Text.assemble("Over TLS: ", (fake.tls_connection_string, "bold")))
+    for tls in (False, True):
+        for service, addresses in endpoints(fake, tls=tls).items():
+            console.print(Text.assemble(f"{service}: ", (" ".join(addresses), "bold")))
+    for client, program in (("triclinium", triclinium_program(fake)), ("the official client", official_program(fake))):
+        console.print(f"\nWith {client}:\n", style="bold")
+        console.print(Syntax("", "python", theme="ansi_dark").highlight(indent(program, "    ")), end="")
+    console.print("\nAll of it lives in memory. Stop it with Control-C.")
+
+
+def triclinium_program(fake: FakeCluster) -> str:
+    """Return a program that writes and reads a document with this client."""
+    options = fake.node.options
+    return f"""\
+import trio
+from triclinium import PasswordAuthenticator, open_cluster
+
+async def main():
+    authenticator = PasswordAuthenticator({options.username!r}, {options.password!r})
+    async with open_cluster({fake.connection_string!r}, authenticator) as cluster:
+        people = cluster.bucket({options.buckets[0]!r}).default_collection()
+        await people.upsert("ada", {{"born": 1815}})
+        print((await people.get("ada")).content)
+
+trio.run(main)
+"""
+
+
+def official_program(fake: FakeCluster) -> str:
+    """Return a program that writes and reads a document with the ``couchbase`` package."""
+    options = fake.node.options
+    return f"""\
+from couchbase.auth import PasswordAuthenticator
+from couchbase.cluster import Cluster
+from couchbase.options import ClusterOptions
+
+authenticator = PasswordAuthenticator({options.username!r}, {options.password!r})
+cluster = Cluster.connect({fake.connection_string!r}, ClusterOptions(authenticator))
+people = cluster.bucket({options.buckets[0]!r}).default_collection()
+people.upsert("ada", {{"born": 1815}})
+print(people.get("ada").content_as[dict])
+"""
