@@ -1,0 +1,199 @@
+"""Idioms of tenacity and stamina, beside ours: each pair is the same work."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+
+import stamina
+import tenacity
+import trio
+import trio.testing
+
+import triclinium
+from triclinium import SimpleRetryStrategy, StandardRetryStrategy
+from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
+
+quota = StandardRetryStrategy(rng=random.Random(0))
+"""One for a service, shared by all calls to it: neither library has that."""
+
+
+class Service:
+    """Fails as often as it is told to."""
+
+    def __init__(self, failures: int) -> None:
+        self.failures, self.calls = failures, 0
+
+    async def ask(self) -> str:
+        """Answer, or raise."""
+        await trio.lowlevel.checkpoint()
+        self.calls += 1
+        if self.calls <= self.failures:
+            raise ConnectionError("no answer")
+        return f"answer to call {self.calls}"
+
+
+async def decorated_tenacity(service: Service) -> str:
+    """Three attempts, with delays that double."""
+
+    @tenacity.retry(
+        stop=tenacity.stop_after_attempt(3),
+        wait=tenacity.wait_exponential_jitter(multiplier=0.05, max=20),
+        retry=tenacity.retry_if_exception_type(ConnectionError),
+        reraise=True,
+    )
+    async def ask() -> str:
+        return await service.ask()
+
+    return await ask()
+
+
+async def decorated_stamina(service: Service) -> str:
+    """The same; its delays are chosen for you."""
+
+    @stamina.retry(on=ConnectionError, attempts=3)
+    async def ask() -> str:
+        return await service.ask()
+
+    return await ask()
+
+
+async def decorated(service: Service) -> str:
+    """The same; attempts and delays are the strategy's, which all functions share."""
+
+    @triclinium.retried(strategy=quota, on=ConnectionError)
+    async def ask() -> str:
+        return await service.ask()
+
+    return await ask()
+
+
+async def block_tenacity(service: Service) -> str:
+    """A block, tried again while it raises."""
+    answer = "none"
+    retrying = tenacity.AsyncRetrying(stop=tenacity.stop_after_attempt(3), wait=tenacity.wait_fixed(1), reraise=True)
+    async for attempt in retrying:
+        with attempt:
+            answer = await service.ask()
+    return answer
+
+
+async def block_stamina(service: Service) -> str:
+    """The same, for one kind of error."""
+    answer = "none"
+    async for attempt in stamina.retry_context(on=ConnectionError, attempts=3):
+        with attempt:
+            answer = await service.ask()
+    return answer
+
+
+async def block(service: Service) -> str:
+    """The same, with the quota."""
+    answer = "none"
+    async for attempt in triclinium.attempts(quota, on=ConnectionError):
+        with attempt:
+            answer = await service.ask()
+    return answer
+
+
+async def call_stamina(service: Service) -> str:
+    """A function that nobody has decorated."""
+    caller = stamina.AsyncRetryingCaller(attempts=3).on(ConnectionError)
+    return await caller(service.ask)
+
+
+async def call(service: Service) -> str:
+    """The same."""
+    return await triclinium.retry(service.ask, strategy=quota, on=ConnectionError)
+
+
+async def waits_tenacity(service: Service) -> str:
+    """Delays with full jitter, up to five seconds."""
+    retrying = tenacity.AsyncRetrying(
+        stop=tenacity.stop_after_attempt(5), wait=tenacity.wait_random_exponential(multiplier=0.1, max=5)
+    )
+    return await retrying(service.ask)
+
+
+async def waits(service: Service) -> str:
+    """The same, in a strategy that has no quota."""
+    backoff = ExponentialRetryBackoffStrategy(base=0.1, max=5.0, jitter=Jitter.FULL, rng=random.Random(0))
+    strategy = SimpleRetryStrategy(max_attempts=5, backoff=backoff)
+    return await triclinium.retry(service.ask, strategy=strategy, on=ConnectionError)
+
+
+class Fixed:
+    """A backoff of one's own is one method."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def compute_next_backoff_delay(self, retry_attempt: int) -> float:
+        """Return the seconds before that retry."""
+        return self._seconds if retry_attempt else 0.0
+
+
+async def limit_tenacity(service: Service) -> str:
+    """Ten seconds in all; an attempt that hangs is not ended."""
+    retrying = tenacity.AsyncRetrying(stop=tenacity.stop_after_delay(10), wait=tenacity.wait_fixed(1))
+    return await retrying(service.ask)
+
+
+async def limit(service: Service) -> str:
+    """The same with a scope, which ends whatever hangs."""
+    strategy = SimpleRetryStrategy(max_attempts=1000, backoff=Fixed(1))
+    with trio.fail_after(10):
+        return await triclinium.retry(service.ask, strategy=strategy, on=ConnectionError)
+
+
+async def result_tenacity(service: Service) -> str:
+    """A result that is as good a reason as an error."""
+    retrying = tenacity.AsyncRetrying(
+        stop=tenacity.stop_after_attempt(3),
+        retry=tenacity.retry_if_result(lambda answer: "1" in answer),
+    )
+    return await retrying(service.ask)
+
+
+async def result(service: Service) -> str:
+    """The same."""
+    return await triclinium.retry(service.ask, strategy=quota, retry_result=lambda answer: "1" in answer)
+
+
+PAIRS: list[tuple[int, list[Callable[[Service], Coroutine[object, object, str]]]]] = [
+    (2, [decorated_tenacity, decorated_stamina, decorated]),
+    (1, [block_tenacity, block_stamina, block]),
+    (2, [call_stamina, call]),
+    (3, [waits_tenacity, waits]),
+    (2, [limit_tenacity, limit]),
+    (0, [result_tenacity, result]),
+]
+"""How often the service fails, and who asks it all the same."""
+
+
+@contextmanager
+def counting() -> Iterator[list[object]]:
+    """Give the block what is reported in it."""
+    reports: list[object] = []
+    with triclinium.watching_retries(reports.append):
+        yield reports
+
+
+async def main() -> None:
+    """Run each pair, without stamina's log, then let the service be down for good."""
+    stamina.instrumentation.set_on_retry_hooks(())
+    for failures, alike in PAIRS:
+        for ask in alike:
+            print(f"{ask.__name__}: {await ask(Service(failures))}")
+    stamina.instrumentation.set_on_retry_hooks(None)
+    with counting() as reports:
+        try:
+            await call(Service(failures=99))
+        except ConnectionError as error:
+            print(f"in the end: {error!r}, after {len(triclinium.attempts_of(error))} attempts")
+    print([type(report).__name__ for report in reports])
+
+
+if __name__ == "__main__":
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))

@@ -1,0 +1,39 @@
+"""The page for those who come from tenacity or stamina names all of both, and promises nothing that we lack."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import stamina
+import tenacity
+
+import triclinium
+import triclinium.testing
+from tests.docs.pages import DOCS, rows_of
+from tests.rows import rows
+from triclinium_core.retry.smithy import backoff
+
+pytestmark = pytest.mark.native
+
+ROWS = [row for row in rows_of(DOCS / "howto" / "from_tenacity_or_stamina.md") if len(row) == 2]
+OURS = {*vars(triclinium), *vars(triclinium.testing), *vars(backoff)}
+
+
+def names_in(column: int) -> set[str]:
+    """Return the words in the code of a column."""
+    return {name for row in ROWS for span in re.findall(r"`([^`]+)`", row[column]) for name in re.findall(r"\w+", span)}
+
+
+@rows("library", [tenacity, stamina])
+def test_every_name_has_a_row(library: object) -> None:
+    """As the library lists what it offers."""
+    assert set() == set(getattr(library, "__all__", ())) - names_in(0)
+
+
+def test_what_is_said_to_be_here_is_here() -> None:
+    """Names with a capital are classes of ours, but for the examples and for what is said to be trio's or Python's."""
+    classes = {name for name in names_in(1) if re.fullmatch(r"[A-Z][a-z]\w+", name)}
+
+    assert {"StandardRetryStrategy", "Jitter"} <= classes
+    assert set() == classes - OURS - {"CancelScope", "Exception", "Fixed", "True"}

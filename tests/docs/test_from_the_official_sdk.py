@@ -1,0 +1,120 @@
+"""The page for those who come from the official client leaves out nothing of it, and promises nothing that we lack."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import couchbase
+import pytest
+from couchbase import exceptions, subdocument
+from couchbase.binary_collection import BinaryCollection
+from couchbase.bucket import Bucket
+from couchbase.cluster import Cluster
+from couchbase.collection import Collection
+from couchbase.management.buckets import BucketManager
+from couchbase.management.collections import CollectionManager
+from couchbase.management.queries import QueryIndexManager
+from couchbase.management.search import SearchIndexManager
+from couchbase.management.users import UserManager
+from couchbase.scope import Scope
+
+import triclinium
+from tests.docs.pages import DOCS, rows_of
+from tests.rows import rows
+from triclinium import errors
+
+pytestmark = pytest.mark.native
+
+ROWS = [row for row in rows_of(DOCS / "howto" / "from_the_official_sdk.md") if len(row) == 2]
+SPANS = " ".join(span for row in ROWS for span in re.findall(r"`([^`]+)`", row[0]))
+THERE = {*re.findall(r"[\w.]+", SPANS), *re.findall(r"\w+", SPANS)}
+"""Names in the left columns, as they stand and by their parts."""
+HERE = " ".join(row[1] for row in ROWS)
+
+MANAGERS = (BucketManager, CollectionManager, QueryIndexManager, SearchIndexManager, UserManager)
+NOT_MANAGED = {"bucket_describe", "get_index_stats", "get_all_index_stats"}
+"""Methods of their managers that ours lack."""
+
+
+def names_of(thing: object) -> set[str]:
+    """Return what users of a class or module call."""
+    return {name for name in dir(thing) if not name.startswith("_")}
+
+
+def options() -> Iterator[str]:
+    """Yield the arguments of the official option classes, those of transactions and of plain numbers aside."""
+    path = Path(couchbase.__path__[0], "logic", "options.py")
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ClassDef) and node.name.endswith("OptionsBase"):
+            for part in ast.walk(node):
+                if isinstance(part, ast.FunctionDef) and part.name == "__init__":
+                    yield from (argument.arg for argument in [*part.args.args, *part.args.kwonlyargs])
+
+
+@rows("kind", [Cluster, Bucket, Scope])
+def test_every_method_above_documents_has_a_row(kind: type) -> None:
+    """Under the name of its class."""
+    assert set() == {f"{kind.__name__}.{name}" for name in names_of(kind)} - THERE
+
+
+@rows("kind", [Collection, BinaryCollection])
+def test_every_method_on_documents_has_a_row(kind: type) -> None:
+    """Those on several documents and those on data structures, too."""
+    assert set() == names_of(kind) - THERE
+
+
+def test_every_specification_has_a_row() -> None:
+    """Functions that make one, that is."""
+    made = {
+        name
+        for name, value in vars(subdocument).items()
+        if inspect.isfunction(value) and value.__module__ == subdocument.__name__ and "_" not in name[:1]
+    }
+    helpers = {name for name in made if name.startswith(("parse_", "build_", "convert_"))}
+
+    assert len(made) > len(helpers) > 0
+    assert set() == made - helpers - THERE
+
+
+def test_every_exception_has_a_row() -> None:
+    """And what stands beside it exists."""
+    raised = {
+        name
+        for name, value in vars(exceptions).items()
+        if inspect.isclass(value) and issubclass(value, exceptions.CouchbaseException)
+    }
+    named = set(re.findall(r"`(\w+Exception)`", HERE))
+
+    assert len(raised) > 80
+    assert set() == raised - THERE
+    assert named
+    assert set() == named - set(vars(errors))
+
+
+def test_every_option_has_a_row() -> None:
+    """Those of the cluster and those of operations."""
+    found = set(options()) - {"self"}
+
+    assert len(found) > 100
+    assert set() == found - THERE
+
+
+@rows("kind", MANAGERS)
+def test_managers_have_the_same_methods(kind: type) -> None:
+    """As the page says; what ours lack is listed here and there."""
+    missing = names_of(kind) - names_of(getattr(triclinium, kind.__name__))
+
+    assert set() == missing - NOT_MANAGED
+    assert set() == (missing & NOT_MANAGED) - THERE
+
+
+@rows("name", sorted(set(re.findall(r"`((?:[A-Z]\w+)\.\w+)", HERE))))
+def test_what_is_said_to_be_here_is_here(name: str) -> None:
+    """Every attribute of a class of ours."""
+    owner, attribute = name.split(".")
+
+    assert hasattr(getattr(triclinium, owner), attribute)
