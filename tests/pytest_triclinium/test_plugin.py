@@ -1,0 +1,190 @@
+"""The plugin of pytest, in projects of other people: each test is a run of pytest in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.native
+
+WITH_PYTEST_TRIO = "[pytest]\ntrio_mode = true\naddopts = --strict-markers\nfilterwarnings = error\n"
+WITH_ANYIO = "[pytest]\nanyio_mode = auto\naddopts = --strict-markers -p no:trio\n"
+
+OUTCOME = re.compile(r"^(PASSED|FAILED|ERROR) \S+?::(\S+)", re.MULTILINE)
+
+
+def run(
+    folder: Path, settings: str, program: str, *arguments: str, **environment: str
+) -> tuple[Mapping[str, str], str]:
+    """Return how each test of a project ends, and all that pytest says."""
+    (folder / "pytest.ini").write_text(settings, encoding="utf-8")
+    (folder / "test_application.py").write_text(program, encoding="utf-8")
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-rA", "-q", "-p", "no:cacheprovider", *arguments],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        encoding="utf-8",
+    )
+    return {name: outcome for outcome, name in OUTCOME.findall(ended.stdout)}, ended.stdout + ended.stderr
+
+
+APPLICATION = """\
+import pytest
+from triclinium import TimeoutOptions, open_cluster
+from triclinium.errors import TimeoutException
+from triclinium.testing import Opcode, drop_response
+
+pytestmark = pytest.mark.fake_cluster(buckets=["travel"], nodes=2)
+
+
+async def test_reads_what_it_wrote(cluster, fake_cluster):
+    people = cluster.bucket("travel").default_collection()
+    await people.upsert("ada", 1)
+    assert 1 == (await people.get("ada")).content
+    assert 2 == len(fake_cluster.nodes)
+
+
+@pytest.mark.fake_cluster(nodes=1)
+@pytest.mark.cluster(timeouts=TimeoutOptions(kv=0.2))
+async def test_the_nearest_marker_counts(cluster, fake_cluster):
+    assert 1 == len(fake_cluster.nodes)
+    fake_cluster.node.faults.always(Opcode.GET, drop_response())
+    with pytest.raises(TimeoutException):
+        await cluster.bucket("travel").default_collection().get("ada")
+
+
+@pytest.mark.tcp_cluster(replicas=1, nodes=2)
+async def test_opens_its_own(tcp_cluster):
+    async with open_cluster(tcp_cluster.connection_string, tcp_cluster.authenticator) as cluster:
+        await cluster.bucket("default").default_collection().upsert("ada", 1)
+"""
+
+BACKEND = """
+
+@pytest.fixture
+def anyio_backend():
+    return {backend!r}
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "program"),
+    [(WITH_PYTEST_TRIO, APPLICATION), (WITH_ANYIO, APPLICATION + BACKEND.format(backend="trio"))],
+    ids=["pytest-trio", "anyio"],
+)
+def test_the_fixtures_serve(tmp_path: Path, settings: str, program: str) -> None:
+    """A cluster for each test, as its markers say, under either plugin that runs Trio; nothing is to be imported."""
+    outcomes, said = run(tmp_path, settings, program)
+
+    assert {
+        "test_reads_what_it_wrote": "PASSED",
+        "test_the_nearest_marker_counts": "PASSED",
+        "test_opens_its_own": "PASSED",
+    } == outcomes, said
+
+
+WAITING = """\
+import trio
+from triclinium.testing import Opcode, delay
+
+
+async def test_waits_for_nothing(autojump_clock, cluster, fake_cluster):
+    fake_cluster.node.faults.always(None, delay(2.0))
+    for _ in range(1000):
+        await cluster.bucket("default").default_collection().upsert("ada", 1)
+    assert 2000 <= trio.current_time()
+"""
+
+
+def test_virtual_time(tmp_path: Path) -> None:
+    """With pytest-trio's clock half an hour passes at once."""
+    outcomes, said = run(tmp_path, WITH_PYTEST_TRIO, WAITING)
+
+    assert {"test_waits_for_nothing": "PASSED"} == outcomes, said
+
+
+WRONG = """\
+import pytest
+
+
+@pytest.mark.fake_cluster(node=3)
+async def test_unknown(fake_cluster):
+    pass
+
+
+@pytest.mark.fake_cluster(3)
+async def test_by_place(fake_cluster):
+    pass
+
+
+@pytest.mark.cluster(timeout=3)
+async def test_unknown_to_the_client(cluster):
+    pass
+"""
+
+
+def test_wrong_arguments(tmp_path: Path) -> None:
+    """The error names them, and those that there are."""
+    outcomes, said = run(tmp_path, WITH_PYTEST_TRIO, WRONG)
+
+    assert {"test_unknown", "test_by_place", "test_unknown_to_the_client"} == set(outcomes)
+    assert {"FAILED", "ERROR"} >= set(outcomes.values())
+    assert "does not take node; it takes, by name, buckets, nodes, options, piece_sizes, replicas" in said
+    assert "does not take 3;" in said
+    assert "does not take timeout;" in said
+    assert "timeouts" in said
+
+
+def test_not_on_trio(tmp_path: Path) -> None:
+    """A test on asyncio is told what to do."""
+    program = "import pytest\n\n\nasync def test_asks(fake_cluster):\n    pass\n" + BACKEND.format(backend="asyncio")
+    outcomes, said = run(tmp_path, WITH_ANYIO, program)
+
+    assert {"test_asks": "ERROR"} == outcomes, said
+    assert "have AnyIO's fixture anyio_backend return 'trio'" in said
+
+
+def test_nothing_is_imported_for_nobody(tmp_path: Path) -> None:
+    """A project that uses no fixture pays for none: neither Trio nor the client is there."""
+    program = """\
+import sys
+
+
+def test_nothing_is_there():
+    loaded = {name.partition(".")[0] for name in sys.modules}
+    assert "pytest_triclinium" in loaded
+    assert set() == loaded & {"trio", "triclinium", "triclinium_core", "click"}
+"""
+    plugin = ("-p", "pytest_triclinium.plugin")
+    outcomes, said = run(tmp_path, "[pytest]\n", program, *plugin, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
+
+    assert {"test_nothing_is_there": "PASSED"} == outcomes, said
+
+
+def test_own_fixtures_win(tmp_path: Path) -> None:
+    """A project that has a fixture, or a marker, of one of these names keeps its own."""
+    program = """\
+import pytest
+
+
+@pytest.fixture
+def cluster():
+    return "ours"
+
+
+@pytest.mark.cluster("production")
+def test_ours(cluster):
+    assert "ours" == cluster
+"""
+    outcomes, said = run(tmp_path, WITH_PYTEST_TRIO, program)
+
+    assert {"test_ours": "PASSED"} == outcomes, said

@@ -1,0 +1,92 @@
+"""Fixtures for the tests of an application: a fake cluster, and a client of it, for each test that asks.
+
+pytest loads this in every project that has triclinium installed, so nothing of Trio or of the client is imported before
+a fixture is used. The fixtures are asynchronous: pytest-trio runs them, or AnyIO's plugin with Trio as its backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Mapping
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from triclinium import Cluster
+    from triclinium.testing import FakeCluster
+
+MARKERS: Mapping[str, str] = {
+    "fake_cluster": "arguments of triclinium.testing.open_fake_cluster for the fixture fake_cluster.",
+    "tcp_cluster": "arguments of triclinium.testing.open_tcp_cluster for the fixture tcp_cluster.",
+    "cluster": "arguments of triclinium.testing.FakeCluster.open_client for the fixture cluster.",
+}
+"""What configures each fixture, by the name of both."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the markers known."""
+    for name, meaning in MARKERS.items():
+        config.addinivalue_line("markers", f"{name}(**arguments): {meaning}")
+
+
+@pytest.fixture
+async def fake_cluster(request: pytest.FixtureRequest) -> AsyncIterator[FakeCluster]:
+    """Give a test a cluster inside the process, as ``open_fake_cluster`` does."""
+    from triclinium.testing import open_fake_cluster
+
+    _require_trio("fake_cluster")
+    arguments = _arguments(request, "fake_cluster", signature(open_fake_cluster).parameters)
+    async with open_fake_cluster(**arguments) as fake:
+        yield fake
+
+
+@pytest.fixture
+async def tcp_cluster(request: pytest.FixtureRequest) -> AsyncIterator[FakeCluster]:
+    """Give a test a cluster on ports of this machine, as ``open_tcp_cluster`` does; its time is real."""
+    from triclinium.testing import open_tcp_cluster
+
+    _require_trio("tcp_cluster")
+    arguments = _arguments(request, "tcp_cluster", signature(open_tcp_cluster).parameters)
+    async with open_tcp_cluster(**arguments) as fake:
+        yield fake
+
+
+@pytest.fixture
+async def cluster(request: pytest.FixtureRequest, fake_cluster: FakeCluster) -> AsyncIterator[Cluster]:
+    """Give a test a client of ``fake_cluster``, as its ``open_client`` does."""
+    from triclinium.testing import ClientArguments
+
+    named = signature(fake_cluster.open_client).parameters.values()
+    known = {each.name for each in named if each.kind is not Parameter.VAR_KEYWORD} | set(
+        ClientArguments.__annotations__
+    )
+    async with fake_cluster.open_client(**_arguments(request, "cluster", known)) as client:
+        yield client
+
+
+def _arguments(request: pytest.FixtureRequest, marker: str, known: Collection[str]) -> dict[str, Any]:
+    """Return what the markers of a test say; those of the test itself go before those of its class and its module.
+
+    Raises:
+        pytest.UsageError: an argument that the function does not have.
+    """
+    arguments: dict[str, Any] = {}
+    for each in reversed(list(request.node.iter_markers(marker))):
+        unknown = [repr(value) for value in each.args] + [name for name in each.kwargs if name not in known]
+        if unknown:
+            raise pytest.UsageError(
+                f"pytest.mark.{marker} does not take {', '.join(unknown)}; it takes, by name, {', '.join(sorted(known))}"
+            )
+        arguments |= each.kwargs
+    return arguments
+
+
+def _require_trio(fixture: str) -> None:
+    import trio
+
+    if not trio.lowlevel.in_trio_run():
+        raise pytest.UsageError(
+            f"the fixture {fixture} runs on Trio, and this test does not: use pytest-trio, "
+            "or have AnyIO's fixture anyio_backend return 'trio'"
+        )
