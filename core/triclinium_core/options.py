@@ -8,12 +8,9 @@ from types import NoneType
 
 from triclinium_core.checks import Duration, check_duration, check_flag, check_integer
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy, require_strategy
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.couchbase.strategy import (
-    AnyRetryStrategy,
-    FastFailOnTerminalErrorRetryStrategy,
-    require_strategy,
-)
+from triclinium_core.retry.couchbase.strategy import FastFailOnTerminalErrorRetryStrategy
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.shown import shown
 from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, ThresholdLoggingTracer

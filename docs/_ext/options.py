@@ -71,7 +71,7 @@ CLIENT: Rows = {
         "None only over `memcached://`, a certificate only over `couchbases://`",
     ),
     "timeouts": ("`TimeoutOptions`", "the safety net"),
-    "retry_strategy": ("a strategy", "{doc}`strategies`; a block or a call may have another one"),
+    "retry_strategy": ("a strategy of either kind", "{doc}`strategies`; a block or a call may have another one"),
     "circuit_breaker": ("`CircuitBreakerOptions`", "one for each connection"),
     "compression": (_FLAG, "whether values may travel compressed with snappy, where the server agrees"),
     "hello_after_auth": (_FLAG, "for servers that refuse HELLO before authentication"),

@@ -19,6 +19,7 @@ from triclinium_core.kv.operation.catalogue import OPERATIONS
 from triclinium_core.kv.operation.requests import DocumentOperation
 from triclinium_core.retry.backoff import CONTROLLED_DELAY_MAX, CONTROLLED_DELAYS, controlled, exponential
 from triclinium_core.retry.calls import http_rules
+from triclinium_core.retry.combined.reason_infos import REASON_INFOS, AskedDelay
 from triclinium_core.retry.couchbase import strategy
 from triclinium_core.retry.couchbase.failures import HINTS
 from triclinium_core.retry.couchbase.tables import (
@@ -67,6 +68,24 @@ def terminal_reasons() -> str:
     return markdown(
         ("reason", "fails at once with"),
         ((f"`{reason}`", _error(error)) for reason, error in strategy.TERMINAL_ERRORS.items()),
+    )
+
+
+def reason_infos() -> str:
+    """Return what each reason says to a token strategy."""
+    return markdown(
+        ("reason", "retry-safe", "throttling", "timeout", "`retry_after`", "because"),
+        (
+            (
+                f"`{reason}`",
+                YES if row.is_retry_safe else NO,
+                YES if row.is_throttling_error else NO,
+                YES if row.is_timeout_error else NO,
+                NO if row.retry_after is AskedDelay.NOBODY else row.retry_after.value,
+                row.because,
+            )
+            for reason, row in REASON_INFOS.items()
+        ),
     )
 
 
@@ -319,6 +338,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "idempotent_operations": idempotent_operations,
     "kv_statuses": kv_statuses,
     "operation_commands": operation_commands,
+    "reason_infos": reason_infos,
     "retry_reasons": retry_reasons,
     "retryable_statuses": retryable_statuses,
     "service_codes": service_codes,

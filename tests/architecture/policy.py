@@ -160,6 +160,7 @@ LAYERS: Sequence[Sequence[str]] = (
     ("triclinium_core.checks",),
     ("triclinium_core.retry",),
     ("triclinium_core.retry.calls",),
+    ("triclinium_core.retry.combined",),
     ("triclinium_core.explain", "triclinium_core.telemetry"),
     ("triclinium_core.options", "triclinium_core.transcoding"),
     (
@@ -217,6 +218,7 @@ DRIVER_MAY_NAME = frozenset(
         "CircuitBreakerOptions",
         "ErrorInfo",
         "ErrorMapRetryStrategy",
+        "FailedAttemptError",
         "FastFailOnTerminalErrorRetryStrategy",
         "RETRY_SAFE",
         "Random",
@@ -236,6 +238,7 @@ DRIVER_MAY_NAME = frozenset(
         "Service",
         "SimpleRetryStrategy",
         "StandardRetryStrategy",
+        "TokenScope",
         "attempts_of",
         "exponential",
         # An argument is checked: is it a strategy, and of the kind that operations take?

@@ -12,7 +12,7 @@ from tests.rows import rows
 PAGE = DOCS / "explanation" / "decisions.md"
 DECISIONS_COUNT = 38
 
-ROWS = [row for row in rows_of(PAGE) if re.fullmatch(r"[ACDFRS]\d+", row[0])]
+ROWS = [row for row in rows_of(PAGE) if re.fullmatch(r"[ACDFRST]\d+", row[0])]
 SOURCE_FOLDERS = ("core/triclinium_core", "trio_client/triclinium", "tests")
 
 
@@ -23,7 +23,7 @@ def test_every_decision_has_one_row() -> None:
     assert expected == [row[0] for row in ROWS if row[0].startswith("C")]
 
 
-@pytest.mark.parametrize("letter", ["D", "A", "S", "R", "F"])
+@pytest.mark.parametrize("letter", ["D", "A", "S", "R", "T", "F"])
 def test_rows_are_numbered_in_order(letter: str) -> None:
     """Deviations found during the work, and the decisions of the other families, follow each other without a gap."""
     found = [row[0] for row in ROWS if row[0].startswith(letter)]
@@ -46,8 +46,8 @@ def test_every_decision_that_is_named_has_a_row() -> None:
     named = {
         number
         for text in texts
-        for mention in re.findall(r"decisions? ((?:[ACDFRS]\d+(?:, | and | to )?)+)", text)
-        for number in re.findall(r"[ACDFRS]\d+", mention)
+        for mention in re.findall(r"decisions? ((?:[ACDFRST]\d+(?:, | and | to )?)+)", text)
+        for number in re.findall(r"[ACDFRST]\d+", mention)
     }
 
     assert named

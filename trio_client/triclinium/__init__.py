@@ -103,12 +103,13 @@ from triclinium_core.retry.calls.reports import (
     RetrySucceeded,
 )
 from triclinium_core.retry.calls.retryable import RetryOn
+from triclinium_core.retry.combined.reason_infos import FailedAttemptError
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy, TokenScope
 from triclinium_core.retry.couchbase.circuit_breaker import (
     BreakerStatistics,
     CircuitBreakerOptions,
 )
 from triclinium_core.retry.couchbase.strategy import (
-    AnyRetryStrategy,
     AsyncRetryStrategy,
     BestEffortRetryStrategy,
     ErrorMapRetryStrategy,
@@ -221,6 +222,7 @@ __all__ = [
     "ErrorMapRetryStrategy",
     "EvictionPolicy",
     "ExistsResult",
+    "FailedAttemptError",
     "FastFailOnTerminalErrorRetryStrategy",
     "GetReplicaResult",
     "GetResult",
@@ -290,6 +292,7 @@ __all__ = [
     "StoreSemantics",
     "ThresholdLoggingTracer",
     "TimeoutOptions",
+    "TokenScope",
     "Topology",
     "TopologyChange",
     "TopologyChanges",

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
 
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, require_strategy
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy, require_strategy
 
 block_strategy: ContextVar[AnyRetryStrategy | None] = ContextVar("triclinium.retrying", default=None)
 """That of the innermost ``retrying``; None outside of any."""

@@ -22,8 +22,9 @@ from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.topology.connection_string import parse_connection_string
 from triclinium_core.options import Authenticator, ClientOptions, TimeoutOptions
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, FastFailOnTerminalErrorRetryStrategy
+from triclinium_core.retry.couchbase.strategy import FastFailOnTerminalErrorRetryStrategy
 from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
 
 _THRESHOLDS, _METER, _ORPHANS = ThresholdLoggingTracer(), LoggingMeter(), OrphanReporter()

@@ -11,6 +11,7 @@ from triclinium_core.client.events import StreamId, Token
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.kv.topology.topology import TopologyChange
+from triclinium_core.retry.combined.request_tokens import AsyncRequestTokens
 from triclinium_core.retry.couchbase.strategy import AsyncRetryStrategy, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.services.request import ServiceResult
@@ -117,6 +118,30 @@ class ConsultStrategy(msgspec.Struct, frozen=True, gc=False):
     reason: RetryReason
 
 
+class AcquireToken(msgspec.Struct, frozen=True, gc=False):
+    """Await ``tokens.acquire()`` before the first attempt; answer with ``StrategyDecided``."""
+
+    token: Token
+    tokens: AsyncRequestTokens
+
+
+class RecordSuccess(msgspec.Struct, frozen=True, gc=False):
+    """Await ``tokens.record()``, in the background: the caller of ``token`` has its result already.
+
+    Nothing is answered. What it raises is for the log, as ``ReportStrategyError`` is.
+    """
+
+    token: Token
+    tokens: AsyncRequestTokens
+
+
+class ReportStrategyError(msgspec.Struct, frozen=True, gc=False):
+    """For the log, at ERROR: a token strategy raised when it was told of a success, whose caller has its result."""
+
+    token: Token
+    error: Exception
+
+
 class ReportRetry(msgspec.Struct, frozen=True, gc=False):
     """For the log, at DEBUG: an operation will be retried."""
 
@@ -196,6 +221,9 @@ Action = (
     | CompleteRequest
     | FailOperation
     | ConsultStrategy
+    | AcquireToken
+    | RecordSuccess
+    | ReportStrategyError
     | ReportRetry
     | ReportRefusal
     | ReportConnection

@@ -90,9 +90,9 @@ from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import Authenticator, ClientOptions
 from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.combined.strategies import require_strategy
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
 from triclinium_core.retry.couchbase.events import DispatchFailed
-from triclinium_core.retry.couchbase.strategy import require_strategy
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.service import Service

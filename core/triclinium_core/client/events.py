@@ -17,7 +17,8 @@ from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.options import Authenticator
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, RetryAction
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.retry.couchbase.strategy import RetryAction
 from triclinium_core.services.request import ServiceRequest
 
 Token = NewType("Token", int)
@@ -184,7 +185,10 @@ class TimePassed(msgspec.Struct, frozen=True, gc=False):
 
 
 class StrategyDecided(msgspec.Struct, frozen=True, gc=False):
-    """An asynchronous strategy has answered, or raised; unknown tokens are ignored."""
+    """An asynchronous strategy has answered, or raised; unknown tokens are ignored.
+
+    It was asked with ``ConsultStrategy``, or with ``AcquireToken``.
+    """
 
     token: Token
     answer: RetryAction | None

@@ -22,7 +22,7 @@ class TimerKind(Enum):
     """What is due."""
 
     OPERATION_DEADLINE = "the safety net of one operation: it fails with a timeout"
-    RETRY = "the backoff of one operation is over: it is dispatched again"
+    RETRY = "the wait before an attempt at one operation is over: it is dispatched"
     CONNECT = "a stream was not opened and bootstrapped in time: it is given up"
     RECONNECT = "the backoff of one connection is over: it is opened again"
     OPENING = "a stream was not opened in a moment: the next connection has its turn"
@@ -37,7 +37,7 @@ class TimerKind(Enum):
     PING = "a ping has waited for long enough: what has not answered is reported as it is"
     READINESS = "an endpoint over HTTP did not answer a ping: whoever waits until it is ready asks it again"
     REQUEST_DEADLINE = "the safety net of one request over HTTP: it fails with a timeout"
-    REQUEST_RETRY = "the backoff of one request over HTTP is over: it is dispatched again"
+    REQUEST_RETRY = "the wait before an attempt at one request over HTTP is over: it is dispatched"
     HTTP_CONNECT = "a stream to an HTTP service was not opened in time: it is given up"
     HTTP_BREAKER = "the open breaker of an HTTP endpoint has slept long enough: it sends its canary"
     HTTP_IDLE = "a connection to an HTTP service had nothing to carry: it is closed before the node does"

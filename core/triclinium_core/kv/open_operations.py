@@ -15,12 +15,15 @@ from dataclasses import replace
 from typing import assert_never
 
 from triclinium_core.client.actions import (
+    AcquireToken,
     Action,
     CompleteOperation,
     ConsultStrategy,
     FailOperation,
+    RecordSuccess,
     ReportRefusal,
     ReportRetry,
+    ReportStrategyError,
 )
 from triclinium_core.client.events import OperationSubmitted, StrategyDecided, StreamId, TimePassed, Token
 from triclinium_core.client.timers import TimerKind, Timers
@@ -45,16 +48,18 @@ from triclinium_core.kv.pool.connections import Connections
 from triclinium_core.kv.pool.keepalive import KeepAlive
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import TimeoutOptions
-from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.backoff import Random, cap
+from triclinium_core.retry.combined.request_tokens import AsyncRequestTokens, says_well, tokens_of
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase import actions as orders, events as facts
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
-from triclinium_core.retry.couchbase.failures import loaded, subject
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.retry.couchbase.failures import loaded, not_begun, subject
 from triclinium_core.retry.couchbase.tables import kv_responses
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
 from triclinium_core.retry.couchbase.tables.kv_status import Status, status_name
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
+from triclinium_core.retry.kinds import COUCHBASE
 
 _SUCCESS = int(Status.SUCCESS)
 """A plain number: comparing a member of an enumeration takes far longer."""
@@ -80,6 +85,8 @@ class Operations:
     ) -> None:
         self._timeouts = timeouts
         self._strategy = strategy
+        self._lends_tokens = not hasattr(strategy, COUCHBASE)
+        """Whether the client's own strategy hands out tokens."""
         self._connections = connections
         self._keyspaces = keyspaces
         self._keep_alive = keep_alive
@@ -118,6 +125,8 @@ class Operations:
         timeouts, usual_deadline, dispatch = self._timeouts, now + self._timeouts.kv, self._dispatcher.dispatch
         for submission in submissions:
             token, request, strategy = submission.token, submission.operation, submission.retry_strategy
+            # Decision T8: a strategy that has both shapes counts as Couchbase's.
+            lends_tokens = self._lends_tokens if strategy is None else not hasattr(strategy, COUCHBASE)
             if strategy is None:
                 strategy = self._strategy
             deadline = now + timeout_of(request, timeouts)
@@ -128,14 +137,47 @@ class Operations:
                 operation.deadline_timer = self._timers.schedule(deadline, kind, operation)
             elif deadline < self.next_deadline:
                 self.next_deadline = deadline
+            if lends_tokens:
+                self._acquire_token(operation, strategy, now)
+                continue
             undispatched = dispatch(operation, now)
             if undispatched is not None:
                 self._fail_dispatch(operation, undispatched, now)
+
+    def _acquire_token(self, operation: LiveOperation, strategy: AnyRetryStrategy, now: float) -> None:
+        """Ask a token strategy for the first attempt of an operation."""
+        tokens = operation.strategy = operation.tokens = tokens_of(strategy)
+        if isinstance(tokens, AsyncRequestTokens):
+            self._emit(AcquireToken(Token(operation.token), tokens))
+            return
+        try:
+            delay = tokens.acquire()
+        except Exception as error:
+            self._fail(operation, not_begun(operation.error_context(), error))
+        else:
+            self._hold_back(operation, delay, now)
+
+    def _hold_back(self, operation: LiveOperation, delay: float, now: float) -> None:
+        """Dispatch an operation for the first time in ``delay`` seconds; one that has no time for that waits for its deadline."""
+        tokens = operation.tokens
+        assert tokens is not None
+        if not delay:
+            tokens.obstacle = None
+            self._dispatch(operation, now)
+            return
+        tokens.obstacle = f"its retry strategy holds it back for {delay:g} s"
+        _, dispatches = cap(delay, operation.deadline - now)
+        if dispatches:
+            operation.retry_timer = self._timers.schedule(now + delay, TimerKind.RETRY, operation)
+        else:
+            tokens.give_back()
 
     def _dispatch(self, operation: LiveOperation, now: float, *, turn_at: Connection | None = None) -> None:
         undispatched = self._dispatcher.dispatch(operation, now, turn_at=turn_at)
         if undispatched is not None:
             self._fail_dispatch(operation, undispatched, now)
+        elif operation.tokens is not None and operation.opaque is not None:
+            operation.tokens.begin()
 
     def _fail_dispatch(self, operation: LiveOperation, undispatched: Undispatched, now: float) -> None:
         """Retry or fail an operation that could not be dispatched."""
@@ -153,8 +195,17 @@ class Operations:
     def strategy_decided(self, event: StrategyDecided, now: float) -> None:
         """Carry out what an asynchronous strategy said. Unknown tokens are ignored."""
         operation = self.open.get(event.token)
-        if operation is not None:
+        if operation is None:
+            return
+        tokens = operation.tokens
+        if not isinstance(tokens, AsyncRequestTokens) or not tokens.is_acquiring:
             self._feed(operation, facts.StrategyDecided(event.answer, event.raised), now)
+            return
+        tokens.is_acquiring = False
+        if event.answer is None or event.answer.delay is None:
+            self._fail(operation, not_begun(operation.error_context(), event.raised))
+        else:
+            self._hold_back(operation, event.answer.delay, now)
 
     def deadlines_passed(self, event: TimePassed, now: float) -> None:
         """Fail the operations without a timer whose deadlines have passed."""
@@ -181,13 +232,17 @@ class Operations:
             self._fail_dispatch(operation, self._dispatcher.lost(operation, connection, text, load=load), now)
             return
         connection, debtor = self._connections.streams.connection(operation.stream), self._debtor(operation, event)
-        self._feed(operation, facts.TimePassed(load_of(connection) if connection is not None else None), now)
+        debt = load_of(connection) if connection is not None else None
+        self._feed(operation, facts.TimePassed(debt, operation.obstacle), now)
         if debtor is not None:
             self._keep_alive.feed_breaker(debtor, BreakerEvent.OPERATION_TIMED_OUT, now)
 
     def backoff_over(self, operation: LiveOperation, now: float) -> None:
-        """Send an operation again, or fail it where its delay was cut."""
-        if self._feed(operation, facts.TimePassed(), now):
+        """Send an operation, or fail it where its delay was cut."""
+        if operation.tokens is not None and operation.tokens.obstacle is not None:
+            operation.tokens.obstacle = None
+            self._dispatch(operation, now)
+        elif self._feed(operation, facts.TimePassed(), now):
             self._dispatch(operation, now)
 
     def resume_waiting(self, connection: Connection, now: float) -> None:
@@ -232,6 +287,8 @@ class Operations:
             return
         operation.opaque = None
         self._close(operation)
+        if operation.tokens is not None:
+            self._end_tokens(operation, succeeded=True)
         # Token() would cost a Python call.
         self._emit(CompleteOperation(operation.token, result))  # type: ignore[arg-type]
 
@@ -308,8 +365,23 @@ class Operations:
         self._fail(operation, DecodingFailureException(text, context))
 
     def _fail(self, operation: LiveOperation, error: CouchbaseException) -> None:
+        if operation.tokens is not None:
+            is_answered = operation.retry is not None and operation.retry.is_answered
+            self._end_tokens(operation, succeeded=is_answered and says_well(error))
         self._settle(operation)
         self._emit(FailOperation(Token(operation.token), error))
+
+    def _end_tokens(self, operation: LiveOperation, *, succeeded: bool) -> None:
+        """Tell a token strategy how an operation ended."""
+        tokens, token = operation.tokens, Token(operation.token)
+        if isinstance(tokens, AsyncRequestTokens):
+            if tokens.end(succeeded=succeeded):
+                self._emit(RecordSuccess(token, tokens))
+        elif tokens is not None:
+            try:
+                tokens.end(succeeded=succeeded)
+            except Exception as error:
+                self._emit(ReportStrategyError(token, error))
 
     def _feed(
         self,
@@ -332,7 +404,9 @@ class Operations:
             operation.opaque = None
         for action in ordered:
             match action:
-                case orders.RetryAfter(delay):
+                case orders.RetryAfter(delay, dispatches):
+                    if operation.tokens is not None and not dispatches:
+                        operation.tokens.give_back()
                     operation.retry_timer = self._timers.schedule(now + delay, TimerKind.RETRY, operation)
                 case orders.Dispatch():
                     is_to_be_dispatched = True
@@ -381,6 +455,8 @@ class Operations:
     def _settle(self, operation: LiveOperation) -> None:
         """Forget an operation, wherever it stands; a reply that still comes is an orphan."""
         self._close(operation)
+        if operation.tokens is not None:
+            self._end_tokens(operation, succeeded=False)
         self._dispatcher.stop_waiting(operation)
         connection = self._connections.streams.connection(operation.stream)
         if connection is not None and operation.opaque is not None:

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 COUCHBASE, SMITHY, CASSANDRA = "retry_after", "refresh_retry_token_for_retry", "on_read_timeout"
 
 KINDS: Mapping[str, str] = {
-    COUCHBASE: "it is a strategy for operations of a cluster, which retry_strategy= and retrying(...) take",
-    SMITHY: "it is a strategy for calls of any function, which retry, retried and attempts take",
+    COUCHBASE: "it is a strategy for operations of a cluster, which retry_strategy= and retrying(...) take, as retry and its kin do",
+    SMITHY: "it is a token strategy, which retry, retried and attempts take, as retry_strategy= and retrying(...) do",
     CASSANDRA: "it is a retry policy for requests to Cassandra, which execution profiles take",
 }
 """By a method that no other kind has: what has it, and who takes that."""

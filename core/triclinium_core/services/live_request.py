@@ -10,6 +10,7 @@ from triclinium_core.client.timers import TimerId
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.address import Address
+from triclinium_core.retry.combined.request_tokens import AnyRequestTokens
 from triclinium_core.retry.couchbase.machine import RetryMachine
 from triclinium_core.services.endpoint import Endpoint
 from triclinium_core.services.request import ServiceRequest, ServiceResult
@@ -43,6 +44,8 @@ class LiveRequest:
     """Seconds for the first rows or the whole answer, and then for each further piece that is wanted."""
     message: ServiceRequest
     """What the newest attempt sends: the request itself, or what has to go before it."""
+    tokens: AnyRequestTokens | None = None
+    """What a token strategy has lent the request; None under Couchbase's strategies."""
     pinned: Endpoint | None = None
     """Where alone it may go, whatever the breaker says; None for any endpoint of its service."""
     owner: object = None
@@ -111,6 +114,8 @@ class LiveRequest:
         context = replace(self.retry.error_context(now), state=self.retry.state.value)
         if self.endpoint is not None and self.stream is None:
             context = replace(context, last_dispatch_error=waits_for(self.endpoint))
+        elif self.tokens is not None and self.tokens.obstacle is not None:
+            context = replace(context, last_dispatch_error=self.tokens.obstacle)
         return context
 
 

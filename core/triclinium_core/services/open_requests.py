@@ -16,15 +16,18 @@ from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple, assert_never, cast
 
 from triclinium_core.client.actions import (
+    AcquireToken,
     Action,
     CompleteRequest,
     ConsultStrategy,
     FailOperation,
     PauseReading,
+    RecordSuccess,
     ReportConnection,
     ReportLevel,
     ReportRefusal,
     ReportRetry,
+    ReportStrategyError,
     ResumeReading,
     RowsReceived,
     SendBytes,
@@ -50,16 +53,18 @@ from triclinium_core.errors import (
 from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.options import Authenticator, ClientOptions
-from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.couchbase import actions as orders, events as facts, failures
+from triclinium_core.retry.backoff import Random, cap
+from triclinium_core.retry.combined.request_tokens import AsyncRequestTokens, says_well, tokens_of
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.retry.couchbase import actions as orders, events as facts, failures, strategy as couchbase
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
 from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
 from triclinium_core.retry.couchbase.states import RequestState
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 from triclinium_core.retry.couchbase.tables import service_responses
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
+from triclinium_core.retry.kinds import COUCHBASE
 from triclinium_core.services.connection import AnswerBegan, AnswerBroken, AnswerEnded, BodyReceived, HttpConnection
 from triclinium_core.services.endpoint import WAITING_MAX, Endpoint, choose
 from triclinium_core.services.live_request import (
@@ -147,7 +152,38 @@ class OpenRequests:
             timeout=self._options.timeouts.of_service(event.request.service),
             client_context=event.client_context or {},
         )
-        self._dispatch(live, now)
+        if live.tokens is None:
+            self._dispatch(live, now)
+        else:
+            self._acquire_token(live, now)
+
+    def _acquire_token(self, live: LiveRequest, now: float) -> None:
+        """Ask a token strategy for the first attempt of a request."""
+        tokens = live.tokens
+        if isinstance(tokens, AsyncRequestTokens):
+            self._emit(AcquireToken(Token(live.token), tokens))
+        elif tokens is not None:
+            try:
+                delay = tokens.acquire()
+            except Exception as error:
+                self._fail(live, failures.not_begun(live.retry.error_context(now), error), now)
+            else:
+                self._hold_back(live, delay, now)
+
+    def _hold_back(self, live: LiveRequest, delay: float, now: float) -> None:
+        """Dispatch a request for the first time in ``delay`` seconds; one that has no time for that waits for its deadline."""
+        tokens = live.tokens
+        assert tokens is not None
+        if not delay:
+            tokens.obstacle = None
+            self._dispatch(live, now)
+            return
+        tokens.obstacle = f"its retry strategy holds it back for {delay:g} s"
+        _, dispatches = cap(delay, live.deadline - now)
+        if dispatches:
+            live.retry_timer = self._timers.schedule(now + delay, TimerKind.REQUEST_RETRY, live)
+        else:
+            tokens.give_back()
 
     def ping(self, owner: object, endpoint: Endpoint, seconds: float, now: float) -> None:
         """Ask an endpoint whether it answers, and have ``ping_outcomes`` tell, after so many seconds at the latest."""
@@ -199,17 +235,19 @@ class OpenRequests:
         timeout: float,
         client_context: Mapping[str, object],
     ) -> LiveRequest:
+        # Decision T8: a strategy that has both shapes counts as Couchbase's.
+        tokens = None if hasattr(strategy, COUCHBASE) else tokens_of(strategy)
         annotation = RequestAnnotation(
             operation=request.name,
             idempotent=request.idempotent,
-            strategy=strategy,
+            strategy=cast(couchbase.AnyRetryStrategy, strategy if tokens is None else tokens),
             submitted_at=now,
             deadline=now + timeout,
             service=request.service,
             client_context=client_context,
             error_context=request.error_context(),
         )
-        live = LiveRequest(token, request, RetryMachine(annotation, rng=self._rng), timeout, request)
+        live = LiveRequest(token, request, RetryMachine(annotation, rng=self._rng), timeout, request, tokens=tokens)
         self.open[token] = live
         live.deadline_timer = self._timers.schedule(live.deadline, TimerKind.REQUEST_DEADLINE, live)
         return live
@@ -232,14 +270,25 @@ class OpenRequests:
         """Forget a request whose caller has left; its connection is closed where the answer is not whole."""
         live = self.open.get(token)
         if live is not None:
+            # Who leaves with rows in hand has got an answer.
+            self._end_tokens(live, succeeded=live.has_given_rows)
             self._leave(live, "the caller has left", now)
             self._forget(live)
 
     def strategy_decided(self, event: StrategyDecided, now: float) -> None:
         """Carry out what an asynchronous strategy said. Unknown tokens are ignored."""
         live = self.open.get(event.token)
-        if live is not None:
+        if live is None:
+            return
+        tokens = live.tokens
+        if not isinstance(tokens, AsyncRequestTokens) or not tokens.is_acquiring:
             self._feed(live, facts.StrategyDecided(event.answer, event.raised), now)
+            return
+        tokens.is_acquiring = False
+        if event.answer is None or event.answer.delay is None:
+            self._fail(live, failures.not_begun(live.retry.error_context(now), event.raised), now)
+        else:
+            self._hold_back(live, event.answer.delay, now)
 
     def authenticator_changed(self, authenticator: Authenticator, now: float) -> None:
         """Have requests that are sent from now on speak for somebody else."""
@@ -324,6 +373,8 @@ class OpenRequests:
             live.sent = SentPing(stream, connection.local_address, now)
         self._travelling[stream] = live
         self._sending.append(SendBytes(stream, data))
+        if live.tokens is not None:
+            live.tokens.begin()
         if live.retry.state is RequestState.PENDING:
             live.retry.handle(facts.Dispatched(endpoint.node, sender=connection.local_address), now)
 
@@ -512,6 +563,7 @@ class OpenRequests:
             self._fail_for_good(live, DecodingFailureException, f"the answer cannot be read: {error}", now)
             return
         self._timers.cancel(live.deadline_timer)
+        self._end_tokens(live, succeeded=True)
         self._give(live)
 
     def _give(self, live: LiveRequest) -> None:
@@ -554,7 +606,11 @@ class OpenRequests:
             if lost is not None:
                 self._fail_waiting(lost, RetryReason.SOCKET_NOT_AVAILABLE, now)
         elif kind is TimerKind.REQUEST_RETRY:
-            self._feed(subject, facts.TimePassed(), now)
+            if subject.tokens is not None and subject.tokens.obstacle is not None:
+                subject.tokens.obstacle = None
+                self._dispatch(subject, now)
+            else:
+                self._feed(subject, facts.TimePassed(), now)
         else:
             self._run_out(subject, now)
 
@@ -569,7 +625,8 @@ class OpenRequests:
         elif live.token in self._unplaced:
             self._fail_dispatch(live, RetryReason.SERVICE_NOT_AVAILABLE, waits_for(None), now)
         else:
-            self._feed(live, facts.TimePassed(), now)
+            obstacle = live.tokens.obstacle if live.tokens is not None else None
+            self._feed(live, facts.TimePassed(obstacle=obstacle), now)
         if was_sent and endpoint is not None and live.owner is None:
             self._feed_breaker(endpoint, BreakerEvent.OPERATION_TIMED_OUT, now)
 
@@ -600,7 +657,9 @@ class OpenRequests:
             match action:
                 case orders.Dispatch():
                     self._dispatch(live, now)
-                case orders.RetryAfter(delay):
+                case orders.RetryAfter(delay, dispatches):
+                    if live.tokens is not None and not dispatches:
+                        live.tokens.give_back()
                     live.drop_rows()
                     live.leave_endpoint()
                     live.retry_timer = self._timers.schedule(now + delay, TimerKind.REQUEST_RETRY, live)
@@ -640,12 +699,25 @@ class OpenRequests:
 
     def _fail(self, live: LiveRequest, error: CouchbaseException, now: float) -> None:
         """Fail a request, after the rows that have come, if any were handed out before."""
+        self._end_tokens(live, succeeded=live.retry.is_answered and says_well(error))
         self._leave(live, "its request has failed", now)
         if not live.has_given_rows:
             live.drop_rows()
             live.wants_rows = True
         live.outcome = error
         self._give(live)
+
+    def _end_tokens(self, live: LiveRequest, *, succeeded: bool) -> None:
+        """Tell a token strategy how a request ended."""
+        tokens, token = live.tokens, Token(live.token)
+        if isinstance(tokens, AsyncRequestTokens):
+            if tokens.end(succeeded=succeeded):
+                self._emit(RecordSuccess(token, tokens))
+        elif tokens is not None:
+            try:
+                tokens.end(succeeded=succeeded)
+            except Exception as error:
+                self._emit(ReportStrategyError(token, error))
 
     def _leave(self, live: LiveRequest, reason: str, now: float) -> None:
         """Take a request from wherever it stands; a connection on which its answer is still due is closed."""

@@ -17,7 +17,7 @@ import socket
 import ssl
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 from triclinium_core import (
@@ -35,7 +35,7 @@ from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.requests import Get, Keyspace, Operation, Upsert
 from triclinium_core.kv.operation.results import GetResult, Result
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.query.request import QueryRequest
 from triclinium_core.services.request import ServiceRequest, ServiceResult
 
@@ -142,6 +142,7 @@ class AsyncioClient:
         self._tokens = map(events.Token, itertools.count(1))
         self._callers: dict[events.Token, Caller] = {}
         self._consultations: dict[events.Token, asyncio.Task[None]] = {}
+        self._recordings: set[asyncio.Task[None]] = set()
         self._streams: dict[events.StreamId, Stream] = {}
         self._execute: dict[type, Callable[[Any], None]] = {
             actions.LookUpService: self._look_up,
@@ -155,6 +156,9 @@ class AsyncioClient:
             actions.CompleteRequest: lambda order: self._settle(order.token, order.result),
             actions.FailOperation: lambda order: self._settle(order.token, order.error),
             actions.ConsultStrategy: self._consult,
+            actions.AcquireToken: self._acquire,
+            actions.RecordSuccess: self._record,
+            actions.ReportStrategyError: lambda order: logger.error("%s", order),
             actions.ReportRetry: lambda order: logger.debug("%s", order),
             actions.ReportRefusal: lambda order: logger.info("%s", order),
             actions.ReportConnection: lambda order: logger.log(LEVELS[order.level], "%s: %s", order.node, order.text),
@@ -347,21 +351,39 @@ class AsyncioClient:
             caller.outcome.set_result(outcome)
 
     def _consult(self, order: actions.ConsultStrategy) -> None:
-        caller = self._callers.get(order.token)
-        if caller is not None:
-            task = self.loop.create_task(self._ask(order), context=caller.context)
-            self._consultations[order.token] = task
+        self._ask(order.token, lambda: order.strategy.retry_after(order.request, order.reason))
 
-    async def _ask(self, order: actions.ConsultStrategy) -> None:
+    def _acquire(self, order: actions.AcquireToken) -> None:
+        self._ask(order.token, order.tokens.acquire)
+
+    def _ask(self, token: events.Token, strategy: Callable[[], Awaitable[RetryAction]]) -> None:
+        caller = self._callers.get(token)
+        if caller is not None:
+            task = self.loop.create_task(self._hear(token, strategy), context=caller.context)
+            self._consultations[token] = task
+
+    async def _hear(self, token: events.Token, strategy: Callable[[], Awaitable[RetryAction]]) -> None:
         answer: RetryAction | None = None
         raised: Exception | None = None
         try:
-            answer = await order.strategy.retry_after(order.request, order.reason)
+            answer = await strategy()
         except Exception as error:
             raised = error
         # None: it was called off, and the strategy has answered all the same.
-        if self._consultations.pop(order.token, None) is not None:
-            self.feed(events.StrategyDecided(order.token, answer, raised))
+        if self._consultations.pop(token, None) is not None:
+            self.feed(events.StrategyDecided(token, answer, raised))
+
+    def _record(self, order: actions.RecordSuccess) -> None:
+        task = self.loop.create_task(self._tell(order), context=self.context)
+        # The loop itself keeps no task alive.
+        self._recordings.add(task)
+        task.add_done_callback(self._recordings.discard)
+
+    async def _tell(self, order: actions.RecordSuccess) -> None:
+        try:
+            await order.tokens.record()
+        except Exception:
+            logger.exception("a retry strategy failed when it was told of a success")
 
     def _call_off_consultation(self, token: events.Token) -> None:
         consultation = self._consultations.pop(token, None)
@@ -376,6 +398,8 @@ class AsyncioClient:
                 alarm.cancel()
         for token in list(self._callers):
             self._settle(token, why)
+        for recording in self._recordings:
+            recording.cancel()
         for stream in list(self._streams.values()):
             stream.end(events.LossCause.CLOSED_BY_US, "")
 

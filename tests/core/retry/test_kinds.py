@@ -33,12 +33,29 @@ GIVEN: tuple[tuple[str, Any], ...] = (
 )
 TAKERS: tuple[tuple[str, Callable[[Any], object]], ...] = (
     (COUCHBASE, require_strategy),
-    (COUCHBASE, lambda given: ClientOptions(connection_string="couchbase://h", retry_strategy=given)),
     (COUCHBASE, lambda given: CouchbaseCase(service=Service.KV, operation="get", happened=KvAnswer(0), strategy=given)),
     (SMITHY, CallTerms),
     (SMITHY, as_async),
     (CASSANDRA, lambda given: ExecutionProfile(name="p", retry_policy=given)),
 )
+
+
+OF_REQUESTS: tuple[Callable[[Any], object], ...] = (
+    lambda given: ClientOptions(connection_string="couchbase://h", retry_strategy=given),
+)
+"""Who takes what decides about requests to a cluster: strategies of either shape."""
+
+
+@pytest.mark.parametrize(("taker", "given"), [*product(OF_REQUESTS, GIVEN)])
+def test_requests_take_both(taker: Callable[[Any], object], given: tuple[str, Any]) -> None:
+    """Couchbase's strategies and those that hand out tokens pass, and a policy of Cassandra's is refused by its name."""
+    if given[0] != CASSANDRA:
+        taker(given[1])
+        return
+    with pytest.raises(InvalidArgumentException) as caught:
+        taker(given[1])
+
+    assert KINDS[CASSANDRA] in str(caught.value)
 
 
 @pytest.mark.parametrize(("taker", "given"), [pair for pair in product(TAKERS, GIVEN) if pair[0][0] == pair[1][0]])

@@ -26,7 +26,7 @@ from triclinium_core.kv.operation.requests import (
 )
 from triclinium_core.kv.operation.results import Cas, Done, ExistsResult, GetResult, MutationResult
 from triclinium_core.kv.operation.validation import encode_lock_time
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.transcoding.transcoder import Transcoder
 
 

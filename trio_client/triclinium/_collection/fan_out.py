@@ -17,7 +17,7 @@ from triclinium._trio_run import TrioRun
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.fan_out import FanOut
 from triclinium_core.kv.operation.requests import Operation
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 
 T_co = TypeVar("T_co", covariant=True)
 F = TypeVar("F", bound=FanOut[object])

@@ -16,7 +16,7 @@ from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.replica.reads import ReplicaReads, partial_reads, whole_document_reads
 from triclinium_core.kv.operation.results import GetReplicaResult, LookupInReplicaResult
 from triclinium_core.kv.operation.subdocument.specs import LookupInSpec
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.transcoding.transcoder import Transcoder
 
 R = TypeVar("R")

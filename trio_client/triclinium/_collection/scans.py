@@ -12,7 +12,7 @@ from triclinium._context import strategy_for
 from triclinium_core.kv.operation.results import MutationToken, ScanResult
 from triclinium_core.kv.operation.scan.machine import ScanMachine, ScanOptions, newest_tokens
 from triclinium_core.kv.operation.scan.types import ScanType
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.transcoding.transcoder import Transcoder
 
 

@@ -12,7 +12,7 @@ from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.results import Cas, LookupInResult, MutateInResult
 from triclinium_core.kv.operation.subdocument.requests import LookupIn, MutateIn
 from triclinium_core.kv.operation.subdocument.specs import LookupInSpec, MutateInSpec, StoreSemantics, check_specs
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.transcoding.transcoder import Transcoder
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextvars import copy_context
 from itertools import count
 from threading import get_ident
@@ -34,6 +34,7 @@ from triclinium._driver.watched_operations import WatchedOperations
 from triclinium._trio_run import TrioRun
 from triclinium.abc import Connector, Resolver
 from triclinium_core.client.actions import (
+    AcquireToken,
     Action,
     CloseStream,
     CompleteOperation,
@@ -44,9 +45,11 @@ from triclinium_core.client.actions import (
     OpenStream,
     PauseReading,
     PublishTopology,
+    RecordSuccess,
     ReportConnection,
     ReportRefusal,
     ReportRetry,
+    ReportStrategyError,
     ReportTelemetry,
     ResumeReading,
     RowsReceived,
@@ -78,7 +81,8 @@ from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.options import Authenticator
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, RetryAction
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.retry.couchbase.strategy import RetryAction
 from triclinium_core.services.request import ServiceRequest, ServiceResult
 
 R = TypeVar("R")
@@ -102,6 +106,8 @@ class Driver:
         make_nonce: entropy for SCRAM, one nonce a stream.
     """
 
+    _nursery: trio.Nursery
+
     def __init__(
         self,
         machine: Machine,
@@ -124,7 +130,6 @@ class Driver:
         self._run: TrioRun
         self._thread = 0
         """Of the run. There is no other run in it as long as this one lasts."""
-        self._nursery: trio.Nursery
         self._scope = trio.CancelScope(shield=True)
         self._alarm = trio.CancelScope()
         self._alarm_time = -math.inf
@@ -164,6 +169,9 @@ class Driver:
             CompleteRequest: self._complete_request,
             FailOperation: self._fail_operation,
             ConsultStrategy: self._consult_strategy,
+            AcquireToken: self._acquire_token,
+            RecordSuccess: self._record_success,
+            ReportStrategyError: log.strategy_error,
             ReportRetry: self._report_retry,
             ReportRefusal: self._report_refusal,
             ReportConnection: log.connection,
@@ -596,30 +604,39 @@ class Driver:
         self._watched.refused(action, self._waiters.get(action.token))
 
     def _consult_strategy(self, action: ConsultStrategy) -> None:
-        waiter = self._waiters.get(action.token)
+        self._ask(action.token, lambda: action.strategy.retry_after(action.request, action.reason))
+
+    def _acquire_token(self, action: AcquireToken) -> None:
+        self._ask(action.token, action.tokens.acquire)
+
+    def _ask(self, token: Token, strategy: Callable[[], Awaitable[RetryAction]]) -> None:
+        waiter = self._waiters.get(token)
         if waiter is None:
             return
-        scope = self._consultations[action.token] = trio.CancelScope()
+        scope = self._consultations[token] = trio.CancelScope()
         # In the context of the task that asked, so that the strategy sees that task's variables.
         context = waiter.task.context if waiter.is_parked else copy_context()
-        context.run(self._nursery.start_soon, self._consult, action, scope)
+        context.run(self._nursery.start_soon, self._consult, token, strategy, scope)
 
     @trio.lowlevel.enable_ki_protection
-    async def _consult(self, action: ConsultStrategy, scope: trio.CancelScope) -> None:
-        answer: RetryAction | None = None
-        raised: Exception | None = None
-        try:
-            with scope:
-                answer = await action.strategy.retry_after(action.request, action.reason)
-        except Exception as error:
-            raised = error
-        except BaseExceptionGroup as group:
-            # The client is closing, and the strategy failed on top: nobody waits for its errors any more.
-            _, rest = group.split(Exception)
-            assert rest is not None, "a group of nothing but Exceptions is an Exception itself"
-            raise rest from None
+    async def _consult(
+        self, token: Token, strategy: Callable[[], Awaitable[RetryAction]], scope: trio.CancelScope
+    ) -> None:
+        with scope:
+            answer, raised = await _answer_of(strategy)
         if not scope.cancelled_caught:
-            self._feed(StrategyDecided(action.token, answer, raised))
+            self._feed(StrategyDecided(token, answer, raised))
+
+    def _record_success(self, action: RecordSuccess) -> None:
+        waiter = self._waiters.get(action.token)
+        context = waiter.task.context if waiter is not None and waiter.is_parked else copy_context()
+        context.run(self._nursery.start_soon, self._record, action)
+
+    @trio.lowlevel.enable_ki_protection
+    async def _record(self, action: RecordSuccess) -> None:
+        _, raised = await _answer_of(action.tokens.record)
+        if raised is not None:
+            self._log.strategy_error(ReportStrategyError(action.token, raised))
 
     def _call_off_consultation(self, token: Token) -> None:
         scope = self._consultations.pop(token, None)
@@ -647,6 +664,19 @@ class Driver:
         error = InternalError(f"a background task crashed ({self._defect!r}); please report this")
         error.__cause__ = self._defect
         return error
+
+
+async def _answer_of(strategy: Callable[[], Awaitable[R]]) -> tuple[R | None, Exception | None]:
+    """Return what a strategy answered, or what it raised."""
+    try:
+        return await strategy(), None
+    except Exception as error:
+        return None, error
+    except BaseExceptionGroup as group:
+        # It was cancelled, and failed on top: nobody waits for its errors any more.
+        _, rest = group.split(Exception)
+        assert rest is not None, "a group of nothing but Exceptions is an Exception itself"
+        raise rest from None
 
 
 async def _raise(error: BaseException) -> None:

@@ -1,6 +1,7 @@
 """What the machine reports, for the standard library's logging.
 
-``triclinium.retry`` tells retries at DEBUG and refusals at INFO (SDK-RFC 0049 "Logging"). ``triclinium.connection`` tells what
+``triclinium.retry`` tells retries at DEBUG and refusals at INFO (SDK-RFC 0049 "Logging"), and at ERROR what a token strategy
+raises when it is told of a success. ``triclinium.connection`` tells what
 happens to connections: a loss at WARNING, the failed attempts that follow it at DEBUG, all else at INFO.
 
 The numbers and names in the sentences of ``triclinium.retry`` are attributes of the record too, for handlers that keep them
@@ -25,6 +26,7 @@ from triclinium_core.client.actions import (
     ReportLevel,
     ReportRefusal,
     ReportRetry,
+    ReportStrategyError,
     ReportTelemetry,
     TelemetryKind,
 )
@@ -94,6 +96,10 @@ class Log:
             request.age,
             extra={**self._fields(report), "error": report.error},
         )
+
+    def strategy_error(self, report: ReportStrategyError) -> None:
+        """Tell that a strategy failed when it was told of a success; nobody else hears of it."""
+        retry_logger.error("a retry strategy failed when it was told of a success", exc_info=report.error)
 
     def connection(self, report: ReportConnection) -> None:
         """Tell what happened to a connection."""

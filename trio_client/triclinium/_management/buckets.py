@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from triclinium._management.call import carry_out
 from triclinium._management.manager import Manager
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.management import steps
 from triclinium_core.services.management.buckets import (
     AllBucketsResult,

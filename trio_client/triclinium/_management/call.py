@@ -12,7 +12,7 @@ from triclinium._driver.driver import Driver
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.requests import Operation
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.management.steps import Pause, Steps
 from triclinium_core.services.request import ServiceRequest
 

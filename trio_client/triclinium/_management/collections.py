@@ -8,7 +8,7 @@ from triclinium._driver.driver import Driver
 from triclinium._management.call import carry_out
 from triclinium._management.manager import Manager
 from triclinium_core.kv.operation.manifest.types import ScopeSpec
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.management import steps
 from triclinium_core.services.management.collections import (
     CreateCollection,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from triclinium._driver.driver import Driver
 from triclinium._management.manager import Manager
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.management.search_indexes import (
     AllowQuerying,
     AllSearchIndexesResult,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from triclinium._management.manager import Manager
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.management.users import (
     AllGroupsResult,
     AllUsersResult,

@@ -9,7 +9,7 @@ from uuid import uuid4
 from triclinium._context import strategy_for
 from triclinium._driver.driver import Driver
 from triclinium._services.rows import Row, RowResult, decoder_of, rows_in_block
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.analytics.options import AnalyticsScanConsistency
 from triclinium_core.services.analytics.request import AnalyticsRequest
 from triclinium_core.services.analytics.result import AnalyticsMetaData

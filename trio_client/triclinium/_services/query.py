@@ -10,7 +10,7 @@ from triclinium._context import strategy_for
 from triclinium._driver.driver import Driver
 from triclinium._services.rows import Row, RowResult, decoder_of, rows_in_block
 from triclinium_core.checks import Duration, check_duration
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.mutation_state import MutationState, tokens_of
 from triclinium_core.services.query.options import QueryProfile, QueryScanConsistency
 from triclinium_core.services.query.request import QueryRequest

@@ -14,7 +14,7 @@ from triclinium._driver.open_rows import OpenRows
 from triclinium._trio_run import TrioRun
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import DecodingFailureException, InvalidArgumentException
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.request import ServiceRequest, ServiceResult
 from triclinium_core.shown import shown
 

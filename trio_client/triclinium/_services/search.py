@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from triclinium._context import strategy_for
 from triclinium._driver.driver import Driver
 from triclinium._services.rows import RowResult, rows_in_block
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.mutation_state import MutationState, tokens_of
 from triclinium_core.services.search.facets import Facet
 from triclinium_core.services.search.queries import SearchQuery

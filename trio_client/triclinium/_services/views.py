@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from triclinium._context import strategy_for
 from triclinium._driver.driver import Driver
 from triclinium._services.rows import RowResult, rows_in_block
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.views.options import (
     DesignDocumentNamespace,
     ViewErrorMode,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import cast
 
 import msgspec
 
@@ -22,9 +23,11 @@ from triclinium_core.kv.operation.scan.requests import RangeScanContinue, RangeS
 from triclinium_core.kv.topology.bucket_map import BucketMap
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.combined.request_tokens import AnyRequestTokens
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.retry.couchbase import strategy as couchbase
 from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
 from triclinium_core.retry.couchbase.states import RequestState
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
 from triclinium_core.retry.couchbase.tables.service import Service
 
@@ -91,6 +94,8 @@ class LiveOperation(msgspec.Struct, eq=False, gc=False):
     """By which the newest attempt was sent."""
     wrong_node_count: int = 0
     """How many nodes in turn said that the vbucket is not theirs, although that map says so."""
+    tokens: AnyRequestTokens | None = None
+    """What a token strategy has lent the operation; None under Couchbase's strategies."""
     found: list[ScanResult] | None = None
     """What the answers to a scan have brought of a page that is not whole yet."""
 
@@ -113,6 +118,11 @@ class LiveOperation(msgspec.Struct, eq=False, gc=False):
         return self.link.stream if self.link is not None and self.opaque is not None else None
 
     @property
+    def obstacle(self) -> str | None:
+        """Why a token strategy has not let the operation begin yet, in words; None where it has, or there is none."""
+        return self.tokens.obstacle if self.tokens is not None else None
+
+    @property
     def idempotent(self) -> bool:
         """Whether the operation may be sent again at any stage."""
         return self.request.idempotent
@@ -130,7 +140,8 @@ class LiveOperation(msgspec.Struct, eq=False, gc=False):
             annotation = RequestAnnotation(
                 operation=self.request.name,
                 idempotent=self.idempotent,
-                strategy=self.strategy,
+                # A token strategy is asked through the tokens of the operation, which have this shape.
+                strategy=cast(couchbase.AnyRetryStrategy, self.strategy),
                 submitted_at=self.submitted_at,
                 deadline=self.deadline,
                 client_context=self.client_context or {},
@@ -148,6 +159,7 @@ class LiveOperation(msgspec.Struct, eq=False, gc=False):
             state=self._first_state.value,
             elapsed=now - self.submitted_at,
             timeout=self.deadline - self.submitted_at if self.deadline < math.inf else None,
+            last_dispatch_error=self.obstacle,
         )
 
     @property

@@ -80,10 +80,7 @@ class CallTerms(Generic[T]):
 
         What it raises is dropped: whoever abandons an attempt has something else to tell.
         """
-        take_back = getattr(self.strategy, "abandon", None)
-        if take_back is not None and token is not None and not inspect.iscoroutinefunction(take_back):
-            with suppress(Exception):
-                take_back(token=token)
+        abandon(self.strategy, token)
 
     def info_of_result(self, result: T) -> ErrorInfo | None:
         """Return what is said of a result that is to be retried; None for one that is welcome.
@@ -106,6 +103,17 @@ def _kind_is_async(kind: type[AnyRetryStrategy]) -> bool | None:
 def _check_strategy(strategy: AnyRetryStrategy) -> bool:
     require_strategy(strategy)
     return is_async(strategy)
+
+
+def abandon(strategy: AnyRetryStrategy, token: RetryToken | None) -> None:
+    """Hand a token back whose attempt will not be made, where ``strategy`` takes such tokens back at once.
+
+    What it raises is dropped: whoever abandons an attempt has something else to tell.
+    """
+    take_back = getattr(strategy, "abandon", None)
+    if take_back is not None and token is not None and not inspect.iscoroutinefunction(take_back):
+        with suppress(Exception):
+            take_back(token=token)
 
 
 def check_name(name: object) -> None:

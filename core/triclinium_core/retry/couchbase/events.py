@@ -132,6 +132,8 @@ class TimePassed:
     """``wakeup`` has come; harmless at any other time."""
 
     load: Load | None = None
+    obstacle: str | None = None
+    """Why the request has not been sent yet, in words, where it never was."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,12 +131,14 @@ def refused(
     reason: RetryReason,
     context: ErrorContext,
     cause: BaseException | None = None,
+    because: str | None = None,
 ) -> CouchbaseException:
     """Return the exception for a retry that a strategy, or the orchestrator, refused.
 
     Args:
         error: the class that the strategy asked for, or that the response stands for; None for RequestCanceled.
         cause: what the strategy raised, if it raised (decision C28).
+        because: why the strategy refused, in its words.
     """
     context = replace(context, refused_reason=str(reason))
     hint = _hint(reason, context)
@@ -144,12 +146,27 @@ def refused(
         text = f"{subject(context)}: the retry strategy failed with {type(cause).__name__} when asked about {reason}"
     else:
         text = f"{subject(context)}: {reason.meaning} ({reason}) and is not retried"
+        if because is not None:
+            text += f"; the retry strategy says: {because}"
         if context.http_status is not None:
             text += f"; {_said(context)}"
             hint = hint or _hint_of_service(error, context)
         text += hint
     # Decision C32: the strategy may have named an exception; else only a reason born of a response has one.
     exception = (error or RequestCanceledException)(text + story(context), context)
+    exception.__cause__ = cause
+    return exception
+
+
+def not_begun(context: ErrorContext, cause: BaseException | None) -> CouchbaseException:
+    """Return the exception for a request that was never sent, for its strategy failed when asked whether it may begin.
+
+    Args:
+        cause: what the strategy raised (decision C28); None where it answered that it may not.
+    """
+    why = "refused" if cause is None else f"failed with {type(cause).__name__}"
+    text = f"{subject(context)}: it was not sent, for the retry strategy {why} when asked for a token"
+    exception = RequestCanceledException(text + story(context), context)
     exception.__cause__ = cause
     return exception
 

@@ -147,6 +147,8 @@ class RetryMachine:
         self._entry: ErrorMapEntry | None = None
         """What the error map of the node says of the newest failure."""
         self._resume_at = math.inf
+        self.is_answered: bool = False
+        """Whether an answer ended the request: a success, or a failure that gave no reason to retry."""
         self._times_out = True
         """Whether a request whose delay is over, and that is not sent again, has run out of time."""
 
@@ -245,6 +247,7 @@ class RetryMachine:
         return ruling, actions
 
     def _settle(self, event: ResponseReceived, error: ErrorClass | None, now: float) -> _Ruled:
+        self.is_answered = True
         if error is None:
             self._end()
             return Ruling.COMPLETE, [Complete(event.response)]
@@ -262,6 +265,7 @@ class RetryMachine:
             return self._resume(now)
         if now >= self.annotation.deadline:
             self._load = event.load or self._load
+            self._dispatch_error = event.obstacle or self._dispatch_error
             return self._fail(self._timeout(now))
         return Ruling.NONE, ()
 
@@ -307,7 +311,7 @@ class RetryMachine:
     def _carry_out(self, verdict: Verdict, reason: RetryReason, request: RetryRequest, now: float) -> _Ruled:
         if not isinstance(verdict, Retry):
             if isinstance(verdict, Refuse):
-                return self._refuse(reason, now, verdict.error)
+                return self._refuse(reason, now, verdict.error, because=verdict.because)
             return self._report_refusal(reason, self._timeout(now), now)
         self.retry_attempts += 1
         # Decision C17: what was retried before any status came is no part of a status's schedule.
@@ -328,12 +332,17 @@ class RetryMachine:
         )
 
     def _refuse(
-        self, reason: RetryReason, now: float, asked: ErrorClass | None, cause: BaseException | None = None
+        self,
+        reason: RetryReason,
+        now: float,
+        asked: ErrorClass | None,
+        cause: BaseException | None = None,
+        because: str | None = None,
     ) -> _Ruled:
         error = (asked or self._error) if cause is None else None
         context = self.error_context(now)
         try:
-            exception = failures.refused(error, reason, context, cause)
+            exception = failures.refused(error, reason, context, cause, because)
         except Exception as raised:  # an application's own class may not take what all our errors take
             exception = failures.refused(None, reason, context, raised)
         return self._report_refusal(reason, exception, now)

@@ -34,6 +34,8 @@ class Refuse:
     """Fail the request; ``error`` is what the strategy asked for, if it did."""
 
     error: type[CouchbaseException] | None = None
+    because: str | None = None
+    """Why, in the strategy's words, if it has any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ def judge(request: RetryRequest, reason: RetryReason, answer: object) -> Verdict
         return TimeOut()
     # RFC 0049 §Network Time: all non-idempotent operations must be failed to avoid data loss.
     if answer.delay is None or not (request.idempotent or reason.allows_non_idempotent_retry):
-        return Refuse(answer.error)
+        return Refuse(answer.error, answer.because)
     limit = request.remaining
     if answer.within is not None and answer.within < limit:
         limit = answer.within

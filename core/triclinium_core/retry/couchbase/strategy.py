@@ -67,12 +67,15 @@ class RetryAction:
     with a message and an ``ErrorContext``, as all our errors are."""
     within: float | None = None
     """Seconds in which the retry must be sent; a longer delay is cut to it and the request then fails unsent."""
+    because: str | None = None
+    """Why there is no retry, in words for the caller's error; None where the reason of the failure says enough."""
 
     def __init__(
         self,
         delay: Duration | None,
         error: type[CouchbaseException] | None = None,
         within: Duration | None = None,
+        because: str | None = None,
     ) -> None:
         if error is not None and not (isinstance(error, type) and issubclass(error, CouchbaseException)):
             raise InvalidArgumentException(
@@ -81,6 +84,7 @@ class RetryAction:
         self.delay = None if delay is None else check_duration(delay, "delay")  # type: ignore[misc]
         self.error = error  # type: ignore[misc]
         self.within = None if within is None else check_duration(within, "within")  # type: ignore[misc]
+        self.because = because  # type: ignore[misc]
 
     @classmethod
     def after(cls, seconds: Duration, *, within: Duration | None = None) -> RetryAction:
@@ -92,13 +96,13 @@ class RetryAction:
         return cls(seconds if type(seconds) is float else check_duration(seconds, "delay"), None, within)
 
     @classmethod
-    def no_retry(cls, error: type[CouchbaseException] | None = None) -> RetryAction:
-        """Return the order to fail the request, with ``error`` where one is given.
+    def no_retry(cls, error: type[CouchbaseException] | None = None, *, because: str | None = None) -> RetryAction:
+        """Return the order to fail the request, with ``error`` where one is given, and with the words ``because`` in it.
 
         Raises:
             InvalidArgumentException: ``error`` is no class of ours.
         """
-        return cls(None, error)
+        return cls(None, error, None, because)
 
 
 class RetryStrategy(Protocol):

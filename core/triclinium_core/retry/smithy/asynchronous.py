@@ -71,20 +71,23 @@ def as_async(strategy: AnyRetryStrategy) -> AsyncRetryStrategy:
     return strategy if is_async(strategy) else AsyncShape(cast(RetryStrategy, strategy))
 
 
-def require_strategy(strategy: AnyRetryStrategy) -> None:
-    """Raise ArgumentError unless ``strategy`` is an object with the three methods of one, all of one kind."""
+def require_strategy(strategy: object, parameter: str = "strategy") -> None:
+    """Raise ArgumentError, about ``parameter``, unless ``strategy`` is an object with the three methods of one.
+
+    They are all of one kind.
+    """
     missing = [name for name in METHODS if not callable(getattr(strategy, name, None))]
     if isinstance(strategy, type) or missing:
         lacking = f"it lacks {', '.join(missing)}"
         hint = (other_kind(strategy, SMITHY) or lacking) if missing else "it is a class"
         raise ArgumentError(
-            f"strategy={shown(strategy)} must be an object such as StandardRetryStrategy(…); {hint}",
-            parameter="strategy",
+            f"{parameter}={shown(strategy)} must be an object such as StandardRetryStrategy(…); {hint}",
+            parameter=parameter,
         )
     awaited = [name for name in METHODS if inspect.iscoroutinefunction(getattr(strategy, name))]
     if 0 < len(awaited) < len(METHODS):
         raise ArgumentError(
-            f"strategy={shown(strategy)} has {', '.join(awaited)} to be awaited, and other methods that answer at once; "
+            f"{parameter}={shown(strategy)} has {', '.join(awaited)} to be awaited, and other methods that answer at once; "
             "make them all of one kind",
-            parameter="strategy",
+            parameter=parameter,
         )

@@ -9,6 +9,7 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 
 from triclinium_core.client.actions import (
+    AcquireToken,
     Action,
     CloseStream,
     CompleteOperation,
@@ -18,6 +19,7 @@ from triclinium_core.client.actions import (
     LookUpService,
     OpenStream,
     PauseReading,
+    RecordSuccess,
     ResumeReading,
     RowsReceived,
     SendBytes,
@@ -37,9 +39,12 @@ from triclinium_core.client.events import (
     TimePassed,
 )
 from triclinium_core.errors import InvalidArgumentException, RequestCanceledException
+from triclinium_core.retry.combined.request_tokens import AsyncRequestTokens
 from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.smithy.protocols import RetryError, RetryToken
+from triclinium_core.retry.smithy.tokens import SingleUseToken
 from triclinium_core.services.query.result import QueryMetaData, QueryStatus
 from triclinium_core.testing.driver_laws.driver import OpenDriver
 from triclinium_core.testing.driver_laws.machine import nothing, on
@@ -84,6 +89,26 @@ class Strategy:
         if isinstance(self._answer, Exception):
             raise self._answer
         return self._answer
+
+
+class Lender:
+    """An asynchronous token strategy that has one token."""
+
+    def __init__(self) -> None:
+        self.token = SingleUseToken(self)
+        self.recorded: list[RetryToken] = []
+
+    async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
+        """Return the token."""
+        return self.token
+
+    async def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
+        """Refuse."""
+        raise RetryError("there is one token")
+
+    async def record_success(self, *, token: RetryToken) -> None:
+        """Take the token back."""
+        self.recorded.append(token)
 
 
 REQUEST = RetryRequest(service=Service.KV, operation="get", idempotent=True, rng=MIDPOINT, remaining=2.5)
@@ -324,7 +349,10 @@ async def what_waits_to_be_sent_is_told_with_the_time(open_driver: OpenDriver) -
 
 
 async def questions_are_answered_once(open_driver: OpenDriver) -> None:
-    """A service that is looked up, and a strategy that is asked, is answered once, also where the strategy raises."""
+    """A service that is looked up, and a strategy that is asked, is answered once, also where the strategy raises.
+
+    A token strategy is asked before the first attempt as well, and told of a success, once.
+    """
     async with on_trial(open_driver) as trial:
         heard = trial.machine.events
         looked_up = ServiceLookedUp("_couchbase._tcp.cluster.invalid")
@@ -337,6 +365,15 @@ async def questions_are_answered_once(open_driver: OpenDriver) -> None:
             told = decided.answer, decided.raised
             ensure(told == expected, f"StrategyDecided was to tell of {expected!r}, and told of {told!r}")
         ensure(heard.count(looked_up) == 1, "LookUpService was answered more than once")
+        lender = Lender()
+        tokens = AsyncRequestTokens(lender, None)
+        _, token = await trial.submit()
+        await trial.order(AcquireToken(token, tokens))
+        expected_decision = StrategyDecided(token, RetryAction.after(0.0))
+        await trial.until(lambda: expected_decision in heard, "AcquireToken was not answered with StrategyDecided")
+        tokens.end(succeeded=True)
+        await trial.order(RecordSuccess(token, tokens))
+        await trial.until(lambda: lender.recorded == [lender.token], "RecordSuccess was not carried out")
 
 
 async def decision_of(trial: Trial, strategy: Strategy) -> StrategyDecided:

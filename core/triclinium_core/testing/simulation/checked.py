@@ -47,10 +47,10 @@ from triclinium_core.kv.pool.connection_texts import LEFT_THE_MAP
 from triclinium_core.kv.topology.connection_string import parse_connection_string
 from triclinium_core.options import ClientOptions
 from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerState
 from triclinium_core.retry.couchbase.strategy import (
     TERMINAL_ERRORS,
-    AnyRetryStrategy,
     BestEffortRetryStrategy,
     ErrorMapRetryStrategy,
     FastFailOnTerminalErrorRetryStrategy,

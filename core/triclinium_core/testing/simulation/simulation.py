@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from triclinium_core.client.actions import (
+    AcquireToken,
     Action,
     CloseStream,
     CompleteOperation,
@@ -24,9 +25,11 @@ from triclinium_core.client.actions import (
     OpenStream,
     PauseReading,
     PublishTopology,
+    RecordSuccess,
     ReportConnection,
     ReportRefusal,
     ReportRetry,
+    ReportStrategyError,
     ReportTelemetry,
     ResumeReading,
     RowsReceived,
@@ -57,7 +60,7 @@ from triclinium_core.kv.operation.results import Result
 from triclinium_core.kv.topology.topology import TopologyChange
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.backoff import ConstantRandom, Random
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.request import ServiceRequest, ServiceResult
 from triclinium_core.testing.fakes.cluster.node import FakeNode
@@ -147,7 +150,11 @@ class Simulation:
         """Those of them who do not: ``read_on`` does it for them."""
         self.errors: dict[Token, CouchbaseException] = {}
         self.settled_at: dict[Token, float] = {}
-        self.consulted: list[ConsultStrategy] = []
+        self.consulted: list[ConsultStrategy | AcquireToken] = []
+        """What asynchronous strategies were asked, and nobody has answered for them."""
+        self.recorded: list[RecordSuccess] = []
+        """Successes that asynchronous token strategies were to be told."""
+        self.strategy_errors: list[ReportStrategyError] = []
         self.retries: list[ReportRetry] = []
         self.refusals: list[ReportRefusal] = []
         self.log: list[str] = []
@@ -348,8 +355,12 @@ class Simulation:
             case FailOperation(token, error):
                 self._settle(token)
                 self.errors[token] = error
-            case ConsultStrategy():
+            case ConsultStrategy() | AcquireToken():
                 self.consulted.append(action)
+            case RecordSuccess():
+                self.recorded.append(action)
+            case ReportStrategyError():
+                self.strategy_errors.append(action)
             case ReportRetry():
                 self.retries.append(action)
             case ReportRefusal():

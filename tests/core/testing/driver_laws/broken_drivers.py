@@ -26,7 +26,7 @@ from triclinium_core.client.events import (
     Token,
 )
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.request import ServiceRequest
 from triclinium_core.testing.driver_laws import Law, laws
 

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from triclinium_core.client.actions import ConsultStrategy
 from triclinium_core.client.events import LossCause, StrategyDecided, StreamId
 from triclinium_core.errors import InvalidArgumentException, RequestCanceledException, UnambiguousTimeoutException
 from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Operation, Upsert
@@ -227,6 +228,7 @@ def test_consulting() -> None:
     token = simulation.submit(get(), retry_strategy=Asking(), client_context={"robot": True})
     simulation.flow()
     (consulted,) = simulation.consulted
+    assert isinstance(consulted, ConsultStrategy)
 
     assert (token, {"robot": True}) == (consulted.token, consulted.request.client_context)
 

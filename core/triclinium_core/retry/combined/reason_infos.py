@@ -1,0 +1,126 @@
+"""What a token strategy is told of a failed attempt: for each retry reason whether a retry is safe, and what it would load.
+
+Source: the Smithy Python retry design, "Error Classification"; SDK-RFC 0049 "RetryReason"; decision T2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum, unique
+from typing import NamedTuple
+
+from triclinium_core.retry.couchbase.strategy import ErrorMapRetryStrategy, RetryRequest
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.smithy.classification import ErrorInfo
+from triclinium_core.retry.tables import table_of
+
+
+@unique
+class AskedDelay(Enum):
+    """Who says how long to wait before a retry."""
+
+    NOBODY = "nobody"
+    ERROR_MAP = "the schedule of the node's error map, where its entry has one"
+
+
+class ReasonInfo(NamedTuple):
+    """One row: what a reason says of retries, and why."""
+
+    is_retry_safe: bool
+    """Whether another attempt may help. A request that may have been applied, and must not be twice, is not safe all the
+    same: the orchestrator sees to that."""
+    is_throttling_error: bool
+    """Whether the service asked for fewer requests."""
+    is_timeout_error: bool
+    """Whether time ran out."""
+    retry_after: AskedDelay
+    """Who says how long to wait."""
+    because: str
+
+
+def _complete(rows: Iterable[tuple[RetryReason, ReasonInfo]]) -> Mapping[RetryReason, ReasonInfo]:
+    table = table_of(rows)
+    missing = [str(reason) for reason in RetryReason if reason not in table]
+    if missing:
+        raise ValueError(f"no row for {', '.join(missing)}")
+    return table
+
+
+_R = RetryReason
+_NOBODY, _ERROR_MAP = AskedDelay.NOBODY, AskedDelay.ERROR_MAP
+
+# fmt: off
+REASON_INFOS: Mapping[RetryReason, ReasonInfo] = _complete((
+    # reason                                      safe   throttles  time out  retry_after  because
+    (_R.UNKNOWN, ReasonInfo(                      True,  False, False, _NOBODY, "an idempotent request may be sent again whatever happened (decision C4)")),
+    (_R.SOCKET_NOT_AVAILABLE, ReasonInfo(         True,  False, False, _NOBODY, "nothing was sent, and connections are opened again")),
+    (_R.SERVICE_NOT_AVAILABLE, ReasonInfo(        True,  False, False, _NOBODY, "nothing was sent, and a node may get the service")),
+    (_R.NODE_NOT_AVAILABLE, ReasonInfo(           True,  False, False, _NOBODY, "nothing was sent, and the node may come back")),
+    (_R.KV_NOT_MY_VBUCKET, ReasonInfo(            True,  False, False, _NOBODY, "always retried, so that no strategy is asked")),
+    (_R.KV_COLLECTION_OUTDATED, ReasonInfo(       True,  False, False, _NOBODY, "always retried, so that no strategy is asked")),
+    (_R.KV_ERROR_MAP_RETRY_INDICATED, ReasonInfo( True,  False, False, _ERROR_MAP, "the node says so, and may say when")),
+    (_R.KV_LOCKED, ReasonInfo(                    True,  False, False, _NOBODY, "the document is locked, and its node is well")),
+    (_R.KV_TEMPORARY_FAILURE, ReasonInfo(         True,  True,  False, _NOBODY, "the node sheds load until it has memory again")),
+    (_R.KV_SYNC_WRITE_IN_PROGRESS, ReasonInfo(    True,  False, False, _NOBODY, "another write is pending, and the node is well")),
+    (_R.KV_SYNC_WRITE_RE_COMMIT_IN_PROGRESS, ReasonInfo(True, False, False, _NOBODY, "another write is pending, and the node is well")),
+    (_R.SERVICE_RESPONSE_CODE_INDICATED, ReasonInfo(True, False, False, _NOBODY, "the service permits it")),
+    (_R.SOCKET_CLOSED_WHILE_IN_FLIGHT, ReasonInfo(True,  False, False, _NOBODY, "an idempotent request may be sent again (decision C24)")),
+    (_R.CIRCUIT_BREAKER_OPEN, ReasonInfo(         True,  False, True,  _NOBODY, "time ran out for those before, which is what opens it (decision C33)")),
+    (_R.QUERY_PREPARED_STATEMENT_FAILURE, ReasonInfo(True, False, False, _NOBODY, "the statement is prepared again")),
+    (_R.QUERY_INDEX_NOT_FOUND, ReasonInfo(        True,  False, False, _NOBODY, "the statement is prepared again")),
+    (_R.ANALYTICS_TEMPORARY_FAILURE, ReasonInfo(  True,  True,  False, _NOBODY, "the service is busy: its job queue is full, or it rebalances")),
+    (_R.SEARCH_TOO_MANY_REQUESTS, ReasonInfo(     True,  True,  False, _NOBODY, "the service says that they are too many")),
+    (_R.VIEWS_TEMPORARY_FAILURE, ReasonInfo(      True,  False, False, _NOBODY, "its codes ask for another attempt, not for fewer")),
+    (_R.VIEWS_NO_ACTIVE_PARTITION, ReasonInfo(    True,  False, False, _NOBODY, "always retried, so that no strategy is asked")),
+    (_R.AUTHENTICATION_ERROR, ReasonInfo(         False, False, False, _NOBODY, "terminal: somebody has to act")),
+    (_R.TLS_ERROR, ReasonInfo(                    False, False, False, _NOBODY, "terminal: somebody has to act")),
+    (_R.BUCKET_ACCESS_ERROR, ReasonInfo(          False, False, False, _NOBODY, "terminal: somebody has to act")),
+    (_R.SCOPE_NOT_FOUND, ReasonInfo(              False, False, False, _NOBODY, "terminal: somebody has to act")),
+    (_R.COLLECTION_NOT_FOUND, ReasonInfo(         False, False, False, _NOBODY, "terminal: somebody has to act")),
+))
+"""What each reason says, one row for each. A reason that is missing, or stands twice, fails at import."""
+# fmt: on
+
+_SCHEDULE = ErrorMapRetryStrategy()
+"""Reads the schedule of an error map's entry."""
+
+
+class FailedAttempt(NamedTuple):
+    """What a reason says about the retry of one request."""
+
+    info: ErrorInfo
+    """What the strategy is told."""
+    within: float | None = None
+    """Seconds in which the retry has to be sent, by the error map of the node; None for no limit."""
+
+
+def describe(request: RetryRequest, reason: RetryReason) -> FailedAttempt:
+    """Return what a token strategy is told when an attempt at ``request`` fails for ``reason``."""
+    row, entry = REASON_INFOS[reason], request.error_map_entry
+    is_safe, delay, within = row.is_retry_safe, None, None
+    if row.retry_after is AskedDelay.ERROR_MAP and entry is not None and entry.retry is not None:
+        asked = _SCHEDULE.retry_after(request, reason)
+        # None: the schedule is over, and with it the retries (decision C15).
+        is_safe, delay, within = asked.delay is not None, asked.delay, asked.within
+    # RFC 0049 §Network Time: what may have been applied is sent again only where that does no harm.
+    is_safe = is_safe and (request.idempotent or reason.allows_non_idempotent_retry)
+    return FailedAttempt(ErrorInfo(is_safe, delay, row.is_throttling_error, row.is_timeout_error), within)
+
+
+class FailedAttemptError(Exception):
+    """What a token strategy is shown of a failed attempt. Nobody else sees it.
+
+    Args:
+        request: the request at that moment.
+        reason: why the attempt failed.
+        info: what that says about retries; it stands in the attributes that strategies read.
+    """
+
+    def __init__(self, request: RetryRequest, reason: RetryReason, info: ErrorInfo) -> None:
+        super().__init__(f"{request.operation}: {reason.meaning} ({reason})")
+        self.request: RetryRequest = request
+        self.reason: RetryReason = reason
+        self.is_retry_safe: bool | None = info.is_retry_safe
+        self.retry_after: float | None = info.retry_after
+        self.is_throttling_error: bool = info.is_throttling_error
+        self.is_timeout_error: bool = info.is_timeout_error

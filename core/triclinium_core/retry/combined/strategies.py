@@ -1,0 +1,68 @@
+"""What may decide about the requests of a cluster: a strategy of Couchbase's shape, or one that hands out tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from triclinium_core.argument_error import ArgumentError
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.couchbase import strategy as couchbase
+from triclinium_core.retry.kinds import COUCHBASE, SMITHY, other_kind
+from triclinium_core.retry.smithy import asynchronous, protocols
+from triclinium_core.shown import shown
+
+TokenStrategy = protocols.AnyRetryStrategy
+"""A strategy of Smithy's shape, which answers at once or is awaited."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenScope:
+    """A token strategy, and the scope whose tokens requests get from it: each scope has a quota of its own.
+
+    It is for ``retry_strategy`` and ``retrying``; ``retry`` and its kin have ``token_scope``.
+
+    Raises:
+        InvalidArgumentException: ``strategy`` is no token strategy, or ``token_scope`` is not a string.
+    """
+
+    strategy: TokenStrategy
+    token_scope: str
+
+    def __post_init__(self) -> None:
+        _require_tokens(self.strategy, "strategy")
+        if not isinstance(self.token_scope, str):
+            raise InvalidArgumentException(
+                f"token_scope={self.token_scope!r} must be a string", parameter="token_scope"
+            )
+
+
+AnyRetryStrategy = couchbase.AnyRetryStrategy | TokenStrategy | TokenScope
+"""What a cluster, a block and a call take as their strategy."""
+
+
+def require_strategy(strategy: object, parameter: str = "retry_strategy") -> None:
+    """Raise InvalidArgumentException, about ``parameter``, unless ``strategy`` is one of ``AnyRetryStrategy``."""
+    if callable(getattr(strategy, COUCHBASE, None)):
+        if isinstance(strategy, type):
+            couchbase.require_strategy(strategy, parameter)
+    elif callable(getattr(strategy, SMITHY, None)):
+        _require_tokens(strategy, parameter)
+    elif not isinstance(strategy, TokenScope):
+        hint = other_kind(strategy, COUCHBASE) or "it has no such method"
+        raise InvalidArgumentException(
+            f"{parameter}={shown(strategy)} must be an object with a method retry_after(request, reason), such as "
+            f"BestEffortRetryStrategy(), or a token strategy, such as StandardRetryStrategy(); {hint}",
+            parameter=parameter,
+        )
+
+
+def _require_tokens(strategy: object, parameter: str) -> None:
+    try:
+        asynchronous.require_strategy(strategy, parameter)
+    except ArgumentError as error:
+        raise InvalidArgumentException(str(error), parameter=parameter) from None
+
+
+def has_tokens(strategy: AnyRetryStrategy) -> bool:
+    """Tell whether a strategy hands out tokens. One that has both shapes counts as Couchbase's."""
+    return not hasattr(strategy, COUCHBASE)

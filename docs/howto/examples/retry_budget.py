@@ -1,0 +1,78 @@
+"""A cluster whose operations share one budget of retries, and what that changes while its node is overloaded."""
+
+from __future__ import annotations
+
+import random
+
+import trio
+import trio.testing
+
+from triclinium import (
+    AnyRetryStrategy,
+    BestEffortRetryStrategy,
+    Collection,
+    StandardRetryStrategy,
+    TokenScope,
+    retrying,
+)
+from triclinium.errors import CouchbaseException
+from triclinium.testing import Opcode, open_fake_cluster, temporary_failure
+
+CALLERS = 100
+
+
+async def write(people: Collection) -> None:
+    """Write, and make do without where that fails."""
+    try:
+        await people.upsert("ada", {"born": 1815})
+    except CouchbaseException:
+        pass
+
+
+async def overloaded(strategy: AnyRetryStrategy) -> int:
+    """Return how many requests a node has to turn away that can take none of a hundred writes."""
+    async with open_fake_cluster() as fake, fake.open_client(retry_strategy=strategy) as cluster:
+        people = cluster.bucket("default").default_collection()
+        fake.node.faults.always(Opcode.SET, temporary_failure())
+        async with trio.open_nursery() as nursery:
+            for _ in range(CALLERS):
+                nursery.start_soon(write, people)
+        return sum(command.opcode == Opcode.SET for command in fake.node.command_log)
+
+
+async def emptied_and_filled() -> None:
+    """Show what the budget has left, the error of whoever finds it empty, and what fills it again."""
+    budget = StandardRetryStrategy(rng=random.Random(1), quota_capacity=30)
+    async with open_fake_cluster() as fake, fake.open_client(retry_strategy=budget) as cluster:
+        people = cluster.bucket("default").default_collection()
+        fake.node.faults.next(Opcode.SET, temporary_failure(), times=9)
+        for _ in range(4):
+            await write(people)
+        print("left after four failures:", budget.available_quota())
+
+        fake.node.faults.next(Opcode.SET, temporary_failure(), times=1)
+        try:
+            await people.upsert("ada", {"born": 1815})
+        except CouchbaseException as error:
+            print(error)
+
+        for _ in range(20):
+            await write(people)
+        print("left after twenty successes:", budget.available_quota())
+
+        with retrying(TokenScope(budget, "reports")):
+            fake.node.faults.next(Opcode.SET, temporary_failure(), times=1)
+            await people.upsert("report", {})
+        print("a scope of its own:", budget.available_quota("reports"), "of", budget.quota_capacity)
+
+
+async def main() -> None:
+    """Compare both strategies, then look into the budget."""
+    print("best effort:", await overloaded(BestEffortRetryStrategy()), "requests")
+    budget = StandardRetryStrategy(rng=random.Random(1), quota_capacity=100)
+    print("a budget of 100:", await overloaded(budget), "requests")
+    await emptied_and_filled()
+
+
+if __name__ == "__main__":
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))

@@ -1,0 +1,54 @@
+"""What may decide about requests, and what is refused before any of them is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.core.retry.combined.token_book import TokenBook
+from tests.core.retry.smithy.cases import Fixed
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.combined.strategies import TokenScope, has_tokens, require_strategy
+from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy
+from triclinium_core.retry.smithy.asynchronous import as_async
+from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+
+TOKENS = StandardRetryStrategy(rng=Fixed())
+
+
+class Both(BestEffortRetryStrategy, TokenBook):
+    """Has the methods of both shapes."""
+
+
+@pytest.mark.parametrize(
+    ("strategy", "lends"),
+    [
+        (BestEffortRetryStrategy(), False),
+        (TOKENS, True),
+        (as_async(TOKENS), True),
+        (TokenScope(TOKENS, "orders"), True),
+        (Both(), False),
+    ],
+)
+def test_strategies_of_both_shapes_pass(strategy: Any, lends: bool) -> None:
+    """Those of Couchbase and those with tokens; what has both counts as Couchbase's."""
+    require_strategy(strategy)
+
+    assert lends is has_tokens(strategy)
+
+
+@pytest.mark.parametrize("wrong", [None, 5, BestEffortRetryStrategy, StandardRetryStrategy, TokenScope, object()])
+def test_anything_else_is_refused_by_the_name_of_the_parameter(wrong: Any) -> None:
+    """A class in the place of an object too."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        require_strategy(wrong, "otherwise")
+
+    assert "otherwise" == caught.value.parameter
+
+
+@pytest.mark.parametrize(("strategy", "scope"), [(BestEffortRetryStrategy(), "s"), (TOKENS, None), (TOKENS, 5)])
+def test_a_scope_has_a_name_and_a_token_strategy(strategy: Any, scope: Any) -> None:
+    """Couchbase's strategies have no tokens, so there is no scope of theirs."""
+    with pytest.raises(InvalidArgumentException):
+        TokenScope(strategy, scope)
