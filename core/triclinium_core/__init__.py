@@ -6,8 +6,9 @@ what it needs, not the client: ``triclinium_core.retry`` costs nothing but the s
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from triclinium_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from triclinium_core._speedups import implementation, use_implementation
@@ -78,12 +79,7 @@ _MODULE_OF = {
 
 
 if not TYPE_CHECKING:  # A type checker would take every misspelt name for one that this function finds.
-
-    def __getattr__(name: str) -> object:
-        if name not in _MODULE_OF:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-        value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
-        return value
+    __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)
 
 
 __all__ = [
@@ -117,7 +113,3 @@ __all__ = [
     "implementation",
     "use_implementation",
 ]
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULE_OF})

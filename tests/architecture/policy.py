@@ -67,9 +67,9 @@ REFUSED_IN_CORE: Mapping[str, str] = {
 
 MAY_IMPORT: Mapping[tuple[str, str], str] = {
     (
-        CORE.package,
+        "triclinium_core.lazy_names",
         "importlib",
-    ): "loads what it offers when that is asked for; the rules see the imports of type checkers",
+    ): "loads what a package offers when that is asked for; the rules see the imports of type checkers",
 }
 """Imports of refused modules that are meant, by importing and imported module, with the reason."""
 
@@ -102,6 +102,7 @@ PROGRAMS: Mapping[str, str] = {
 IMPORTS_OF: Mapping[str, Sequence[str]] = {
     "triclinium_core.error_context": (),
     "triclinium_core.argument_error": (),
+    "triclinium_core.lazy_names": (),
     "triclinium_core.errors": ("triclinium_core.argument_error", "triclinium_core.error_context"),
     "triclinium_core.shown": (),
     "triclinium_core.checks": ("triclinium_core.argument_error", "triclinium_core.errors", "triclinium_core.shown"),
@@ -110,6 +111,7 @@ IMPORTS_OF: Mapping[str, Sequence[str]] = {
         "triclinium_core.errors",
         "triclinium_core.error_context",
         "triclinium_core.checks",
+        "triclinium_core.lazy_names",
         "triclinium_core.retry",
         "triclinium_core.shown",
     ),
@@ -118,6 +120,7 @@ IMPORTS_OF: Mapping[str, Sequence[str]] = {
         "triclinium_core.errors",
         "triclinium_core.explain",
         "triclinium_core.checks",
+        "triclinium_core.lazy_names",
         "triclinium_core.retry",
         "triclinium_core.shown",
     ),
@@ -125,6 +128,7 @@ IMPORTS_OF: Mapping[str, Sequence[str]] = {
     "triclinium_core.retry.cassandra": (
         "triclinium_core.argument_error",
         "triclinium_core.checks",
+        "triclinium_core.lazy_names",
         "triclinium_core.retry.cassandra",
         "triclinium_core.retry.checks",
         "triclinium_core.retry.invalid_event",
@@ -135,6 +139,7 @@ IMPORTS_OF: Mapping[str, Sequence[str]] = {
     "triclinium_core.retry.smithy": (
         "triclinium_core.argument_error",
         "triclinium_core.checks",
+        "triclinium_core.lazy_names",
         "triclinium_core.retry.backoff",
         "triclinium_core.retry.checks",
         "triclinium_core.retry.kinds",
@@ -144,6 +149,7 @@ IMPORTS_OF: Mapping[str, Sequence[str]] = {
     "triclinium_core.retry.calls": (
         "triclinium_core.argument_error",
         "triclinium_core.checks",
+        "triclinium_core.lazy_names",
         "triclinium_core.retry.backoff",
         "triclinium_core.retry.calls",
         "triclinium_core.retry.checks",
@@ -155,7 +161,12 @@ IMPORTS_OF: Mapping[str, Sequence[str]] = {
 """Modules and packages that import the standard library and, of everything else, only this."""
 
 LAYERS: Sequence[Sequence[str]] = (
-    ("triclinium_core.argument_error", "triclinium_core.error_context", "triclinium_core.shown"),
+    (
+        "triclinium_core.argument_error",
+        "triclinium_core.error_context",
+        "triclinium_core.lazy_names",
+        "triclinium_core.shown",
+    ),
     ("triclinium_core.errors",),
     ("triclinium_core.checks",),
     ("triclinium_core.retry",),
@@ -318,6 +329,10 @@ TOO_LONG: Mapping[str, str] = {
 
 INIT_WITH_CODE: Mapping[str, str] = {
     CORE.package: "loads what it offers when that is asked for",
+    "triclinium_core.retry.calls": "loads what it offers when that is asked for",
+    "triclinium_core.retry.cassandra": "loads what it offers when that is asked for",
+    "triclinium_core.retry.couchbase": "loads what it offers when that is asked for",
+    "triclinium_core.retry.smithy": "loads what it offers when that is asked for",
     "triclinium_c": "wraps the compiled module",
 }
 """Packages whose ``__init__`` may hold more than a docstring, imports and ``__all__``, with the reason."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Mapping
 from importlib import import_module
+from types import ModuleType
 
 import pytest
 
@@ -13,7 +15,14 @@ from tests.core.retry.couchbase.request_cases import annotation, machine_of
 from tests.core.retry.smithy.cases import Fixed
 from tests.rows import rows
 from triclinium_core.client.client_machine import ClientMachine
+from triclinium_core.lazy_names import lazy_names
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
+from triclinium_core.retry import (
+    calls as retry_calls,
+    cassandra as retry_cassandra,
+    couchbase as retry_couchbase,
+    smithy as retry_smithy,
+)
 from triclinium_core.retry.calls.machine import CallMachine
 from triclinium_core.retry.calls.terms import CallTerms
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
@@ -27,28 +36,42 @@ from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.testing.driver_laws.machine import ScriptedMachine
 from triclinium_core.testing.fakes.store.documents import FakeDocuments
 
-SEEN_BY_TYPE_CHECKERS = {
-    alias.name: node.module
-    for node in ast.walk(ast.parse(inspect.getsource(triclinium_core)))
-    if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("triclinium_core.")
-    for alias in node.names
-}
+PACKAGES = (triclinium_core, retry_calls, retry_cassandra, retry_couchbase, retry_smithy)
+"""Those that load what they offer when it is asked for."""
 
 
-@pytest.mark.parametrize("name", SEEN_BY_TYPE_CHECKERS)
-def test_offers(name: str) -> None:
+def seen_by_type_checkers(package: ModuleType) -> Mapping[str, str]:
+    """Return where the names of a package are, as its source says."""
+    return {
+        alias.name: node.module or ""
+        for node in ast.walk(ast.parse(inspect.getsource(package)))
+        if isinstance(node, ast.ImportFrom) and node.module != lazy_names.__module__
+        for alias in node.names
+        if (node.module or "").startswith("triclinium_core.")
+    }
+
+
+@rows(
+    ("package", "name"), [(package.__name__, name) for package in PACKAGES for name in seen_by_type_checkers(package)]
+)
+def test_offers(package: str, name: str) -> None:
     """A name is what the module has that type checkers are told of, and is listed."""
-    module = import_module(SEEN_BY_TYPE_CHECKERS[name] or "")
+    offering = import_module(package)
+    module = import_module(seen_by_type_checkers(offering)[name])
 
-    assert getattr(triclinium_core, name) is getattr(module, name)
-    assert name in dir(triclinium_core)
+    assert getattr(offering, name) is getattr(module, name)
+    assert name in dir(offering)
 
 
-def test_offers_nothing_else() -> None:
-    """A name that nobody offers is missing as it is in any module."""
-    assert SEEN_BY_TYPE_CHECKERS.keys() == triclinium_core._MODULE_OF.keys()
-    with pytest.raises(AttributeError, match="module 'triclinium_core' has no attribute 'Nonsense'"):
-        getattr(triclinium_core, "Nonsense")  # noqa: B009 - a type checker would refuse the attribute
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+def test_offers_nothing_else(package: ModuleType) -> None:
+    """A name that nobody offers is missing as it is in any module; what is offered is told to type checkers alike."""
+    seen = seen_by_type_checkers(package)
+
+    assert seen == package._MODULE_OF
+    assert sorted(seen) == sorted(package.__all__)
+    with pytest.raises(AttributeError, match=f"module '{package.__name__}' has no attribute 'Nonsense'"):
+        getattr(package, "Nonsense")  # noqa: B009 - a type checker would refuse the attribute
 
 
 OPTIONS = ClientOptions(connection_string="couchbase://127.0.0.1", authenticator=PasswordAuthenticator("ada", "secret"))

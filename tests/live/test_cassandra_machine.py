@@ -5,16 +5,19 @@ The driver carries the statements, and retries nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
-import cassandra
 import pytest
+from cassandra import protocol
 from cassandra.cluster import Session
 from cassandra.query import SimpleStatement
 
+from tests.core.adapters.driver_errors import from_driver
+from tests.live.cassandra_server import TOMBSTONES_MAX
 from tests.live.cassandra_session import INSERTION, SELECTION, stored
 from triclinium_core.retry.cassandra import errors
-from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
+from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
 from triclinium_core.retry.cassandra.policy import RetryPolicy
 from triclinium_core.retry.cassandra.requests.actions import Complete, Fail, Send
@@ -33,19 +36,32 @@ NODE = "the only one"
 ONE, QUORUM, ALL = ConsistencyLevel.ONE, ConsistencyLevel.QUORUM, ConsistencyLevel.ALL
 
 
+@contextmanager
+def decoded() -> Iterator[list[protocol.ErrorMessage]]:
+    """Collect the ERROR frames of the block, as the driver decodes them."""
+    frames: list[protocol.ErrorMessage] = []
+    decode = protocol.ErrorMessage.recv_body
+
+    def recv_body(*arguments: object) -> protocol.ErrorMessage:
+        frames.append(decode(*arguments))
+        return frames[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(protocol.ErrorMessage, "recv_body", recv_body)
+        yield frames
+
+
 def carry_out(session: Session, order: Send, text: str, key: int) -> CassandraEvent:
     """Execute a statement once, and return what came of it."""
     assert order.consistency is not None
     statement = SimpleStatement(text, consistency_level=order.consistency.value)
-    try:
-        return ResultReceived(order.attempt, session.execute(statement, [key]).all())
-    except cassandra.Unavailable as raised:
-        error = errors.Unavailable(
-            consistency=ConsistencyLevel(raised.consistency),
-            required=raised.required_replicas,
-            alive=raised.alive_replicas,
-        )
-        return ErrorReceived(order.attempt, error)
+    with decoded() as frames:
+        try:
+            return ResultReceived(order.attempt, session.execute(statement, [key] * text.count("%s") or None).all())
+        except Exception:
+            if not frames:
+                raise
+            return ErrorReceived(order.attempt, from_driver(frames[-1]))
 
 
 def run(
@@ -102,3 +118,48 @@ def test_by_default(cassandra_session: Session, key: int, level: ConsistencyLeve
     assert isinstance(error, errors.Unavailable)
     assert (NODE, level, required, 1) == (node, error.consistency, error.required, error.alive)
     assert stored(cassandra_session, key) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "expected"),
+    [
+        ("SELECT FROM WHERE", errors.InvalidSyntax, {}),
+        ("SELECT * FROM travel.nowhere", errors.InvalidQuery, {}),
+        (
+            "CREATE TABLE travel.people (id int PRIMARY KEY)",
+            errors.AlreadyExists,
+            {"keyspace": "travel", "table": "people"},
+        ),
+        (
+            "SELECT travel.throws(id) FROM travel.people WHERE id = %s",
+            errors.FunctionFailure,
+            {"keyspace": "travel", "function": "throws", "arg_types": ("int",)},
+        ),
+        (
+            "SELECT * FROM travel.buried WHERE id = %s",
+            errors.ReadFailure,
+            {"consistency": ONE, "block_for": 1, "received": 0, "failures": 1, "data_present": False},
+        ),
+        (
+            "INSERT INTO unwritable.people (id) VALUES (%s)",
+            errors.WriteFailure,
+            {"consistency": ONE, "block_for": 1, "received": 0, "failures": 1, "write_type": WriteType.SIMPLE},
+        ),
+    ],
+)
+def test_what_a_node_says(
+    cassandra_session: Session, key: int, text: str, kind: type[errors.CoordinatorError], expected: Mapping[str, object]
+) -> None:
+    """An error that the caller gets has every figure and every word of the node's answer."""
+    cassandra_session.execute(INSERTION, [key])
+    for n in range(TOMBSTONES_MAX + 1):
+        cassandra_session.execute("DELETE FROM travel.buried WHERE id = %s AND n = %s", [key, n])
+
+    end, _ = run(cassandra_session, DefaultRetryPolicy(), text, key, ONE)
+
+    assert isinstance(end, Fail)
+    error = end.error
+    assert isinstance(error, kind)
+    assert expected == {name: getattr(error, name) for name in expected}
+    assert error.message
+    assert error.message in str(error)

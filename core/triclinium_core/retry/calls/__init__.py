@@ -5,4 +5,94 @@ the caller says of errors and results, and ``http_rules`` what HTTP says of requ
 tells of the attempts, and ``reports`` what those hear who watch.
 
 It uses ``retry.smithy``, which knows nothing of it.
+
+This package has the names that a driver needs, each loaded when it is first asked for.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from triclinium_core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from triclinium_core.retry.calls.history import AttemptRecord, RetryEnding, attempts_of
+    from triclinium_core.retry.calls.http_rules import (
+        IDEMPOTENT_METHODS,
+        RETRIED_STATUSES,
+        HttpFailure,
+        HttpRequestFacts,
+        HttpRetryRules,
+        parse_retry_after,
+    )
+    from triclinium_core.retry.calls.machine import (
+        AwaitStrategy,
+        CallMachine,
+        Decision,
+        GiveUp,
+        Sleep,
+        first_delay,
+        refuse_first,
+    )
+    from triclinium_core.retry.calls.reports import RetryGivenUp, RetryHook, RetryReport, RetryScheduled, RetrySucceeded
+    from triclinium_core.retry.calls.retryable import RETRY_SAFE, RetryOn, UnwelcomeResultError
+    from triclinium_core.retry.calls.terms import CallTerms
+
+_MODULE_OF = {
+    "AttemptRecord": "triclinium_core.retry.calls.history",
+    "AwaitStrategy": "triclinium_core.retry.calls.machine",
+    "CallMachine": "triclinium_core.retry.calls.machine",
+    "CallTerms": "triclinium_core.retry.calls.terms",
+    "Decision": "triclinium_core.retry.calls.machine",
+    "GiveUp": "triclinium_core.retry.calls.machine",
+    "HttpFailure": "triclinium_core.retry.calls.http_rules",
+    "HttpRequestFacts": "triclinium_core.retry.calls.http_rules",
+    "HttpRetryRules": "triclinium_core.retry.calls.http_rules",
+    "IDEMPOTENT_METHODS": "triclinium_core.retry.calls.http_rules",
+    "RETRIED_STATUSES": "triclinium_core.retry.calls.http_rules",
+    "RETRY_SAFE": "triclinium_core.retry.calls.retryable",
+    "RetryEnding": "triclinium_core.retry.calls.history",
+    "RetryGivenUp": "triclinium_core.retry.calls.reports",
+    "RetryHook": "triclinium_core.retry.calls.reports",
+    "RetryOn": "triclinium_core.retry.calls.retryable",
+    "RetryReport": "triclinium_core.retry.calls.reports",
+    "RetryScheduled": "triclinium_core.retry.calls.reports",
+    "RetrySucceeded": "triclinium_core.retry.calls.reports",
+    "Sleep": "triclinium_core.retry.calls.machine",
+    "UnwelcomeResultError": "triclinium_core.retry.calls.retryable",
+    "attempts_of": "triclinium_core.retry.calls.history",
+    "first_delay": "triclinium_core.retry.calls.machine",
+    "parse_retry_after": "triclinium_core.retry.calls.http_rules",
+    "refuse_first": "triclinium_core.retry.calls.machine",
+}
+
+if not TYPE_CHECKING:  # A type checker would take every misspelt name for one that this function finds.
+    __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)
+
+__all__ = [
+    "IDEMPOTENT_METHODS",
+    "RETRIED_STATUSES",
+    "RETRY_SAFE",
+    "AttemptRecord",
+    "AwaitStrategy",
+    "CallMachine",
+    "CallTerms",
+    "Decision",
+    "GiveUp",
+    "HttpFailure",
+    "HttpRequestFacts",
+    "HttpRetryRules",
+    "RetryEnding",
+    "RetryGivenUp",
+    "RetryHook",
+    "RetryOn",
+    "RetryReport",
+    "RetryScheduled",
+    "RetrySucceeded",
+    "Sleep",
+    "UnwelcomeResultError",
+    "attempts_of",
+    "first_delay",
+    "parse_retry_after",
+    "refuse_first",
+]

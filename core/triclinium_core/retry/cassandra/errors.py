@@ -6,7 +6,9 @@
     ├── CoordinatorError                 the coordinator answered it
     │   ├── ServerError, ProtocolError, AuthenticationError, Overloaded, Bootstrapping, TruncateError
     │   ├── Unavailable, ReadTimeout, WriteTimeout
-    │   ├── ReadFailure, WriteFailure, FunctionFailure, CdcWriteFailure, CasWriteUnknown
+    │   ├── ReplicaFailure
+    │   │   └── ReadFailure, WriteFailure
+    │   ├── FunctionFailure, CdcWriteFailure, CasWriteUnknown
     │   ├── QueryValidationError
     │   │   └── InvalidSyntax, Unauthorized, InvalidQuery, InvalidConfiguration, AlreadyExists
     │   └── Unprepared
@@ -24,12 +26,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from types import MappingProxyType
+from typing import TypedDict, Unpack
 
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.checks import check_choice, check_flag, check_integer
 from triclinium_core.retry.tables import table_of
 from triclinium_core.shown import shown
+
+NODES_SHOWN_MAX = 3
+"""How many nodes a message names."""
+ERRORS_SHOWN_MAX = 3
+"""How many errors of each: one that was retried again and again has no end of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +83,31 @@ def _restored(kind: type[CassandraError], arguments: tuple[object, ...]) -> Cass
     return error
 
 
+NO_CODE = -1
+"""No error on the wire has it."""
+
+
 class CoordinatorError(CassandraError):
     """The coordinator answered with an ERROR frame.
 
-    An embedder that has an exception of its own for the same answer sets it as ``__cause__``.
+    An embedder that has an exception of its own for the same answer sets it as ``__cause__``. ``wire_errors.from_wire`` makes
+    the one that an answer stands for.
+
+    Args:
+        message: what the node says, as it says it.
+        details: what its figures mean, in front of the message.
     """
 
-    code: ClassVar[int]
-    """The error code on the wire, 32 bit."""
+    code: int = NO_CODE
+    """The error code on the wire, 32 bit; ``NO_CODE`` where there was no answer to read it from."""
+    message: str = ""
+    """What the node says, as it says it."""
+    fields: Mapping[str, object] = MappingProxyType({})
+    """What followed the message, as it came; empty for an error that was not made of an answer."""
+
+    def __init__(self, message: str = "", *, details: str = "") -> None:
+        super().__init__(f"{details}; the node says: {message}" if details and message else details or message)
+        self.message = message
 
 
 class ServerError(CoordinatorError):
@@ -121,22 +146,129 @@ class TruncateError(CoordinatorError):
     code = 0x1003
 
 
-class ReadFailure(CoordinatorError):
-    """A replica failed to read, for another reason than time."""
+class ReplicaFigures(TypedDict, total=False):
+    """What is told of replicas that failed, as :py:class:`ReplicaFailure` takes it."""
+
+    consistency: ConsistencyLevel | None
+    block_for: int | None
+    received: int | None
+    failures: int | None
+    reasons: Mapping[str, int] | None
+
+
+class ReplicaFailure(CoordinatorError):
+    """Replicas failed, for another reason than time. What is None was not told.
+
+    Args:
+        message: what the node says.
+        consistency: the level that could not be held.
+        block_for: answers that it needs.
+        received: answers that came.
+        failures: replicas that failed.
+        reasons: why, by the address of the replica: a number that the server's version explains. Protocol v5 has it in the
+            place of ``failures``, which counts them then.
+
+    Raises:
+        ArgumentError: a count or the level is not one, or a count is negative.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        consistency: ConsistencyLevel | None = None,
+        block_for: int | None = None,
+        received: int | None = None,
+        failures: int | None = None,
+        reasons: Mapping[str, int] | None = None,
+    ) -> None:
+        check_answers(consistency, block_for, received)
+        if failures is not None:
+            check_integer(failures, "failures")
+        super().__init__(message, details=self._details(consistency, block_for, received, failures, reasons))
+        self.consistency = consistency
+        self.block_for = block_for
+        self.received = received
+        self.failures = len(reasons) if failures is None and reasons is not None else failures
+        self.reasons: Mapping[str, int] = {} if reasons is None else dict(reasons)
+
+    def _details(  # What was told, each of which may be missing.
+        self,
+        consistency: ConsistencyLevel | None,
+        block_for: int | None,
+        received: int | None,
+        failures: int | None,
+        reasons: Mapping[str, int] | None,
+    ) -> str:
+        if consistency is None or block_for is None or received is None:
+            return ""
+        where = ", ".join(f"{node} (code {reason})" for node, reason in list((reasons or {}).items())[:NODES_SHOWN_MAX])
+        failed = len(reasons) if failures is None and reasons is not None else failures
+        lost = "" if failed is None else f", {shown(failed)} replica{'' if failed == 1 else 's'} failed"
+        return (
+            f"{consistency.name} needs {shown(block_for)} answers, {shown(received)} came{lost}{where and f': {where}'}"
+        )
+
+
+class ReadFailure(ReplicaFailure):
+    """A replica failed to read, for another reason than time. What is None was not told.
+
+    Args:
+        message: what the node says.
+        data_present: whether one of the answers carried the data.
+        figures: the rest, as :py:class:`ReplicaFailure` has it.
+    """
 
     code = 0x1300
 
+    def __init__(
+        self, message: str = "", *, data_present: bool | None = None, **figures: Unpack[ReplicaFigures]
+    ) -> None:
+        if data_present is not None:
+            check_flag(data_present, "data_present")
+        super().__init__(message, **figures)
+        self.data_present = data_present
+
 
 class FunctionFailure(CoordinatorError):
-    """A user-defined function failed."""
+    """A user-defined function failed. What is empty was not told.
+
+    Args:
+        message: what the node says.
+        keyspace: of the function.
+        function: its name.
+        arg_types: the types of its arguments.
+    """
 
     code = 0x1400
 
+    def __init__(
+        self, message: str = "", *, keyspace: str = "", function: str = "", arg_types: Sequence[str] = ()
+    ) -> None:
+        super().__init__(message)
+        self.keyspace = keyspace
+        self.function = function
+        self.arg_types = tuple(arg_types)
 
-class WriteFailure(CoordinatorError):
-    """A replica failed to write, for another reason than time."""
+
+class WriteFailure(ReplicaFailure):
+    """A replica failed to write, for another reason than time. What is None was not told.
+
+    Args:
+        message: what the node says.
+        write_type: what kind of write it was.
+        figures: the rest, as :py:class:`ReplicaFailure` has it.
+    """
 
     code = 0x1500
+
+    def __init__(
+        self, message: str = "", *, write_type: WriteType | None = None, **figures: Unpack[ReplicaFigures]
+    ) -> None:
+        if write_type is not None:
+            check_choice(write_type, "write_type", WriteType)
+        super().__init__(message, **figures)
+        self.write_type = write_type
 
 
 class CdcWriteFailure(CoordinatorError):
@@ -146,9 +278,33 @@ class CdcWriteFailure(CoordinatorError):
 
 
 class CasWriteUnknown(CoordinatorError):
-    """A lightweight transaction may or may not have been applied."""
+    """A lightweight transaction may or may not have been applied. What is None was not told.
+
+    Args:
+        message: what the node says.
+        consistency: the level that could not be held.
+        block_for: acknowledgements that it needs.
+        received: acknowledgements that came.
+
+    Raises:
+        ArgumentError: a count or the level is not one, or a count is negative.
+    """
 
     code = 0x1700
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        consistency: ConsistencyLevel | None = None,
+        block_for: int | None = None,
+        received: int | None = None,
+    ) -> None:
+        check_answers(consistency, block_for, received)
+        super().__init__(message)
+        self.consistency = consistency
+        self.block_for = block_for
+        self.received = received
 
 
 class QueryValidationError(CoordinatorError):
@@ -180,9 +336,20 @@ class InvalidConfiguration(QueryValidationError):
 
 
 class AlreadyExists(QueryValidationError):
-    """The keyspace or table is there already."""
+    """The keyspace or table is there already. What is empty was not told.
+
+    Args:
+        message: what the node says.
+        keyspace: the one that is there, or that the table is in.
+        table: empty for a keyspace.
+    """
 
     code = 0x2400
+
+    def __init__(self, message: str = "", *, keyspace: str = "", table: str = "") -> None:
+        super().__init__(message)
+        self.keyspace = keyspace
+        self.table = table
 
 
 class Unprepared(CoordinatorError):
@@ -197,6 +364,15 @@ class Unprepared(CoordinatorError):
     def __init__(self, message: str = "the statement is not prepared", *, statement_id: bytes = b"") -> None:
         super().__init__(message)
         self.statement_id = statement_id
+
+
+def check_answers(consistency: ConsistencyLevel | None, block_for: int | None, received: int | None) -> None:
+    """Raise ArgumentError unless each of these is a figure of replicas that answered, or was not told."""
+    if consistency is not None:
+        check_choice(consistency, "consistency", ConsistencyLevel)
+    for name, count in (("block_for", block_for), ("received", received)):
+        if count is not None:
+            check_integer(count, name)
 
 
 def check_read(consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool) -> None:
@@ -229,10 +405,12 @@ class Unavailable(CoordinatorError):
 
     code = 0x1000
 
-    def __init__(self, *, consistency: ConsistencyLevel, required: int, alive: int) -> None:
+    def __init__(self, message: str = "", *, consistency: ConsistencyLevel, required: int, alive: int) -> None:
         check_unavailable(consistency, required, alive)
+        are = "is" if alive == 1 else "are"
         super().__init__(
-            f"{consistency.name} needs {shown(required)} replicas, {shown(alive)} {'is' if alive == 1 else 'are'} alive"
+            message,
+            details=f"{consistency.name} needs {shown(required)} replicas, {shown(alive)} {are} alive",
         )
         self.consistency = consistency
         self.required = required
@@ -249,11 +427,14 @@ class ReadTimeout(CoordinatorError):
 
     code = 0x1200
 
-    def __init__(self, *, consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool) -> None:
+    def __init__(
+        self, message: str = "", *, consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool
+    ) -> None:
         check_read(consistency, block_for, received, data_present)
         super().__init__(
-            f"{consistency.name} needs {shown(block_for)} answers, {shown(received)} came in time, "
-            f"{'one' if data_present else 'none'} with the data"
+            message,
+            details=f"{consistency.name} needs {shown(block_for)} answers, {shown(received)} came in time, "
+            f"{'one' if data_present else 'none'} with the data",
         )
         self.consistency = consistency
         self.block_for = block_for
@@ -264,18 +445,33 @@ class ReadTimeout(CoordinatorError):
 class WriteTimeout(CoordinatorError):
     """Too few replicas acknowledged a write in time; it may have been applied.
 
+    ``contentions`` counts what a lightweight transaction met of others, in protocol v5; None where it was not told.
+
     Raises:
         ArgumentError: a count, the level or the write type is not one, or a count is negative.
     """
 
     code = 0x1100
 
-    def __init__(self, *, consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int) -> None:
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        consistency: ConsistencyLevel,
+        write_type: WriteType,
+        block_for: int,
+        received: int,
+        contentions: int | None = None,
+    ) -> None:
         check_write(consistency, write_type, block_for, received)
+        if contentions is not None:
+            check_integer(contentions, "contentions")
         super().__init__(
-            f"{write_type} write: {consistency.name} needs {shown(block_for)} acknowledgements, "
-            f"{shown(received)} came in time"
+            message,
+            details=f"{write_type} write: {consistency.name} needs {shown(block_for)} acknowledgements, "
+            f"{shown(received)} came in time",
         )
+        self.contentions = contentions
         self.consistency = consistency
         self.write_type = write_type
         self.block_for = block_for
@@ -320,12 +516,6 @@ class UnexpectedAnswer(CassandraError):
 
 class RepreparationFailed(CassandraError):
     """The statement can not be prepared again: its text is not known, or the node gave it another id."""
-
-
-NODES_SHOWN_MAX = 3
-"""How many nodes the message of AllNodesFailed names."""
-ERRORS_SHOWN_MAX = 3
-"""How many errors of each: one that was retried again and again has no end of them."""
 
 
 class AllNodesFailed(CassandraError):
@@ -378,7 +568,8 @@ def _shown(error: CassandraError) -> str:
 
 CODES: Mapping[int, type[CoordinatorError]] = table_of(
     (error.code, error)
-    for error in (*CoordinatorError.__subclasses__(), *QueryValidationError.__subclasses__())
-    if "code" in vars(error)
+    for base in (CoordinatorError, ReplicaFailure, QueryValidationError)
+    for error in base.__subclasses__()
+    if error.code != NO_CODE
 )
 """The class of each error code."""

@@ -8,4 +8,101 @@ other shape.
 What has any function retried under a strategy stands next door, in ``retry.calls``.
 
 Source: the Smithy Python retry design, and the numbers of its shipped library and of the AWS SDKs.
+
+This package has the names that a driver needs, each loaded when it is first asked for.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from triclinium_core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
+    from triclinium_core.retry.smithy.asynchronous import as_async
+    from triclinium_core.retry.smithy.backoff import (
+        DecorrelatedRetryBackoffStrategy,
+        ExponentialRetryBackoffStrategy,
+        Jitter,
+    )
+    from triclinium_core.retry.smithy.breaker import BreakerRetryStrategy
+    from triclinium_core.retry.smithy.budget import BudgetRetryStrategy
+    from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo, classify
+    from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
+    from triclinium_core.retry.smithy.protocols import (
+        AnyRetryStrategy,
+        AsyncRetryStrategy,
+        ErrorRetryInfo,
+        HasFault,
+        PartyAtFault,
+        RetryBackoffStrategy,
+        RetryError,
+        RetryStrategy,
+        RetryToken,
+        is_async,
+    )
+    from triclinium_core.retry.smithy.resolver import RetryMode, RetryStrategyOptions, RetryStrategyResolver
+    from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
+    from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+
+_MODULE_OF = {
+    "AdaptiveRetryStrategy": "triclinium_core.retry.smithy.adaptive",
+    "AnyRetryStrategy": "triclinium_core.retry.smithy.protocols",
+    "AsyncRetryStrategy": "triclinium_core.retry.smithy.protocols",
+    "AwsRetryNumbers": "triclinium_core.retry.smithy.numbers",
+    "BreakerRetryStrategy": "triclinium_core.retry.smithy.breaker",
+    "BudgetRetryStrategy": "triclinium_core.retry.smithy.budget",
+    "ClassifiedError": "triclinium_core.retry.smithy.classification",
+    "DecorrelatedRetryBackoffStrategy": "triclinium_core.retry.smithy.backoff",
+    "ErrorInfo": "triclinium_core.retry.smithy.classification",
+    "ErrorRetryInfo": "triclinium_core.retry.smithy.protocols",
+    "ExponentialRetryBackoffStrategy": "triclinium_core.retry.smithy.backoff",
+    "HasFault": "triclinium_core.retry.smithy.protocols",
+    "Jitter": "triclinium_core.retry.smithy.backoff",
+    "PartyAtFault": "triclinium_core.retry.smithy.protocols",
+    "RetryBackoffStrategy": "triclinium_core.retry.smithy.protocols",
+    "RetryError": "triclinium_core.retry.smithy.protocols",
+    "RetryMode": "triclinium_core.retry.smithy.resolver",
+    "RetryStrategy": "triclinium_core.retry.smithy.protocols",
+    "RetryStrategyOptions": "triclinium_core.retry.smithy.resolver",
+    "RetryStrategyResolver": "triclinium_core.retry.smithy.resolver",
+    "RetryToken": "triclinium_core.retry.smithy.protocols",
+    "SimpleRetryStrategy": "triclinium_core.retry.smithy.simple",
+    "StandardRetryStrategy": "triclinium_core.retry.smithy.standard",
+    "as_async": "triclinium_core.retry.smithy.asynchronous",
+    "classify": "triclinium_core.retry.smithy.classification",
+    "is_async": "triclinium_core.retry.smithy.protocols",
+}
+
+if not TYPE_CHECKING:  # A type checker would take every misspelt name for one that this function finds.
+    __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)
+
+__all__ = [
+    "AdaptiveRetryStrategy",
+    "AnyRetryStrategy",
+    "AsyncRetryStrategy",
+    "AwsRetryNumbers",
+    "BreakerRetryStrategy",
+    "BudgetRetryStrategy",
+    "ClassifiedError",
+    "DecorrelatedRetryBackoffStrategy",
+    "ErrorInfo",
+    "ErrorRetryInfo",
+    "ExponentialRetryBackoffStrategy",
+    "HasFault",
+    "Jitter",
+    "PartyAtFault",
+    "RetryBackoffStrategy",
+    "RetryError",
+    "RetryMode",
+    "RetryStrategy",
+    "RetryStrategyOptions",
+    "RetryStrategyResolver",
+    "RetryToken",
+    "SimpleRetryStrategy",
+    "StandardRetryStrategy",
+    "as_async",
+    "classify",
+    "is_async",
+]

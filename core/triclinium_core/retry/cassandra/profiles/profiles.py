@@ -89,6 +89,7 @@ class ExecutionProfile:
         kind: RequestKind = RequestKind.STATEMENT,
         idempotent: bool | None = None,
         consistency: ConsistencyLevel | None = None,
+        serial_consistency: ConsistencyLevel | None = None,
         timeout: Duration | None = None,
     ) -> CassandraRequest:
         """Return a request under this profile. What a statement says itself comes first; None: it says nothing.
@@ -96,12 +97,17 @@ class ExecutionProfile:
         Raises:
             ArgumentError: an argument is of the wrong type or out of range, or a PREPARE is given a level.
         """
-        unless_said = self.consistency if kind is RequestKind.STATEMENT else None
+        has_levels = kind is RequestKind.STATEMENT
+        if has_levels and consistency is None:
+            consistency = self.consistency
+        if has_levels and serial_consistency is None:
+            serial_consistency = self.serial_consistency
         return CassandraRequest(
             policy=self.retry_policy,
             idempotent=self.default_idempotence if idempotent is None else idempotent,
             kind=kind,
-            consistency=unless_said if consistency is None else consistency,
+            consistency=consistency,
+            serial_consistency=serial_consistency,
             timeout=self.request_timeout if timeout is None else timeout,
             speculation=self.speculative_execution_policy,
         )

@@ -69,9 +69,10 @@ class CompleteEmpty:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """The request failed; raise ``error`` in the caller. Its ``execution_info`` is set."""
+    """The request failed; raise ``error`` in the caller. Its ``execution_info`` is ``info``."""
 
     error: CassandraError
+    info: ExecutionInfo
 
 
 @dataclass(frozen=True, slots=True)

@@ -327,8 +327,8 @@ class RequestMachine:
     ) -> Sequence[CassandraAction]:
         if cause is not None:
             error.__cause__ = cause
-        error.execution_info = self._history.info(execution, ran_out=ran_out)
-        return self._settle(Fail(error))
+        error.execution_info = info = self._history.info(execution, ran_out=ran_out)
+        return self._settle(Fail(error, info))
 
     def _settle(self, order: Complete | CompleteEmpty | Fail) -> Sequence[CassandraAction]:
         """End everything: what is still under way is cancelled first."""

@@ -49,6 +49,8 @@ class CassandraRequest:
         idempotent: whether it may be executed twice without harm; of a PREPARE it is not asked.
         kind: a statement, or a PREPARE that the caller asked for.
         consistency: the level that it is sent with; None leaves that to the driver. A PREPARE has none.
+        serial_consistency: the level of the condition of a lightweight transaction, SERIAL or LOCAL_SERIAL, likewise. No
+            policy changes it: every ``Send`` of the request has it.
         timeout: from its submission until the caller gets a DriverTimeout, up to 1e9 seconds; ``inf`` for never.
         speculation: who decides about speculative executions.
 
@@ -60,6 +62,7 @@ class CassandraRequest:
     idempotent: bool = False
     kind: RequestKind = RequestKind.STATEMENT
     consistency: ConsistencyLevel | None = None
+    serial_consistency: ConsistencyLevel | None = None
     timeout: float = TIMEOUT_DEFAULT
     speculation: SpeculativeExecutionPolicy = _ONE_EXECUTION
 
@@ -70,25 +73,23 @@ class CassandraRequest:
         idempotent: bool = False,
         kind: RequestKind = RequestKind.STATEMENT,
         consistency: ConsistencyLevel | None = None,
+        serial_consistency: ConsistencyLevel | None = None,
         timeout: Duration = TIMEOUT_DEFAULT,
         speculation: SpeculativeExecutionPolicy = _ONE_EXECUTION,
     ) -> None:
         require_policy(policy)
         check_flag(idempotent, "idempotent")
         check_choice(kind, "kind", RequestKind)
-        if consistency is not None:
-            check_choice(consistency, "consistency", ConsistencyLevel)
-            if kind is RequestKind.PREPARE:
-                raise ArgumentError(
-                    f"consistency={consistency.name} does not go with a PREPARE, which has none; leave it out",
-                    parameter="consistency",
-                )
+        for name, level in (("consistency", consistency), ("serial_consistency", serial_consistency)):
+            if level is not None:
+                _check_level(level, name, kind)
         require_speculation(speculation)
         for name, value in (
             ("policy", policy),
             ("idempotent", idempotent),
             ("kind", kind),
             ("consistency", consistency),
+            ("serial_consistency", serial_consistency),
             ("timeout", check_timeout(timeout, "timeout")),
             ("speculation", speculation),
         ):
@@ -108,3 +109,13 @@ class CassandraRequest:
     def may_speculate(self) -> bool:
         """Whether it may be sent to two nodes at a time."""
         return self.idempotent and not self.is_prepare
+
+
+def _check_level(level: ConsistencyLevel, parameter: str, kind: RequestKind) -> None:
+    check_choice(level, parameter, ConsistencyLevel)
+    if kind is RequestKind.PREPARE:
+        raise ArgumentError(
+            f"{parameter}={level.name} does not go with a PREPARE, which has none; leave it out", parameter=parameter
+        )
+    if parameter == "serial_consistency" and not level.is_serial:
+        raise ArgumentError(f"{parameter}={level.name} must be SERIAL or LOCAL_SERIAL", parameter=parameter)

@@ -192,15 +192,32 @@ def test_requests() -> None:
         default_idempotence=True,
         request_timeout=7.0,
         consistency=ConsistencyLevel.TWO,
+        serial_consistency=ConsistencyLevel.LOCAL_SERIAL,
     )
+    prepare = profile.request(kind=RequestKind.PREPARE)
 
     assert (
         CassandraRequest(
-            policy=policy, idempotent=True, consistency=ConsistencyLevel.TWO, timeout=7.0, speculation=speculation
+            policy=policy,
+            idempotent=True,
+            consistency=ConsistencyLevel.TWO,
+            serial_consistency=ConsistencyLevel.LOCAL_SERIAL,
+            timeout=7.0,
+            speculation=speculation,
         )
         == profile.request()
     )
     assert CassandraRequest(
-        policy=policy, idempotent=False, consistency=ConsistencyLevel.ONE, timeout=1.0, speculation=speculation
-    ) == profile.request(idempotent=False, consistency=ConsistencyLevel.ONE, timeout=1.0)
-    assert None is profile.request(kind=RequestKind.PREPARE).consistency
+        policy=policy,
+        idempotent=False,
+        consistency=ConsistencyLevel.ONE,
+        serial_consistency=ConsistencyLevel.SERIAL,
+        timeout=1.0,
+        speculation=speculation,
+    ) == profile.request(
+        idempotent=False,
+        consistency=ConsistencyLevel.ONE,
+        serial_consistency=ConsistencyLevel.SERIAL,
+        timeout=1.0,
+    )
+    assert (None, None) == (prepare.consistency, prepare.serial_consistency)

@@ -127,9 +127,10 @@ class Run:
         """How it went."""
         end = self.end
         assert end is not None
-        info = end.error.execution_info if isinstance(end, Fail) else end.info  # type: ignore[union-attr]
-        assert info is not None
-        return info
+        if isinstance(end, Fail):
+            assert end.error.execution_info is end.info
+        assert isinstance(end, Complete | CompleteEmpty | Fail)
+        return end.info
 
 
 def play(request: CassandraRequest, nodes: Mapping[Hashable, Script], *, plan: Iterable[Hashable] | None = None) -> Run:

@@ -52,6 +52,7 @@ def test_what_is_permitted(kind: RequestKind, idempotent: bool, may_repeat: bool
         ("idempotent", 1),
         ("kind", "STATEMENT!"),
         ("consistency", "QUORUM"),
+        ("serial_consistency", "SERIAL"),
         ("timeout", 0),
         ("timeout", 1e10),
         ("speculation", 0.5),
@@ -67,9 +68,24 @@ def test_bad_arguments(parameter: str, value: Any) -> None:
     assert shown(value) in str(caught.value)
 
 
-def test_a_prepare_has_no_level() -> None:
+@pytest.mark.parametrize("parameter", ["consistency", "serial_consistency"])
+def test_a_prepare_has_no_level(parameter: str) -> None:
     """One that is given would go nowhere."""
-    with pytest.raises(ArgumentError, match="consistency=QUORUM does not go with a PREPARE") as caught:
-        CassandraRequest(policy=DefaultRetryPolicy(), kind=RequestKind.PREPARE, consistency=ConsistencyLevel.QUORUM)
+    level: dict[str, Any] = {parameter: ConsistencyLevel.SERIAL}
+    with pytest.raises(ArgumentError, match=f"{parameter}=SERIAL does not go with a PREPARE") as caught:
+        CassandraRequest(policy=DefaultRetryPolicy(), kind=RequestKind.PREPARE, **level)
 
-    assert "consistency" == caught.value.parameter
+    assert parameter == caught.value.parameter
+
+
+@rows("level", list(ConsistencyLevel))
+def test_the_level_of_a_condition(level: ConsistencyLevel) -> None:
+    """It is one of the two serial ones; no other goes into a frame there."""
+    policy = DefaultRetryPolicy()
+    try:
+        request = CassandraRequest(policy=policy, serial_consistency=level)
+    except ArgumentError as error:
+        assert ("serial_consistency", False) == (error.parameter, level.is_serial)
+    else:
+        assert level.is_serial
+        assert level is request.serial_consistency
