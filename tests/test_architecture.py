@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.architecture import import_guard, import_rules, policy, shape_rules
-from tests.architecture.policy import CLIENT, CORE, DISTRIBUTIONS, EXTENSION, ROOT, Distribution
+from tests.architecture.policy import CLIENT, CORE, DISTRIBUTIONS, ROOT, Distribution
 from tests.architecture.source import SourceFile, imports, is_standard, is_within, names_of, read_package
 
 SOURCES: dict[Distribution, list[SourceFile]] = {
@@ -181,15 +181,6 @@ def test_dependencies_are_used(distribution: Distribution) -> None:
     excused = [name for package, name in policy.NOT_IMPORTED if package == distribution.package]
 
     assert [] == import_rules.unused_dependencies(SOURCES[distribution], declared, excused)
-
-
-def test_distributions_are_released_together() -> None:
-    """The three share one version, and whoever needs another of the three needs exactly that version."""
-    core, client, extension = (project_of(distribution) for distribution in (CORE, CLIENT, EXTENSION))
-
-    assert core["version"] == client["version"] == extension["version"]
-    assert f"{core['name']}=={core['version']}" in client["dependencies"]
-    assert [f"{extension['name']}=={extension['version']}"] == client["optional-dependencies"]["c"]
 
 
 @each_distribution

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from triclinium_c._scan import ffi, lib
+from triclinium_c._version import __version__
 
-__all__ = ["FIELDS_PER_FRAME", "FRAMES_PER_CALL", "HeaderScanner", "MalformedHeader"]
+__all__ = ["FIELDS_PER_FRAME", "FRAMES_PER_CALL", "HeaderScanner", "MalformedHeader", "__version__"]
 
 FIELDS_PER_FRAME: int = lib.TRICLINIUM_FIELDS_PER_FRAME
 

@@ -1,7 +1,8 @@
 from typing import Final
 
-__all__ = ["FIELDS_PER_FRAME", "FRAMES_PER_CALL", "HeaderScanner", "MalformedHeader"]
+__all__ = ["FIELDS_PER_FRAME", "FRAMES_PER_CALL", "HeaderScanner", "MalformedHeader", "__version__"]
 
+__version__: Final[str]
 FIELDS_PER_FRAME: Final[int]
 FRAMES_PER_CALL: Final[int]
 

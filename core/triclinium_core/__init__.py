@@ -12,6 +12,7 @@ from triclinium_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from triclinium_core._speedups import implementation, use_implementation
+    from triclinium_core._version import __version__
     from triclinium_core.checks import Duration
     from triclinium_core.client.client_machine import ClientMachine
     from triclinium_core.kv.operation.durability import DurabilityLevel
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     )
 
 _MODULE_OF = {
+    "__version__": "triclinium_core._version",
     "AsyncRetryStrategy": "triclinium_core.retry.couchbase.strategy",
     "Authenticator": "triclinium_core.options",
     "BestEffortRetryStrategy": "triclinium_core.retry.couchbase.strategy",
@@ -108,6 +110,7 @@ __all__ = [
     "RetryStrategy",
     "TimeoutOptions",
     "Transcoder",
+    "__version__",
     "controlled",
     "exponential",
     "implementation",

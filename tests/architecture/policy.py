@@ -176,6 +176,7 @@ LAYERS: Sequence[Sequence[str]] = (
     ("triclinium_core.options", "triclinium_core.transcoding"),
     (
         "triclinium_core._speedups",
+        "triclinium_core._version",
         "triclinium_core.kv.address",
         "triclinium_core.client.timers",
         "triclinium_core.kv.wire",

@@ -32,6 +32,7 @@ from triclinium._retry.strategies import (
 from triclinium._retry.watching import watching_retries
 from triclinium._services.analytics import AnalyticsResult
 from triclinium._services.query import QueryResult
+from triclinium._version import __version__
 from triclinium_core.checks import Duration
 from triclinium_core.client.health.statistics import (
     ClientStatistics,
@@ -302,6 +303,7 @@ __all__ = [
     "User",
     "UserAndMetadata",
     "UserManager",
+    "__version__",
     "attempts",
     "attempts_of",
     "client_context",
