@@ -53,7 +53,7 @@ SDK_RFC_FILES: Mapping[str, str] = {
 UNPUBLISHED = frozenset({"0075"})
 """Numbers of SDK-RFCs that are not public."""
 
-RFC = re.compile(r"\b(RFC \d{4})\b")
+RFC = re.compile(r"\b((?:SDK-)?RFC \d{4})\b")
 
 TRIO_PAGES: Mapping[str, str] = {
     "trio.abc": "reference-io",
@@ -119,9 +119,9 @@ class Links(SphinxTransform):
     def _linked(self, text: nodes.Text, seen: set[tuple[int, str]]) -> Iterator[nodes.Node]:
         section = id(_enclosing(text, nodes.section))
         for place, part in enumerate(RFC.split(text)):
-            uri = rfc_uri(part.removeprefix("RFC ")) if place % 2 and (section, part) not in seen else None
+            uri = rfc_uri(part[-4:]) if place % 2 and (section, part[-4:]) not in seen else None
             if uri is not None:
-                seen.add((section, part))
+                seen.add((section, part[-4:]))
                 yield nodes.reference("", part, refuri=uri)
             elif part:
                 yield nodes.Text(part)

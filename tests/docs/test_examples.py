@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import shlex
@@ -17,6 +18,7 @@ from tests.docs.pages import DOCS, EXAMPLES, PAGES, ROOT, blocks_of
 from tests.docs.serving import served
 from tests.environment import CACHE
 from triclinium._cli import main
+from triclinium_core.explain.vectors.questions import FAMILIES
 
 pytestmark = pytest.mark.native
 
@@ -27,6 +29,8 @@ TUTORIAL = DOCS / "tutorial.md"
 TUTORIAL_NODE = "couchbase://127.0.0.1:11210"
 """What the programs of the tutorial connect to; the tests put another port in its place."""
 README = ROOT / "README.md"
+INDEX = DOCS / "index.md"
+BATCH = DOCS / "howto" / "explain_many.md"
 README_NODE = '"couchbase://127.0.0.1"'
 
 PROGRAMS = sorted(path for path in EXAMPLES.glob("*.py") if not path.name.startswith("test_"))
@@ -121,9 +125,10 @@ def test_the_tutorial_does_what_it_says(node: str, tmp_path: Path, capsys: pytes
         assert (output.text, "") == capsys.readouterr()
 
 
-def test_the_readme_works() -> None:
+@pytest.mark.parametrize("page", [README, INDEX], ids=lambda page: page.stem)
+def test_the_first_page_works(page: Path) -> None:
     """Its program runs as it stands, where there is such a user and such a bucket."""
-    (program,) = [block.text for block in blocks_of(README) if block.language == "python"]
+    (program,) = [block.text for block in blocks_of(page) if block.language == "python"]
     with served("--username", "app", "--password", "secret", "--bucket", "travel") as node:
         output = run("-", text=program.replace(README_NODE, f'"{node}"'))
 
@@ -133,7 +138,7 @@ def test_the_readme_works() -> None:
 
 def test_programs_on_pages_are_typed(tmp_path: Path) -> None:
     """A type checker at its strictest has nothing to say to those who copy them."""
-    pages = [TUTORIAL, README, *READMES]
+    pages = [TUTORIAL, README, INDEX, *READMES]
     programs = [block.text for page in pages for block in blocks_of(page) if block.language == "python"]
     paths = [tmp_path / f"program_{number}.py" for number in range(len(programs))]
     for path, text in zip(paths, programs, strict=True):
@@ -161,12 +166,23 @@ def test_explanations_that_are_shown_explain(arguments: str) -> None:
     assert len(result.output.splitlines()) > 3
 
 
+def test_many_explanations_are_what_the_page_shows() -> None:
+    """The questions of the page on ``--batch`` have the answers beneath them; the last is one that nobody understands."""
+    questions, answers = [block.text for block in blocks_of(BATCH) if block.language == "json"]
+    result = CliRunner().invoke(main, ["explain", "--batch", "-"], input=questions)
+
+    assert (2, answers) == (result.exit_code, result.output)
+    assert {(family, ask) for family, asks in FAMILIES.items() for ask in asks} == {
+        (question["family"], question["ask"]) for question in map(json.loads, questions.splitlines())
+    }
+
+
 def test_nothing_else_looks_like_a_program() -> None:
     """Other pages quote files; a Python block of their own would be run by nobody."""
     found = [
         (page.name, block.text)
         for page in PAGES
-        if page != TUTORIAL
+        if page not in {TUTORIAL, INDEX}
         for block in blocks_of(page)
         if block.language == "python"
     ]

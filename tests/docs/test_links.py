@@ -42,7 +42,7 @@ def test_every_rfc_that_pages_name_can_be_read() -> None:
     named = {mention for page in PAGES for mention in RFC.findall(page.read_text(encoding="utf-8"))}
 
     assert named
-    assert set() == {mention for mention in named if rfc_uri(mention[4:]) is None and mention[4:] not in UNPUBLISHED}
+    assert set() == {mention for mention in named if rfc_uri(mention[-4:]) is None and mention[-4:] not in UNPUBLISHED}
     assert [] == [name for number, name in SDK_RFC_FILES.items() if not re.fullmatch(rf"{number}-[\w-]+\.md", name)]
 
 
@@ -50,10 +50,12 @@ def test_the_first_mention_in_a_section_is_linked() -> None:
     """Not the second, none in a title or in code, and none that is a link already."""
     document = new_document("page")
     section = nodes.section("", nodes.title("", "RFC 0013"))
-    section += nodes.paragraph("", "", nodes.literal("", "RFC 0058"), nodes.Text(" RFC 0049, RFC 0049 and RFC 9110"))
+    section += nodes.paragraph(
+        "", "", nodes.literal("", "RFC 0058"), nodes.Text(" SDK-RFC 0049, RFC 0049 and RFC 9110")
+    )
     section += nodes.paragraph("", "", nodes.reference("", "RFC 0061", refuri="elsewhere"))
     document += section
     Links(document).apply()
 
-    assert ["RFC 0049", "RFC 9110", "RFC 0061"] == [found.astext() for found in document.findall(nodes.reference)]
-    assert "RFC 0013RFC 0058 RFC 0049, RFC 0049 and RFC 9110RFC 0061" == section.astext().replace("\n", "")
+    assert ["SDK-RFC 0049", "RFC 9110", "RFC 0061"] == [found.astext() for found in document.findall(nodes.reference)]
+    assert "RFC 0013RFC 0058 SDK-RFC 0049, RFC 0049 and RFC 9110RFC 0061" == section.astext().replace("\n", "")

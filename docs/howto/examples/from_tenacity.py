@@ -11,8 +11,15 @@ import tenacity
 import trio
 import trio.testing
 
-import triclinium
-from triclinium import SimpleRetryStrategy, StandardRetryStrategy
+from triclinium import (
+    SimpleRetryStrategy,
+    StandardRetryStrategy,
+    attempts,
+    attempts_of,
+    retried,
+    retry,
+    watching_retries,
+)
 from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
 
 quota = StandardRetryStrategy(rng=random.Random(0))
@@ -39,7 +46,7 @@ async def decorated_tenacity(service: Service) -> str:
 
     @tenacity.retry(
         stop=tenacity.stop_after_attempt(3),
-        wait=tenacity.wait_exponential_jitter(multiplier=0.05, max=20),
+        wait=tenacity.wait_random_exponential(0.05, max=20),
         retry=tenacity.retry_if_exception_type(ConnectionError),
         reraise=True,
     )
@@ -60,9 +67,9 @@ async def decorated_stamina(service: Service) -> str:
 
 
 async def decorated(service: Service) -> str:
-    """The same; attempts and delays are the strategy's, which all functions share."""
+    """The same; the strategy has the numbers."""
 
-    @triclinium.retried(strategy=quota, on=ConnectionError)
+    @retried(strategy=quota, on=ConnectionError)
     async def ask() -> str:
         return await service.ask()
 
@@ -72,7 +79,11 @@ async def decorated(service: Service) -> str:
 async def block_tenacity(service: Service) -> str:
     """A block, tried again while it raises."""
     answer = "none"
-    retrying = tenacity.AsyncRetrying(stop=tenacity.stop_after_attempt(3), wait=tenacity.wait_fixed(1), reraise=True)
+    retrying = tenacity.AsyncRetrying(
+        stop=tenacity.stop_after_attempt(3),
+        wait=tenacity.wait_fixed(1),
+        reraise=True,
+    )
     async for attempt in retrying:
         with attempt:
             answer = await service.ask()
@@ -82,7 +93,11 @@ async def block_tenacity(service: Service) -> str:
 async def block_stamina(service: Service) -> str:
     """The same, for one kind of error."""
     answer = "none"
-    async for attempt in stamina.retry_context(on=ConnectionError, attempts=3):
+    retrying = stamina.retry_context(
+        on=ConnectionError,
+        attempts=3,
+    )
+    async for attempt in retrying:
         with attempt:
             answer = await service.ask()
     return answer
@@ -91,7 +106,7 @@ async def block_stamina(service: Service) -> str:
 async def block(service: Service) -> str:
     """The same, with the quota."""
     answer = "none"
-    async for attempt in triclinium.attempts(quota, on=ConnectionError):
+    async for attempt in attempts(quota, on=ConnectionError):
         with attempt:
             answer = await service.ask()
     return answer
@@ -99,28 +114,41 @@ async def block(service: Service) -> str:
 
 async def call_stamina(service: Service) -> str:
     """A function that nobody has decorated."""
-    caller = stamina.AsyncRetryingCaller(attempts=3).on(ConnectionError)
-    return await caller(service.ask)
+    caller = stamina.AsyncRetryingCaller(attempts=3)
+    return await caller.on(ConnectionError)(service.ask)
 
 
 async def call(service: Service) -> str:
     """The same."""
-    return await triclinium.retry(service.ask, strategy=quota, on=ConnectionError)
+    return await retry(
+        service.ask,
+        strategy=quota,
+        on=ConnectionError,
+    )
 
 
 async def waits_tenacity(service: Service) -> str:
     """Delays with full jitter, up to five seconds."""
     retrying = tenacity.AsyncRetrying(
-        stop=tenacity.stop_after_attempt(5), wait=tenacity.wait_random_exponential(multiplier=0.1, max=5)
+        stop=tenacity.stop_after_attempt(5),
+        wait=tenacity.wait_random_exponential(0.1, max=5),
     )
     return await retrying(service.ask)
 
 
 async def waits(service: Service) -> str:
     """The same, in a strategy that has no quota."""
-    backoff = ExponentialRetryBackoffStrategy(base=0.1, max=5.0, jitter=Jitter.FULL, rng=random.Random(0))
-    strategy = SimpleRetryStrategy(max_attempts=5, backoff=backoff)
-    return await triclinium.retry(service.ask, strategy=strategy, on=ConnectionError)
+    backoff = ExponentialRetryBackoffStrategy(
+        base=0.1,
+        max=5.0,
+        jitter=Jitter.FULL,
+        rng=random.Random(0),
+    )
+    return await retry(
+        service.ask,
+        strategy=SimpleRetryStrategy(max_attempts=5, backoff=backoff),
+        on=ConnectionError,
+    )
 
 
 class Fixed:
@@ -136,15 +164,25 @@ class Fixed:
 
 async def limit_tenacity(service: Service) -> str:
     """Ten seconds in all; an attempt that hangs is not ended."""
-    retrying = tenacity.AsyncRetrying(stop=tenacity.stop_after_delay(10), wait=tenacity.wait_fixed(1))
+    retrying = tenacity.AsyncRetrying(
+        stop=tenacity.stop_after_delay(10),
+        wait=tenacity.wait_fixed(1),
+    )
     return await retrying(service.ask)
 
 
 async def limit(service: Service) -> str:
     """The same with a scope, which ends whatever hangs."""
-    strategy = SimpleRetryStrategy(max_attempts=1000, backoff=Fixed(1))
+    strategy = SimpleRetryStrategy(
+        max_attempts=1000,
+        backoff=Fixed(1),
+    )
     with trio.fail_after(10):
-        return await triclinium.retry(service.ask, strategy=strategy, on=ConnectionError)
+        return await retry(
+            service.ask,
+            strategy=strategy,
+            on=ConnectionError,
+        )
 
 
 async def result_tenacity(service: Service) -> str:
@@ -158,7 +196,11 @@ async def result_tenacity(service: Service) -> str:
 
 async def result(service: Service) -> str:
     """The same."""
-    return await triclinium.retry(service.ask, strategy=quota, retry_result=lambda answer: "1" in answer)
+    return await retry(
+        service.ask,
+        strategy=quota,
+        retry_result=lambda answer: "1" in answer,
+    )
 
 
 PAIRS: list[tuple[int, list[Callable[[Service], Coroutine[object, object, str]]]]] = [
@@ -176,7 +218,7 @@ PAIRS: list[tuple[int, list[Callable[[Service], Coroutine[object, object, str]]]
 def counting() -> Iterator[list[object]]:
     """Give the block what is reported in it."""
     reports: list[object] = []
-    with triclinium.watching_retries(reports.append):
+    with watching_retries(reports.append):
         yield reports
 
 
@@ -191,7 +233,7 @@ async def main() -> None:
         try:
             await call(Service(failures=99))
         except ConnectionError as error:
-            print(f"in the end: {error!r}, after {len(triclinium.attempts_of(error))} attempts")
+            print(f"in the end: {error!r}, after {len(attempts_of(error))} attempts")
     print([type(report).__name__ for report in reports])
 
 
