@@ -175,8 +175,8 @@ class ReportLevel(Enum):
 class ReportConnection(msgspec.Struct, frozen=True, gc=False):
     """For the log: what happened to a connection, or on the way to one, in words.
 
-    A loss is a WARNING, and the failed attempts to open the connection again are DEBUG: an outage is told once. That the
-    connection is ready again is INFO, as is everything else.
+    That a node is lost is a WARNING, and that the first connection to it is ready again is INFO, with the failures in
+    between. Those failures, and what becomes of other connections to the node meanwhile, are DEBUG; all else is INFO.
     """
 
     stream: StreamId

@@ -2,7 +2,7 @@
 
 ``triclinium.retry`` tells retries at DEBUG and refusals at INFO (SDK-RFC 0049 "Logging"), and at ERROR what a token strategy
 raises when it is told of a success. ``triclinium.connection`` tells what
-happens to connections: a loss at WARNING, the failed attempts that follow it at DEBUG, all else at INFO.
+happens to connections: the loss of a node at WARNING, what fails until it is back at DEBUG, all else at INFO.
 
 The numbers and names in the sentences of ``triclinium.retry`` are attributes of the record too, for handlers that keep them
 as data: ``operation``, ``key``, ``reason``, ``node``, ``retry_attempts`` and ``age`` in seconds; of a retry also ``delay`` in seconds

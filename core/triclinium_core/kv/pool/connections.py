@@ -37,6 +37,7 @@ from triclinium_core.kv.pool.authentication import Authentication
 from triclinium_core.kv.pool.connection_texts import LEFT_THE_MAP, loss_text, overdue_text, ready_text
 from triclinium_core.kv.pool.connection_timers import ConnectionTimers
 from triclinium_core.kv.pool.openings import Openings
+from triclinium_core.kv.pool.outages import Outages
 from triclinium_core.kv.pool.plans import Plans
 from triclinium_core.kv.pool.routes import RouteKey, Routes
 from triclinium_core.kv.pool.seeds import Seeds
@@ -102,6 +103,7 @@ class Connections:
         """Connections that are opened again when they are needed, and not before this time."""
         self._without_config: defaultdict[str | None, GracePeriod] = defaultdict(lambda: GracePeriod(NO_CONFIG_SECONDS))
         """With buckets of which every node that was asked says that they have no cluster config."""
+        self._outages = Outages()
         self._reported_problems: dict[str, str] = {}
         """What is wrong with the error map of a node, as it was reported last."""
         self._plans = Plans(options, connection_string, self.authentication, configs, rng)
@@ -372,7 +374,8 @@ class Connections:
             self._error_maps.load(connection.node, connection.negotiated.error_map)
         if connection.negotiated.error_map_problem is not None:
             self._report_error_map(connection, stream, connection.negotiated.error_map_problem)
-        self._emit(ReportConnection(stream, connection.node, ready_text(losses)))
+        level, failures = self._outages.ready(connection, losses)
+        self._emit(ReportConnection(stream, connection.node, ready_text(failures), level))
 
     def authenticated_again(self, connection: Connection) -> None:
         """Use a connection that was ready before, and speaks for another authenticator now."""
@@ -421,14 +424,7 @@ class Connections:
     ) -> tuple[Sequence[InFlightRequest], Sequence[int]]:
         """Forget the present stream, and return the requests that have no answer and the tokens that waited for it."""
         self.streams.forget(connection, stream)
-        # An outage is told once, however often the connection cannot be opened again.
-        level = (
-            ReportLevel.INFO
-            if connection.is_leaving
-            else ReportLevel.DEBUG
-            if connection.losses
-            else ReportLevel.WARNING
-        )
+        level = self._loudness(connection, is_turned_away=reopen_on_demand)
         self._emit(ReportConnection(stream, connection.node, detail.removeprefix(f"{connection.node}: "), level))
         self._timers.end_stream(connection)
         if connection.is_leaving:
@@ -442,3 +438,13 @@ class Connections:
         elif not connection.is_leaving:
             self._timers.schedule(connection, TimerKind.RECONNECT, reopen_at)
         return requests, waiting
+
+    def _loudness(self, connection: Connection, *, is_turned_away: bool) -> ReportLevel:
+        """Return how loudly to tell that a connection is lost: an outage is told once, however often it is tried again."""
+        if not connection.is_leaving and not is_turned_away:
+            return self._outages.lost(connection)
+        self._outages.forget(connection)
+        if connection.is_leaving:
+            return ReportLevel.INFO
+        # The node is there; it refuses this connection only.
+        return ReportLevel.DEBUG if connection.losses else ReportLevel.WARNING

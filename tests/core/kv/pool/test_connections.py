@@ -363,6 +363,60 @@ def test_an_outage_is_told_once() -> None:
     ] == reports(simulation)
 
 
+def test_a_node_with_several_connections_is_lost_once_and_returns_once() -> None:
+    """Its loss is one warning, and its return one line with the failures of all its connections."""
+    simulation = Recorded()
+    simulation.finish(get())
+    before = len(reports(simulation))
+    simulation.node.faults.always(None, refuse_connection())
+    streams = sorted(simulation.links)
+    for stream in streams:
+        simulation.lose(stream)
+    simulation.live(3.0)
+    simulation.node.faults.clear()
+    simulation.live(2.0)
+    told = reports(simulation)[before:]
+    failures = sum(text.startswith("connection re") for text, _ in told)
+    (back,) = (text for text, level in told if level is ReportLevel.INFO)
+
+    assert len(streams) > 1
+    assert 1 == [level for _, level in told].count(ReportLevel.WARNING)
+    assert ReportLevel.WARNING is told[0][1]
+    assert len(streams) == sum(text.startswith("ready") for text, _ in told)
+    assert failures > len(streams)
+    assert back.startswith("ready, after")
+
+
+def test_what_returns_after_its_node_is_told_to_who_looks_closely() -> None:
+    """And the next loss is a warning again, though a connection is still missing from the one before."""
+    simulation = Recorded()
+    simulation.finish(get())
+    simulation.node.faults.always(Opcode.SELECT_BUCKET, hang_up())
+    before = len(reports(simulation))
+    for _ in range(2):
+        for stream in sorted(simulation.links):
+            simulation.lose(stream)
+        simulation.live(0.5)
+    levels = [(text.partition(",")[0], level) for text, level in reports(simulation)[before:]]
+
+    assert 2 == [level for _, level in levels].count(ReportLevel.WARNING)
+    assert 2 == levels.count(("ready", ReportLevel.INFO))
+
+
+def test_a_bucket_that_is_closed_does_not_hide_an_outage() -> None:
+    """A connection that is turned away is told once, and its node may be lost all the same."""
+    simulation = Recorded()
+    simulation.flow()
+    simulation.submit(Get(Keyspace("nobody_may"), "k"))
+    simulation.live(3.0)
+    denied = [level for _, level in reports(simulation)].count(ReportLevel.WARNING)
+    simulation.lose(ONE)
+    simulation.live(1.0)
+
+    assert 1 == denied
+    assert 2 == [level for _, level in reports(simulation)].count(ReportLevel.WARNING)
+
+
 def test_a_node_that_was_never_there_is_told_once() -> None:
     """What cannot be opened at all is a warning, too."""
     simulation = refused()
