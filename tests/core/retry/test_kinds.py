@@ -33,7 +33,6 @@ GIVEN: tuple[tuple[str, Any], ...] = (
 )
 TAKERS: tuple[tuple[str, Callable[[Any], object]], ...] = (
     (COUCHBASE, require_strategy),
-    (COUCHBASE, lambda given: CouchbaseCase(service=Service.KV, operation="get", happened=KvAnswer(0), strategy=given)),
     (SMITHY, CallTerms),
     (SMITHY, as_async),
     (CASSANDRA, lambda given: ExecutionProfile(name="p", retry_policy=given)),
@@ -42,6 +41,7 @@ TAKERS: tuple[tuple[str, Callable[[Any], object]], ...] = (
 
 OF_REQUESTS: tuple[Callable[[Any], object], ...] = (
     lambda given: ClientOptions(connection_string="couchbase://h", retry_strategy=given),
+    lambda given: CouchbaseCase(service=Service.KV, operation="get", happened=KvAnswer(0), strategy=given),
 )
 """Who takes what decides about requests to a cluster: strategies of either shape."""
 

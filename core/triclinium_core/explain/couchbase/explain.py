@@ -24,9 +24,19 @@ from triclinium_core.explain.couchbase.happenings import (
     verdict_of,
 )
 from triclinium_core.explain.couchbase.reaction import LONGEST_DELAYS, Reaction, put_to_machine
+from triclinium_core.explain.couchbase.recorded_tokens import SHOWN_CLAUSE, RecordedTokens
 from triclinium_core.explain.couchbase.recording_strategy import RecordingStrategy
 from triclinium_core.explain.explanation import Explanation, Outcome, Sentence, milliseconds
 from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.combined.request_tokens import AsyncRequestTokens, tokens_of
+from triclinium_core.retry.combined.strategies import (
+    AnyRetryStrategy,
+    TokenScope,
+    TokenStrategy,
+    has_tokens,
+    require_strategy,
+)
+from triclinium_core.retry.couchbase import strategy as couchbase
 from triclinium_core.retry.couchbase.actions import (
     CloseConnection,
     RefreshCollection,
@@ -38,13 +48,7 @@ from triclinium_core.retry.couchbase.events import (
     SocketClosed,
 )
 from triclinium_core.retry.couchbase.machine import RequestAnnotation
-from triclinium_core.retry.couchbase.strategy import (
-    AnyRetryStrategy,
-    FastFailOnTerminalErrorRetryStrategy,
-    RetryStrategy,
-    is_async,
-    require_strategy,
-)
+from triclinium_core.retry.couchbase.strategy import FastFailOnTerminalErrorRetryStrategy, RetryStrategy
 from triclinium_core.retry.couchbase.tables import kv_responses, service_responses
 from triclinium_core.retry.couchbase.tables.idempotency import idempotent_row, is_idempotent
 from triclinium_core.retry.couchbase.tables.kv_status import status_name
@@ -60,6 +64,7 @@ class DecidedBy(StrEnum):
 
     RESPONSE = "response"
     DEADLINE = "deadline"
+    TERMINAL_REASON = "terminal reason"
     CONTROLLED_BACKOFF = "controlled backoff"
     STRATEGY = "strategy"
     ORCHESTRATOR = "orchestrator"
@@ -68,6 +73,7 @@ class DecidedBy(StrEnum):
 DECISION_CLAUSES: dict[DecidedBy, str] = {
     DecidedBy.RESPONSE: "RFC 0049 Response Received: an answer that gives no retry reason is final",
     DecidedBy.DEADLINE: "RFC 0049 Best Effort Retry vs. Fail Fast: retried until the timeout (decision C23)",
+    DecidedBy.TERMINAL_REASON: "RFC 0049 Fail Fast (Terminal Errors); decision T1",
     DecidedBy.CONTROLLED_BACKOFF: "RFC 0049 Controlled Backoff for Always Retry",
     DecidedBy.STRATEGY: "RFC 0049 Retry Orchestration: the strategy of the request decides",
     DecidedBy.ORCHESTRATOR: "RFC 0049 Network Time: all non-idempotent operations must be failed to avoid data loss",
@@ -156,15 +162,22 @@ def _require_unsent_reason(service: Service, event: type[SocketClosed | Dispatch
 def explain(case: CouchbaseCase) -> Explanation:
     """Return what becomes of the request of ``case``, and why, by running the client's own retry machine.
 
-    The strategy is asked as the client asks it. One of ours that refuses is asked again, to learn why.
+    The strategy is asked as the client asks it. One of ours that refuses is asked again, to learn why. A strategy that
+    hands out tokens permits the retries first that were done, and its quota is what all this leaves.
+
+    Raises:
+        InvalidArgumentException: a strategy that hands out tokens does not permit so many retries.
     """
     idempotent, idempotent_clause = _idempotency(case)
-    recorded = RecordingStrategy(cast(RetryStrategy, case.strategy))
+    lender = _lender(case)
+    asked = cast(RetryStrategy, case.strategy) if lender is None else _tokens(case, lender, idempotent=idempotent)
+    recorded = RecordingStrategy(asked)
     reaction = _reaction_to(case, recorded, idempotent=idempotent)
     reason, retry, error = reaction.machine.last_reason, reaction.retry, reaction.error
     reason_clause = _reason_clause(case, reason)
     error_map_has_a_say = _error_map_has_a_say(case)
-    decided_by = _decided_by(reason, reaction.outcome, error, recorded)
+    decided_by = _decided_by(reason, reaction.outcome, error, recorded, lender)
+    is_asked = lender is None or lender.shown is not None
     dispatches = None if retry is None else retry.dispatches
     facts: dict[str, object] = {
         "service": str(case.service),
@@ -176,8 +189,9 @@ def explain(case: CouchbaseCase) -> Explanation:
         "allows_non_idempotent_retry": None if reason is None else reason.allows_non_idempotent_retry,
         "always_retry": None if reason is None else reason.always_retry,
         "error_map_has_a_say": error_map_has_a_say,
-        "strategy": type(case.strategy).__name__,
-        "strategy_answer": recorded.words(),
+        "strategy": type(case.strategy.strategy if isinstance(case.strategy, TokenScope) else case.strategy).__name__,
+        "strategy_answer": recorded.words() if is_asked else None,
+        "token": None if lender is None else lender.facts(),
         "decided_by": str(decided_by),
         "action": str(reaction.outcome),
         "delay_ms": None if retry is None else milliseconds(retry.delay),
@@ -195,6 +209,7 @@ def explain(case: CouchbaseCase) -> Explanation:
     error_clause = () if failed is None else (failed.error_clause,)
     mapping = (ERROR_MAP_CLAUSE,) if error_map_has_a_say is False else ()
     capping = (CAPPING_CLAUSE,) if dispatches is False else ()
+    shown = (SHOWN_CLAUSE,) if lender is not None and lender.shown is not None else ()
     return Explanation(
         facts=facts,
         told=(
@@ -202,23 +217,25 @@ def explain(case: CouchbaseCase) -> Explanation:
             Sentence(f"Sending it twice {_harm(idempotent)} ({idempotent_clause})."),
             Sentence(_sentence_on_reason(reason, reason_clause, error_map_has_a_say)),
             *(() if failed is None else (Sentence(_sentence_on_error(failed)),)),
+            *(() if lender is None or lender.shown is None else (Sentence(lender.words()),)),
             Sentence(_sentence_on_decision(facts, decided_by)),
             Sentence(_sentence_on_outcome(facts, reaction.outcome), reaction.outcome),
             *(Sentence(f"Besides, the client will {order}.") for order in cast(list[str], facts["orders"])),
         ),
-        clauses=(idempotent_clause, reason_clause, *error_clause, *mapping, DECISION_CLAUSES[decided_by], *capping),
+        clauses=(
+            idempotent_clause,
+            reason_clause,
+            *error_clause,
+            *shown,
+            *mapping,
+            DECISION_CLAUSES[decided_by],
+            *capping,
+        ),
     )
 
 
 def _reaction_to(case: CouchbaseCase, recorded: RecordingStrategy, *, idempotent: bool) -> Reaction:
-    annotation = RequestAnnotation(
-        operation=case.operation,
-        idempotent=idempotent,
-        strategy=case.strategy if is_async(case.strategy) else recorded,
-        submitted_at=0.0,
-        deadline=case.timeout,
-        service=case.service,
-    )
+    annotation = _annotation(case, _awaited(case.strategy) or recorded, case.timeout, idempotent=idempotent)
     since_first_failure = case.since_first_failure
     if since_first_failure is None:
         since_first_failure = case.elapsed if case.attempt else 0.0
@@ -230,6 +247,54 @@ def _reaction_to(case: CouchbaseCase, recorded: RecordingStrategy, *, idempotent
         retry_attempts=case.attempt,
         first_failure_at=case.elapsed - since_first_failure,
     )
+
+
+def _annotation(
+    case: CouchbaseCase, strategy: couchbase.AnyRetryStrategy, deadline: float, *, idempotent: bool
+) -> RequestAnnotation:
+    return RequestAnnotation(
+        operation=case.operation,
+        idempotent=idempotent,
+        strategy=strategy,
+        submitted_at=0.0,
+        deadline=deadline,
+        service=case.service,
+    )
+
+
+def _tokens(case: CouchbaseCase, lender: RecordedTokens, *, idempotent: bool) -> RetryStrategy:
+    """Return the tokens of the request, once the strategy has permitted the retries that were done, for the same failure.
+
+    Raises:
+        InvalidArgumentException: it does not permit so many.
+    """
+    tokens = lender.tokens()
+    annotation = _annotation(case, tokens, math.inf, idempotent=idempotent)
+    for attempt in range(case.attempt):
+        reaction = put_to_machine(case.happened, annotation, 0.0, rng=case.rng, retry_attempts=attempt)
+        if lender.shown is not None and reaction.outcome is Outcome.FAIL:
+            raise InvalidArgumentException(
+                f"attempt={case.attempt}: the strategy permits no retry beyond {attempt}", parameter="attempt"
+            )
+    lender.shown = None
+    return tokens
+
+
+def _lender(case: CouchbaseCase) -> RecordedTokens | None:
+    """Return the token strategy of a case, if it has one that answers at once."""
+    strategy = case.strategy
+    if not has_tokens(strategy) or _awaited(strategy) is not None:
+        return None
+    return RecordedTokens(cast("TokenStrategy | TokenScope", strategy))
+
+
+def _awaited(strategy: AnyRetryStrategy) -> couchbase.AsyncRetryStrategy | None:
+    """Return what the machine asks of a strategy that has to be awaited; None for any other."""
+    if not has_tokens(strategy):
+        asked = cast(couchbase.AnyRetryStrategy, strategy)
+        return asked if couchbase.is_async(asked) else None
+    tokens = tokens_of(strategy)
+    return tokens if isinstance(tokens, AsyncRequestTokens) else None
 
 
 def _idempotency(case: CouchbaseCase) -> tuple[bool, str]:
@@ -255,11 +320,17 @@ def _error_map_has_a_say(case: CouchbaseCase) -> bool | None:
 
 
 def _decided_by(
-    reason: RetryReason | None, outcome: Outcome, error: CouchbaseException | None, recorded: RecordingStrategy
+    reason: RetryReason | None,
+    outcome: Outcome,
+    error: CouchbaseException | None,
+    recorded: RecordingStrategy,
+    lender: RecordedTokens | None,
 ) -> DecidedBy:
     """Return who had the last word, as it shows in who was asked and what was ordered."""
     if reason is None:
         return DecidedBy.RESPONSE
+    if recorded.was_asked and lender is not None and lender.shown is None:
+        return DecidedBy.TERMINAL_REASON if reason in couchbase.TERMINAL_ERRORS else DecidedBy.ORCHESTRATOR
     if recorded.was_asked or outcome is Outcome.CONSULT:
         overruled = recorded.would_retry and outcome is Outcome.FAIL
         return DecidedBy.ORCHESTRATOR if overruled else DecidedBy.STRATEGY
@@ -343,6 +414,8 @@ def _sentence_on_decision(facts: Mapping[str, object], decided_by: DecidedBy) ->
             decision = "The answer is final, and no strategy is asked"
         case DecidedBy.DEADLINE:
             decision = "The request's time is up, so no strategy is asked"
+        case DecidedBy.TERMINAL_REASON:
+            decision = "This reason is one of the five terminal ones, so no token strategy is asked"
         case DecidedBy.CONTROLLED_BACKOFF:
             decision = "This reason is always retried, so no strategy is asked; the delay is the fixed one"
         case DecidedBy.STRATEGY:

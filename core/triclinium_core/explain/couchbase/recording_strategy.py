@@ -89,6 +89,8 @@ def words_of_answer(answer: object, reason: RetryReason) -> str:
         case RetryAction(delay=None, error=error) if error is not None and error is TERMINAL_ERRORS.get(reason):
             number = len(TERMINAL_ERRORS)
             return f"{REFUSES}: {reason} is one of the {_NUMBERS.get(number, number)} terminal reasons"
+        case RetryAction(delay=None, because=str() as words):
+            return f"{REFUSES}: {words}"
         case RetryAction(delay=None):
             return REFUSES
         case RetryAction(delay=float() | int() as delay, within=within):

@@ -17,6 +17,7 @@ from typing import assert_never
 from triclinium_core.retry.backoff import Random, exponential
 from triclinium_core.retry.calls.machine import CallMachine, Sleep
 from triclinium_core.retry.calls.terms import CallTerms
+from triclinium_core.retry.combined.request_tokens import RequestTokens
 from triclinium_core.retry.couchbase.actions import Dispatch, RetryAfter
 from triclinium_core.retry.couchbase.events import (
     Dispatched,
@@ -141,21 +142,30 @@ def couchbase_clients(make_strategy: Callable[[], CouchbaseRetryStrategy]) -> Ma
     """Return clients that retry as Couchbase's do, with what ``make_strategy`` returns for each process."""
 
     def make_process(fleet: Fleet, rng: Random) -> Process:
-        strategy, error_maps = make_strategy(), ErrorMapStore()
-
-        def make_machine(call: Call, state: RequestState) -> RetryMachine:
-            annotation = RequestAnnotation(
-                operation=IDEMPOTENT_OPERATION if fleet.idempotent else OTHER_OPERATION,
-                idempotent=fleet.idempotent,
-                strategy=strategy,
-                submitted_at=call.began,
-                deadline=call.deadline,
-            )
-            return RetryMachine(annotation, rng=rng, error_maps=error_maps, state=state)
-
-        return partial(CouchbaseCall, make_machine)
+        machines, strategy = _Machines(fleet, rng), make_strategy()
+        return partial(CouchbaseCall, lambda call, state: machines.make(call, state, strategy))
 
     return make_process
+
+
+class _Machines:
+    """Makes the retry machines of the clients of one process."""
+
+    def __init__(self, fleet: Fleet, rng: Random) -> None:
+        self._idempotent = fleet.idempotent
+        self._operation = IDEMPOTENT_OPERATION if fleet.idempotent else OTHER_OPERATION
+        self._rng = rng
+        self._error_maps = ErrorMapStore()
+
+    def make(self, call: Call, state: RequestState, strategy: CouchbaseRetryStrategy) -> RetryMachine:
+        annotation = RequestAnnotation(
+            operation=self._operation,
+            idempotent=self._idempotent,
+            strategy=strategy,
+            submitted_at=call.began,
+            deadline=call.deadline,
+        )
+        return RetryMachine(annotation, rng=self._rng, error_maps=self._error_maps, state=state)
 
 
 class CouchbaseCall(Call):
@@ -285,6 +295,70 @@ class SmithyCall(Call):
             machine.succeed()
 
 
+def couchbase_token_clients(make_strategy: MakeStrategy) -> MakeProcess:
+    """Return clients that retry as Couchbase's do under a token strategy, which ``make_strategy(rng, clock)`` returns."""
+
+    def make_process(fleet: Fleet, rng: Random) -> Process:
+        return partial(CouchbaseTokenCall, SmithyProcess(make_strategy, fleet, rng), _Machines(fleet, rng))
+
+    return make_process
+
+
+class CouchbaseTokenCall(CouchbaseCall):
+    """One operation with the tokens that a strategy lends it: the RFC's rules first, then the strategy's."""
+
+    __slots__ = ("_delay", "_process", "_tokens")
+    hears_success = True
+
+    def __init__(self, process: SmithyProcess, machines: _Machines, began: float, deadline: float) -> None:
+        tokens = RequestTokens(process.strategy, None)
+        super().__init__(lambda call, state: machines.make(call, state, tokens), began, deadline)
+        self._process = process
+        self._tokens = tokens
+        process.now = began
+        self._delay = tokens.acquire()
+
+    def begin(self, now: float) -> float | None:
+        """Wait where even a first attempt has to, but no longer than until the deadline."""
+        return min(now + self._delay, self.deadline) if self._delay > 0 else None
+
+    def dispatch(self, outcome: AttemptOutcome | None, now: float) -> None:
+        """Tell the machine of a retry, and that the token is used."""
+        super().dispatch(outcome, now)
+        if outcome not in NOT_SENT:
+            self._tokens.begin()
+
+    def fail(self, outcome: AttemptOutcome, now: float) -> float | None:
+        """Return when the machine wants to be woken, where it retries or waits for the deadline."""
+        self._process.now = now
+        resume_at = super().fail(outcome, now)
+        # Cut to the deadline, as it may be, nothing will be sent.
+        if resume_at is None:
+            self._tokens.end(succeeded=False)
+        elif resume_at >= self.deadline:
+            self._tokens.give_back()
+        return resume_at
+
+    def resume(self, now: float) -> bool:
+        """Tell whether to send now; a first attempt may have waited for too long."""
+        self._process.now = now
+        is_due = now < self.deadline if self._machine is None else super().resume(now)
+        if not is_due:
+            self._tokens.end(succeeded=False)
+        return is_due
+
+    def succeed(self, now: float) -> None:
+        """Give the token back."""
+        self._process.now = now
+        self._tokens.end(succeeded=True)
+
+    def expire(self, now: float) -> None:
+        """Wake the machine at its deadline."""
+        super().expire(now)
+        self._process.now = now
+        self._tokens.end(succeeded=False)
+
+
 def clients_of(retries: Retries) -> MakeProcess:
     """Return clients that retry as a scenario says: each kind of value is one of the core's strategies."""
     match retries:
@@ -356,6 +430,14 @@ STRATEGIES: Mapping[str, NamedStrategy] = {
     "fast_fail_on_terminal_error": NamedStrategy(
         "retries as best_effort does, and gives up where a retry cannot help",
         couchbase_clients(FastFailOnTerminalErrorRetryStrategy),
+    ),
+    "couchbase_standard": NamedStrategy(
+        "retries as Couchbase's operations do under standard: two retries at most, while a shared quota lasts",
+        couchbase_token_clients(lambda rng, clock: StandardRetryStrategy(rng=rng)),
+    ),
+    "couchbase_adaptive": NamedStrategy(
+        "does the same, and sends no more than a throttling service bears",
+        couchbase_token_clients(lambda rng, clock: AdaptiveRetryStrategy(rng=rng, clock=clock)),
     ),
     "fail_fast": NamedStrategy("retries nothing", couchbase_clients(FailFastRetryStrategy)),
     "simple": NamedStrategy(

@@ -411,6 +411,7 @@ def test_as_json() -> None:
         "error_map_has_a_say": False,
         "strategy": "BestEffortRetryStrategy",
         "strategy_answer": "wants a retry in 1 ms",
+        "token": None,
         "decided_by": "strategy",
         "action": "retry",
         "delay_ms": 1,
@@ -424,7 +425,7 @@ def test_as_json() -> None:
     assert retried.keys() == completed.keys()
     assert {
         *("reason", "meaning", "allows_non_idempotent_retry", "always_retry"),
-        *("strategy_answer", "delay_ms", "dispatches", "error", "message"),
+        *("strategy_answer", "token", "delay_ms", "dispatches", "error", "message"),
     } == {key for key, value in completed.items() if value is None}
 
 

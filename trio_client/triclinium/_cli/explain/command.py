@@ -24,6 +24,7 @@ from triclinium._cli.explain.couchbase import (
     circumstances,
 )
 from triclinium._cli.explain.telling import tell
+from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.explain.couchbase.explain import explain as explain_case
 from triclinium_core.explain.vectors.couchbase import SERVICES
 from triclinium_core.explain.vectors.questions import answer_lines
@@ -146,7 +147,11 @@ def explain(
         if choose_name(service, [*SERVICES, *FAMILIES], "service") in FAMILIES:
             raise WrongInput(f"write {service} first, and its options behind it: triclinium explain {service} --help")
         case = build_case(service, operation, options)
-        tell(explain_case(case), circumstances(case), as_json=as_json)
+        try:
+            explanation = explain_case(case)
+        except InvalidArgumentException as error:
+            raise WrongInput(f"--{error.message}") from error
+        tell(explanation, circumstances(case), as_json=as_json)
 
 
 def answer_batch(ctx: click.Context, questions: BinaryIO) -> None:

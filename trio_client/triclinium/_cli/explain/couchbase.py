@@ -18,11 +18,15 @@ from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.explain.couchbase.explain import CouchbaseCase
 from triclinium_core.explain.couchbase.happenings import ErrorCode, Happening, HttpAnswer, KvAnswer
 from triclinium_core.explain.explanation import milliseconds
+from triclinium_core.explain.smithy.script import ScriptedClock
 from triclinium_core.explain.vectors.couchbase import HANDED_OVER, REASONS, SERVICES, STRATEGIES
 from triclinium_core.explain.vectors.fields import STATUS_MAX, quote
 from triclinium_core.kv.operation.codec import CODECS
 from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry.backoff import ConstantRandom
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase.events import DispatchFailed, HandedOver, SocketClosed
+from triclinium_core.retry.couchbase.strategy import RetryStrategy
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry, MalformedErrorMap, parse_entry
 from triclinium_core.retry.couchbase.tables.idempotency import IDEMPOTENT_OPERATIONS, Idempotency, idempotent_row
 from triclinium_core.retry.couchbase.tables.kv_responses import DCP_PREFIX, RETRYABLE_STATUSES
@@ -32,8 +36,17 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.tables.service_errors import SEARCH_INDEX_OPERATIONS
 from triclinium_core.retry.couchbase.tables.service_responses import RETRYABLE_ERROR_CODES, RETRYABLE_HTTP_STATUSES
+from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
+from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
+from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 
 EVENTS = ("socket-closed", "dispatch-failed")
+
+TOKEN_STRATEGIES = ("simple", "standard", "adaptive")
+"""Those that hand out tokens."""
+
+LONGEST = ConstantRandom(1.0)
+"""The longest that a jittered delay of theirs may become."""
 
 METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 
@@ -86,7 +99,12 @@ class CaseOptions:
         type=click.IntRange(100, 599), metavar="STATUS", help="A service other than kv answered this."
     )
     body: str | None = option(metavar="TEXT", help="The body of that answer.")
-    strategy: str = option(metavar="NAME", default="fast_fail_on_terminal_error", help=f"{', '.join(STRATEGIES)}.")
+    strategy: str = option(
+        metavar="NAME",
+        default="fast_fail_on_terminal_error",
+        help=f"{', '.join(STRATEGIES)}; or one with tokens: {', '.join(TOKEN_STRATEGIES)}.",
+    )
+    quota: int | None = option(**COUNT, help="What the quota of standard or adaptive has.  [default: 500]")
     attempt: int = option(**COUNT, default=0, help="Retries that were done already.")
     elapsed_ms: float = option(
         type=DurationParameter(endless=False, unit=0.001),
@@ -134,7 +152,7 @@ def build_case(service_name: str, operation_name: str | None, options: CaseOptio
             happened=HAPPENINGS[happening].build(options),
             readonly=options.readonly,
             method=method,
-            strategy=choose(options.strategy, STRATEGIES, "strategy"),
+            strategy=_strategy(options),
             attempt=options.attempt,
             elapsed=options.elapsed_ms / 1000,
             timeout=timeout,
@@ -145,6 +163,24 @@ def build_case(service_name: str, operation_name: str | None, options: CaseOptio
         raise WrongInput(
             f"{spelled(happening)} cannot happen to {service}; it happens to {HAPPENINGS[happening].services}"
         ) from error
+
+
+def _strategy(options: CaseOptions) -> AnyRetryStrategy:
+    known: dict[str, RetryStrategy | str] = {**STRATEGIES, **{name: name for name in TOKEN_STRATEGIES}}
+    chosen = choose(options.strategy, known, "strategy")
+    if not isinstance(chosen, str):
+        if options.quota is not None:
+            raise WrongInput(
+                f"--quota says nothing about the strategy {options.strategy}, which has none; leave it out"
+            )
+        return chosen
+    if chosen == "simple":
+        if options.quota is not None:
+            raise WrongInput("--quota says nothing about the strategy simple, which has none; leave it out")
+        return SimpleRetryStrategy(rng=LONGEST)
+    if chosen == "standard":
+        return StandardRetryStrategy(rng=LONGEST, quota_capacity=options.quota)
+    return AdaptiveRetryStrategy(rng=LONGEST, clock=ScriptedClock(), quota_capacity=options.quota)
 
 
 def _operation(service: Service, name: str | None) -> str:
