@@ -9,8 +9,10 @@ import sys
 from enum import Enum
 from typing import NewType, get_args
 
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
+from sphinx.transforms import SphinxTransform
 
 from docs._ext.tables import RFC_NUMBER
 from triclinium_core.checks import Duration
@@ -96,6 +98,18 @@ def _is_made_by_others(found: type, signature: str) -> bool:
 
 def _is_made_as_its_base(found: type) -> bool:
     return issubclass(found, BaseException) and "__init__" not in vars(found)
+
+
+class WithoutObject(SphinxTransform):
+    """Classes that inherit from nothing have no line that says so."""
+
+    default_priority = 420
+
+    def apply(self) -> None:
+        """Remove the lines."""
+        for content in self.document.findall(addnodes.desc_content):
+            for line in [child for child in content if child.astext() == "Bases: object"]:
+                content.remove(line)
 
 
 def short_defaults(signature: str, found: object) -> str:

@@ -139,6 +139,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_directive("newsfragments", Newsfragments)
     app.add_transform(records.Records)
     app.add_transform(links.Links)
+    app.add_transform(entries.WithoutObject)
     app.connect("missing-reference", links.resolve_trio)
     # Before napoleon, which listens with the priority 500.
     app.connect("autodoc-process-docstring", entries.prepare_docstring, priority=100)

@@ -12,12 +12,15 @@ from types import SimpleNamespace
 from typing import Any, Literal, cast
 
 import pytest
+from docutils import nodes  # type: ignore[import-untyped]
+from docutils.utils import new_document  # type: ignore[import-untyped]
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.ext import napoleon
 from sphinx.ext.napoleon.docstring import GoogleDocstring
 
-from docs._ext.entries import prepare_bases, prepare_docstring, prepare_signature, short_defaults
+from docs._ext.entries import WithoutObject, prepare_bases, prepare_docstring, prepare_signature, short_defaults
 from tests.docs.pages import ROOT
 from tests.rows import rows
 from triclinium.errors import AmbiguousTimeoutException, AmbiguousTooSlowError
@@ -182,3 +185,14 @@ def test_shows_what_stands_behind_a_private_base() -> None:
 
     assert [AmbiguousTimeoutException, "TooSlowError"] == [bases[0], getattr(bases[1], "__name__", "")]
     assert 2 == len(bases)
+
+
+def test_that_a_class_inherits_from_nothing_is_not_said() -> None:
+    """Other base classes are."""
+    document = new_document("page")
+    content = addnodes.desc_content()
+    content += [nodes.paragraph("", text) for text in ("Bases: object", "What it is.", "Bases: CouchbaseException")]
+    document += content
+    WithoutObject(document).apply()
+
+    assert ["What it is.", "Bases: CouchbaseException"] == [line.astext() for line in content]

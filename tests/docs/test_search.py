@@ -30,16 +30,32 @@ def ranking(query: str, *found: tuple[str, str, int, str]) -> list[str]:
 
 
 def test_guides_come_first() -> None:
-    """Whatever Sphinx thinks of the others: then explanations, the reference, the internals, and the map."""
+    """Whatever Sphinx thinks of the others: then the reference, the internals, and the map."""
     pages = [
         ("rfc_map", "RFC map", 100, "title"),
         ("internals/architecture", "Architecture", 90, "title"),
         ("reference/retrying_anything", "triclinium.retry", 26, "object"),
-        ("explanation/ambiguity", "Ambiguity", 15, "title"),
+        ("howto/from_tenacity_or_stamina", "Coming from tenacity or stamina", 15, "title"),
+        ("explanation/ambiguity", "Ambiguity", 5, "text"),
         ("howto/retry_anything", "Retry anything in trio", 5, "text"),
     ]
 
     assert [page for page, *_ in pages][::-1] == ranking("retry", *pages)
+
+
+@pytest.mark.parametrize(
+    ("query", "best"),
+    [
+        ("durability", "howto/durability"),
+        ("timeout", "explanation/why_no_timeouts"),
+        ("many at once", "howto/many_at_once"),
+    ],
+)
+def test_a_page_of_that_name_comes_before_pages_that_mention_it(query: str, best: str) -> None:
+    """Also where it is no guide but an explanation."""
+    found = [(page, page, 5, "text") for page in ("howto/connect", "tutorial", best, "howto/scan")]
+
+    assert best == ranking(query, *found)[0]
 
 
 @pytest.mark.parametrize("query", ["get_or_none", "triclinium.Collection.get_or_none"])

@@ -47,7 +47,7 @@ async def decorated_tenacity(service: Service) -> str:
     @tenacity.retry(
         stop=tenacity.stop_after_attempt(3),
         wait=tenacity.wait_random_exponential(0.05, max=20),
-        retry=tenacity.retry_if_exception_type(ConnectionError),
+        retry=tenacity.retry_if_exception_type(OSError),
         reraise=True,
     )
     async def ask() -> str:
@@ -146,7 +146,10 @@ async def waits(service: Service) -> str:
     )
     return await retry(
         service.ask,
-        strategy=SimpleRetryStrategy(max_attempts=5, backoff=backoff),
+        strategy=SimpleRetryStrategy(
+            max_attempts=5,
+            backoff=backoff,
+        ),
         on=ConnectionError,
     )
 
@@ -163,7 +166,7 @@ class Fixed:
 
 
 async def limit_tenacity(service: Service) -> str:
-    """Ten seconds in all; an attempt that hangs is not ended."""
+    """Ten seconds in all, but for an attempt that hangs."""
     retrying = tenacity.AsyncRetrying(
         stop=tenacity.stop_after_delay(10),
         wait=tenacity.wait_fixed(1),
@@ -185,11 +188,16 @@ async def limit(service: Service) -> str:
         )
 
 
+def is_first(answer: str) -> bool:
+    """Whether that answer is not good enough."""
+    return answer.endswith("1")
+
+
 async def result_tenacity(service: Service) -> str:
     """A result that is as good a reason as an error."""
     retrying = tenacity.AsyncRetrying(
         stop=tenacity.stop_after_attempt(3),
-        retry=tenacity.retry_if_result(lambda answer: "1" in answer),
+        retry=tenacity.retry_if_result(is_first),
     )
     return await retrying(service.ask)
 
@@ -199,7 +207,7 @@ async def result(service: Service) -> str:
     return await retry(
         service.ask,
         strategy=quota,
-        retry_result=lambda answer: "1" in answer,
+        retry_result=is_first,
     )
 
 
