@@ -9,6 +9,7 @@ from types import ModuleType
 from trio.testing import MockClock
 
 import triclinium
+import triclinium.errors
 import triclinium.search
 import triclinium.testing
 import triclinium.views
@@ -16,6 +17,16 @@ import triclinium_core.testing
 from tests.rows import rows
 from tests.trio_client.pair import open_pair
 from triclinium_core.testing.fakes import faults
+
+
+@rows("name", triclinium.errors.__all__)
+def test_tracebacks_name_a_public_module(name: str) -> None:
+    """An error can be imported from where its traceback says that it is."""
+    kind = getattr(triclinium.errors, name)
+    parts = kind.__module__.split(".")
+
+    assert [] == [part for part in parts if part.startswith("_")]
+    assert kind is getattr(sys.modules[kind.__module__], name)
 
 
 @rows("package", [triclinium, triclinium.search, triclinium.testing, triclinium.views])

@@ -55,12 +55,17 @@ class AmbiguousTooSlowError(AmbiguousTimeoutException, _BlockTimeout, rfc_class=
     ``trio.TooSlowError`` as well. ``operations`` lists what was given up, in that order.
     """
 
+    # Where users find it, and what tracebacks show.
+    __module__ = "triclinium.errors"
+
 
 class UnambiguousTooSlowError(UnambiguousTimeoutException, _BlockTimeout, rfc_class=UnambiguousTimeoutException):
     """A ``fail_after`` block ran out of time, and nothing that it gave up was applied.
 
     ``trio.TooSlowError`` as well. ``operations`` lists what was given up, in that order.
     """
+
+    __module__ = "triclinium.errors"
 
 
 SHOWN = 3

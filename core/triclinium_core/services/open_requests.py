@@ -325,7 +325,7 @@ class OpenRequests:
             return
         unplaced, self._unplaced = self._unplaced, {}
         for live in unplaced.values():
-            self._fail_dispatch(live, RetryReason.SERVICE_NOT_AVAILABLE, detail, now)
+            self._fail_dispatch(live, RetryReason.NODE_NOT_AVAILABLE, detail, now)
 
     def take_sending(self) -> list[SendBytes]:
         """Return what was ordered to be sent, once; it goes last."""
@@ -623,7 +623,7 @@ class OpenRequests:
         elif endpoint is not None and not was_sent:
             self._fail_dispatch(live, RetryReason.SOCKET_NOT_AVAILABLE, waits_for(endpoint), now)
         elif live.token in self._unplaced:
-            self._fail_dispatch(live, RetryReason.SERVICE_NOT_AVAILABLE, waits_for(None), now)
+            self._fail_dispatch(live, RetryReason.NODE_NOT_AVAILABLE, waits_for(None), now)
         else:
             obstacle = live.tokens.obstacle if live.tokens is not None else None
             self._feed(live, facts.TimePassed(obstacle=obstacle), now)

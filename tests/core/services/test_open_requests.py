@@ -113,7 +113,7 @@ def test_requests_wait_for_the_first_config_and_no_longer() -> None:
     error = lost.failure(RequestCanceledException, asking(), retry_strategy=Never())
 
     assert ROWS == simulation.rows[token]
-    assert str(RetryReason.SERVICE_NOT_AVAILABLE) == error.context.refused_reason
+    assert str(RetryReason.NODE_NOT_AVAILABLE) == error.context.refused_reason
 
 
 def test_no_node_has_the_service() -> None:

@@ -92,6 +92,32 @@ async def test_a_type_that_rows_cannot_have(row_type: Any) -> None:
     assert [] == pieces.requests
 
 
+async def test_rows_without_their_block() -> None:
+    """Whoever awaits, loops over or asks what has to be entered first is told how, and nothing is sent."""
+    pieces = Pieces()
+    async with open_scripted(pieces.machine) as cluster:
+        opening: Any = cluster.query(STATEMENT)
+        with pytest.raises(TypeError, match="async with"):
+            await opening
+        with pytest.raises(TypeError, match="async with"):
+            async for _ in opening:
+                pass
+        with pytest.raises(AttributeError, match=r"'rows'.*async with") as caught:
+            await opening.rows()
+    assert "rows" == caught.value.name
+    assert [] == pieces.requests
+
+
+async def test_rows_in_two_blocks() -> None:
+    """What was left cannot be entered again."""
+    async with open_scripted(Pieces([b"1"], METADATA).machine) as cluster:
+        opening = cluster.query(STATEMENT)
+        async with opening as result:
+            assert [1] == await result.rows()
+        with pytest.raises(RuntimeError, match="had their block"):
+            await opening.__aenter__()
+
+
 async def test_metadata_too_early() -> None:
     """It comes after the rows, and says so; no row is lost by asking."""
     async with (

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from triclinium._context import strategy_for
 from triclinium._driver.driver import Driver
-from triclinium._services.rows import Row, RowResult, decoder_of, rows_in_block
+from triclinium._services.rows import Row, RowResult, RowsBlock, decoder_of
 from triclinium_core.checks import Duration, check_duration
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.mutation_state import MutationState, tokens_of
@@ -97,4 +97,4 @@ class Queries:
             raw=RawOptions(raw),
         )
         decode, strategy = decoder_of(row_type), strategy_for(retry_strategy)
-        return rows_in_block(lambda opened: QueryResult(self._driver, opened, decode), self._driver, request, strategy)
+        return RowsBlock(lambda opened: QueryResult(self._driver, opened, decode), self._driver, request, strategy)

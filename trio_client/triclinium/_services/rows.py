@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 import msgspec
@@ -35,6 +36,9 @@ UNDECODABLE = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
 
 class RowsNotReadError(RuntimeError):
     """The metadata was asked for before the rows were read: a service tells it at the end."""
+
+    # Where users find it, and what tracebacks show.
+    __module__ = "triclinium.errors"
 
 
 class RowResult(Generic[MetaData, Row]):
@@ -189,14 +193,8 @@ def decoder_of(row_type: type[Row] | None) -> Callable[[bytes], Row]:
 Result = TypeVar("Result", bound=RowResult[Any, Any])
 
 
-@asynccontextmanager
-async def rows_in_block(
-    made: Callable[[OpenRows], Result],
-    driver: Driver,
-    request: ServiceRequest,
-    strategy: AnyRetryStrategy | None,
-) -> AsyncIterator[Result]:
-    """Give a block the rows of a request.
+class RowsBlock(AbstractAsyncContextManager[Result]):
+    """Gives a block the rows of a request, once; whoever takes it for the rows themselves is told of the block.
 
     Entering waits until the first rows have come, or the end, and raises what becomes of the request before that. Leaving
     abandons what is left.
@@ -204,8 +202,49 @@ async def rows_in_block(
     Args:
         made: what the block gets.
     """
-    result = made(await driver.open_rows(request, strategy))
-    try:
-        yield result
-    finally:
-        result._close()
+
+    def __init__(
+        self,
+        made: Callable[[OpenRows], Result],
+        driver: Driver,
+        request: ServiceRequest,
+        strategy: AnyRetryStrategy | None,
+    ) -> None:
+        self._made = made
+        self._driver = driver
+        self._request = request
+        self._strategy = strategy
+        self._result: Result | None = None
+        self._is_entered = False
+
+    def __repr__(self) -> str:
+        return f"<the rows of {self._request!r}, for `async with`>"
+
+    async def __aenter__(self) -> Result:
+        if self._is_entered:
+            raise RuntimeError(f"these rows had their block; ask for {self._request.name} again")
+        self._is_entered = True
+        self._result = result = self._made(await self._driver.open_rows(self._request, self._strategy))
+        return result
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._result is not None:
+            self._result._close()
+
+    def __await__(self) -> Generator[object, None, Result]:
+        raise TypeError(f"rows are not awaited; {self._hint}")
+
+    def __aiter__(self) -> AsyncIterator[object]:
+        raise TypeError(f"rows come in a block; {self._hint}")
+
+    def __getattr__(self, name: str) -> object:
+        raise AttributeError(f"no {name!r} outside a block; {self._hint}", name=name, obj=self)
+
+    @property
+    def _hint(self) -> str:
+        return f"write `async with` around {self._request.name}, as in `async with … as result: rows = await result.rows()`"

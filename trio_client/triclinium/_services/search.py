@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 
 from triclinium._context import strategy_for
 from triclinium._driver.driver import Driver
-from triclinium._services.rows import RowResult, rows_in_block
+from triclinium._services.rows import RowResult, RowsBlock
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.mutation_state import MutationState, tokens_of
 from triclinium_core.services.search.facets import Facet
@@ -103,7 +103,7 @@ class Searches:
             bucket_name=context.bucket if context is not None else None,
             scope_name=context.scope if context is not None else None,
         )
-        return rows_in_block(
+        return RowsBlock(
             lambda opened: SearchResult(self._driver, opened, decode_row),
             self._driver,
             asked,

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 
 from triclinium._context import strategy_for
 from triclinium._driver.driver import Driver
-from triclinium._services.rows import RowResult, rows_in_block
+from triclinium._services.rows import RowResult, RowsBlock
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.views.options import (
     DesignDocumentNamespace,
@@ -65,6 +65,14 @@ class ViewQueries:
             InvalidArgumentException: an argument is wrong.
             EncodingFailureException: a key has no form in JSON.
 
+        Entering the block waits for the first rows, and raises what became of the request before them:
+
+            ViewNotFoundException: the bucket has no such view, or no such design document.
+            AuthenticationFailureException: the user may not read views of the bucket.
+            ServiceNotAvailableException: the views of the bucket are on no node.
+            TimeoutException: no row came within the timeout of views.
+            CouchbaseException: whatever else the service answered.
+
         Cancellation: the request is abandoned, and its connection closed, so that the service stops working for it.
         """
         options = ViewOptions(
@@ -93,7 +101,7 @@ class ViewQueries:
             namespace=namespace,
             options=options,
         )
-        return rows_in_block(
+        return RowsBlock(
             lambda opened: ViewResult(self._driver, opened, decode_row),
             self._driver,
             asked,

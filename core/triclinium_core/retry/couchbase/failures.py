@@ -41,6 +41,9 @@ HINTS: dict[RetryReason, str] = {
 LOOK_AT_THE_SERVICE = "it may have been applied; see what has changed before sending it again"
 """The next step after a request to an HTTP service that nobody answered."""
 
+ASK_AGAIN = "it changed nothing, so it may be sent again"
+"""The next step after a request that nobody answered and that only reads."""
+
 HINTS_OF_ANSWERS: dict[type[CouchbaseException], str] = {
     DecodingFailureException: "this operation has no such answer; a write may have been applied, so read the document "
     "before writing again",
@@ -67,10 +70,41 @@ HINTS_OF_SERVICES: dict[type[CouchbaseException], str] = {
     e.CollectionNotFoundException: "check the collection's name, or create it",
     e.BucketNotFlushableException: "permit it in the settings of the bucket",
     e.FeatureNotAvailableException: "this version of the server does not have it",
+    e.InvalidArgumentException: "correct what the server names",
+    e.TemporaryFailureException: "ask again later; the service is starting, moving, or has too much to do",
+    e.InternalServerFailureException: "look for it in the log of the service on that node",
+    e.IndexExistsException: "take another name, drop the index first, or pass ignore_if_exists",
+    e.IndexFailureException: "see whether the index service runs and the index is online",
+    e.CasMismatchException: "somebody else changed the document; read it again",
+    e.DocumentNotFoundException: "check the key; the documents before it may have been changed",
+    e.DocumentExistsException: "take another key, or UPSERT; the documents before it may have been changed",
+    e.CompilationFailureException: "check the names in the statement",
+    e.DatasetNotFoundException: "check the collection's name, or create it for analytics",
+    e.DatasetExistsException: "take another name, or drop it first",
+    e.DataverseNotFoundException: "check the scope's name, or create it for analytics",
+    e.DataverseExistsException: "take another name, or drop it first",
+    e.LinkNotFoundException: "check the link's name, or create it",
+    e.LinkExistsException: "take another name, or drop the link first",
+    e.ViewNotFoundException: "check the names of the design document and of its view, and whether it is published",
+    e.BucketExistsException: "take another name, change its settings with update_bucket, or drop it first",
+    e.ScopeExistsException: "take another name, or use the scope that is there",
+    e.CollectionExistsException: "take another name, or use the collection that is there",
+    e.UserNotFoundException: "check the user's name and domain",
+    e.GroupNotFoundException: "check the group's name, or create it",
+    UnambiguousTimeoutException: "give it more time, or ask for less",
     DecodingFailureException: "see what answers at this address",
     AmbiguousTimeoutException: LOOK_AT_THE_SERVICE,
 }
 """The next step after a final response of an HTTP service."""
+
+
+HINTS_OF_STATUSES: dict[int, str] = {
+    401: HINTS_OF_SERVICES[e.AuthenticationFailureException],
+    403: HINTS_OF_SERVICES[e.AuthenticationFailureException],
+    429: HINTS_OF_SERVICES[e.RateLimitedException],
+    503: HINTS_OF_SERVICES[e.TemporaryFailureException],
+}
+"""The next step where the same answer came until there was no time left."""
 
 
 def subject(context: ErrorContext) -> str:
@@ -119,7 +153,7 @@ def timeout(context: ErrorContext, *, ambiguous: bool, last_reason: RetryReason 
         return AmbiguousTimeoutException(f"{subject(context)}: no answer within {after}{hint}{story(context)}", context)
     why = f"; {last_reason.meaning}" if last_reason is not None else ""
     said = f"; {_said(context)}" if context.http_status is not None else ""
-    hint = _hint(last_reason, context)
+    hint = _hint(last_reason, context) or _hint_of_status(context)
     return UnambiguousTimeoutException(
         f"{subject(context)}: not done within {after} and certainly not applied{why}{said}{hint}{story(context)}",
         context,
@@ -218,6 +252,11 @@ def _hint_of_service(error: type[CouchbaseException] | None, context: ErrorConte
     return f": {'; '.join(steps)}" if steps else ""
 
 
+def _hint_of_status(context: ErrorContext) -> str:
+    step = HINTS_OF_STATUSES.get(context.http_status or 0)
+    return "" if step is None else f": {step}"
+
+
 def _hint(reason: RetryReason | None, context: ErrorContext) -> str:
     if reason is None or reason not in HINTS:
         return ""
@@ -225,5 +264,5 @@ def _hint(reason: RetryReason | None, context: ErrorContext) -> str:
         return f": {HINTS[reason]}"
     # What may be repeated at any time changes nothing, so there is nothing to look after.
     if context.idempotent:
-        return ""
+        return f": {ASK_AGAIN}"
     return f": {HINTS[reason] if context.service == Service.KV else LOOK_AT_THE_SERVICE}"

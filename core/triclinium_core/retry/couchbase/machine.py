@@ -98,7 +98,8 @@ class RetryMachine:
     Args:
         annotation: what is fixed about the request.
         rng: randomness for jittered backoffs.
-        error_maps: the maps of all nodes, shared by all machines of a client; an own store unless given.
+        error_maps: the maps of all nodes, shared by all machines of a client; an own store unless given, made when the
+            first map comes. HTTP services have no maps.
         state: PENDING, or IN_FLIGHT for a machine that is made only when the first attempt has failed.
         retry_attempts: retries that were already done elsewhere.
         first_failure_at: instant of the first failure, where it was noticed elsewhere.
@@ -120,7 +121,7 @@ class RetryMachine:
         self._is_async: bool | None = None
         """Whether the strategy has to be awaited; None until it is looked at."""
         self._rng = rng
-        self._error_maps = error_maps if error_maps is not None else ErrorMapStore()
+        self._error_maps = error_maps
         self.state: RequestState = state
         self._unanswered = state is RequestState.IN_FLIGHT
         self.retry_attempts: int = retry_attempts
@@ -229,7 +230,8 @@ class RetryMachine:
             if answer.reason is not None and not response.is_partial:
                 return self._maybe_retry(answer.reason, answer.error, None, now)
             return self._settle(event, answer.error, now)
-        entry = self._error_maps.entry(response.node, response.status)
+        maps = self._error_maps
+        entry = maps.entry(response.node, response.status) if maps is not None else None
         verdict = kv_responses.classify(self.annotation.operation, response.status, entry)
         self._count_status(response.status)
         self._kv_answer, self._service_answer = (response, entry), None
@@ -257,6 +259,8 @@ class RetryMachine:
         return self._fail(failures.surfaced(error, self.error_context(now), failed_path))
 
     def _on_error_map_loaded(self, event: ErrorMapLoaded, now: float) -> _Ruled:
+        if self._error_maps is None:
+            self._error_maps = ErrorMapStore()
         self._error_maps.load(event.node, event.error_map)
         return Ruling.NONE, ()
 

@@ -9,6 +9,11 @@ from difflib import get_close_matches
 from triclinium_core.errors import InvalidArgumentException
 
 
+def stands_in(statement: str, name: str) -> bool:
+    """Tell whether a statement has a parameter of this name, as ``$name`` or ``@name``; in a text or a comment counts too."""
+    return re.search(rf"[$@]{re.escape(name)}(?!\w)", statement) is not None
+
+
 def check_keywords(statement: object, keywords: Collection[str], options: Collection[str]) -> None:
     """Raise where a keyword can be no parameter of the statement, for it does not stand there.
 
@@ -24,7 +29,7 @@ def check_keywords(statement: object, keywords: Collection[str], options: Collec
     if not isinstance(statement, str):
         return
     for keyword in keywords:
-        if re.search(rf"[$@]{re.escape(keyword)}(?!\w)", statement) is None:
+        if not stands_in(statement, keyword):
             meant = get_close_matches(keyword, options, n=1)
             hint = f"did you mean the option {meant[0]}?" if meant else "named_parameters= takes any name"
             raise InvalidArgumentException(

@@ -23,9 +23,11 @@ from triclinium_core.errors import (
     UnambiguousTimeoutException,
 )
 from triclinium_core.retry.couchbase.failures import (
+    ASK_AGAIN,
     HINTS,
     HINTS_OF_ANSWERS,
     HINTS_OF_SERVICES,
+    HINTS_OF_STATUSES,
     LOOK_AT_THE_SERVICE,
     refused,
     subject,
@@ -33,6 +35,8 @@ from triclinium_core.retry.couchbase.failures import (
     timeout,
 )
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.tables.service_errors import SERVICE_ERRORS
 
 R = RetryReason
 
@@ -223,6 +227,35 @@ def test_what_the_server_permits() -> None:
 
     assert [] == missing(["may be sent again", HINTS_OF_SERVICES[DmlFailureException]], error)
     assert "may be sent again" not in str(surfaced(DmlFailureException, QUERY))
+
+
+@rows("service", SERVICE_ERRORS)
+def test_every_answer_of_a_service_has_a_next_step(service: Service) -> None:
+    """Whatever a row of the tables raises tells what to do about it; the tables' timeout is one of the two that have words."""
+    raised = {
+        type(surfaced(row.error, replace(QUERY, idempotent=idempotent)))
+        for row in SERVICE_ERRORS[service]
+        for idempotent in (True, False)
+    }
+
+    assert set() == raised - HINTS_OF_SERVICES.keys()
+
+
+@rows(("status", "step"), HINTS_OF_STATUSES.items())
+def test_the_same_answer_until_the_deadline(status: int, step: str) -> None:
+    """Views retry 401, as the RFC has it; whoever waits in vain is told what to do about the answer."""
+    context = replace(QUERY, service="views", error_code=None, http_status=status)
+
+    assert [] == missing([step], timeout(context, ambiguous=False, last_reason=R.VIEWS_TEMPORARY_FAILURE))
+    assert step not in str(timeout(replace(context, http_status=500), ambiguous=False, last_reason=None))
+
+
+def test_a_read_that_was_lost_may_be_sent_again() -> None:
+    """It changed nothing, so there is nothing to look after."""
+    for context in (QUERY, UPSERT):
+        text = str(refused(None, R.SOCKET_CLOSED_WHILE_IN_FLIGHT, replace(context, idempotent=True)))
+        assert ASK_AGAIN in text
+        assert "may have been applied" not in text
 
 
 @rows("error", HINTS_OF_SERVICES)

@@ -49,6 +49,15 @@ async def test_rows(fake: FakeCluster) -> None:
         assert (0, expected, "") == (done.exit_code, done.stdout, done.stderr)
 
 
+async def test_positional_parameters(fake: FakeCluster) -> None:
+    """What follows the statement stands for its places, in order; after ``--`` it may begin with a dash."""
+    done = await query(fake, "SELECT $1 AS a, $2 AS b, $c AS c", "[30]", "ada", "--param", "c=1", "--json")
+    dashed = await query(fake, "SELECT ? AS a", "--json", "--", "-5")
+
+    assert (0, '{"a":[30],"b":"ada","c":1}\n', "") == (done.exit_code, done.stdout, done.stderr)
+    assert (0, '{"a":-5}\n', "") == (dashed.exit_code, dashed.stdout, dashed.stderr)
+
+
 async def test_options(fake: FakeCluster) -> None:
     """The time limit and the promise to change nothing reach the service."""
     done = await query(fake, "SELECT 1 AS one", "--readonly", "--timeout", "5")
@@ -110,7 +119,9 @@ async def test_nobody_to_ask(fake: FakeCluster) -> None:
         (("couchbase://127.0.0.1", " "), "statement"),
         (("couchbase://127.0.0.1", "SELECT 1", "--param", "age"), "age"),
         (("couchbase://127.0.0.1", "SELECT 1", "--param", "=5"), "=5"),
-        (("couchbase://127.0.0.1", "SELECT 1", "--param", "a=1", "--param", "$a=2"), "a is given twice"),
+        (("couchbase://127.0.0.1", "SELECT 1", "--param", "a=1"), "$a does not stand"),
+        (("couchbase://127.0.0.1", "SELECT $a", "--param", "a=1", "--param", "$a=2"), "a is given twice"),
+        (("couchbase://127.0.0.1", "SELECT $age", "--param", "ag=1"), "$ag does not stand in the statement"),
         (("couchbase://127.0.0.1", "SELECT 1", "--timeout", "0"), "timeout"),
         (("couchbase://127.0.0.1", "SELECT 1", "--ca-file", __file__), "ca-file"),
     ],
@@ -136,10 +147,12 @@ def test_wrong_arguments(arguments: tuple[str, ...], named: str) -> None:
 )
 def test_parameters(params: tuple[str, ...], expected: Mapping[str, object]) -> None:
     """A value that is no JSON is a text; only the first equals sign divides."""
-    assert expected == read_parameters(params)
+    statement = " ".join(f"${name}" for name in expected)
+
+    assert expected == read_parameters(params, statement)
 
 
 def test_parameters_without_names() -> None:
     """They are refused."""
     with pytest.raises(WrongInput):
-        read_parameters(("$=1",))
+        read_parameters(("$=1",), "SELECT $1")

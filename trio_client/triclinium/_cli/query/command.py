@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import click
 import msgspec
@@ -17,6 +18,7 @@ from triclinium._cli._target import authenticator_for, ssl_context_for
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException
 from triclinium_core.kv.topology.connection_string import Scheme, parse_connection_string
 from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
+from triclinium_core.services.statement.keywords import stands_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +36,7 @@ class QueryOptions:
         "--param",
         multiple=True,
         metavar="NAME=VALUE",
-        help="A parameter of the statement, as often as it has some; a VALUE that is no JSON is a text.",
+        help="A named parameter, as often as the statement has some; a VALUE that is no JSON is a text.",
     )
     readonly: bool = option(is_flag=True, help="Have the service refuse a statement that changes anything.")
     ca_file: str | None = option(
@@ -56,13 +58,14 @@ class QueryFailed(click.ClickException):
 @click.command()
 @click.argument("connstr")
 @click.argument("statement")
+@click.argument("values", nargs=-1)
 @takes(QueryOptions)
-def query(*, connstr: str, statement: str, options: QueryOptions) -> None:
+def query(*, connstr: str, statement: str, values: Sequence[str], options: QueryOptions) -> None:
     """Run STATEMENT on the query service of CONNSTR, and print its rows as they come.
 
     CONNSTR is couchbase://HOST, or couchbases://HOST for TLS; with :PORT of KV where it is not the usual one, and further
-    hosts after commas. STATEMENT is SQL++; with --param age=30 it may say $age. What goes wrong is told at once, and
-    nothing is tried again.
+    hosts after commas. STATEMENT is SQL++. VALUES stand for its $1, $2 … or for each ? in it; with --param age=30 it may
+    say $age. After -- a VALUE may begin with a dash. What goes wrong is told at once, and nothing is tried again.
 
     Exit status: 0 when all rows are printed, 1 when something went wrong, 2 when the arguments are wrong.
     """
@@ -72,7 +75,7 @@ def query(*, connstr: str, statement: str, options: QueryOptions) -> None:
             raise WrongInput("memcached:// has no query service; use couchbase://")
         authenticator = authenticator_for(target, options.username, options.password)
         assert authenticator is not None, "only memcached:// has none"
-        parameters = read_parameters(options.params)
+        parameters = Typed(tuple(map(read_value, values)), read_parameters(options.params, statement))
         ssl_context = ssl_context_for(target, options.ca_file)
         opening = open_cluster(
             connstr,
@@ -90,11 +93,26 @@ def query(*, connstr: str, statement: str, options: QueryOptions) -> None:
         raise (WrongInput if is_mistyped else QueryFailed)(" ".join(error.message.split())) from error
 
 
-def read_parameters(params: Sequence[str]) -> Mapping[str, object]:
+class Typed(NamedTuple):
+    """The parameters of a statement."""
+
+    positional: Sequence[object]
+    named: Mapping[str, object]
+
+
+def read_value(text: str) -> object:
+    """Return what was typed: JSON, or else the text."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return text
+
+
+def read_parameters(params: Sequence[str], statement: str) -> Mapping[str, object]:
     """Return the parameters that were typed as ``NAME=VALUE``.
 
     Raises:
-        WrongInput: one has no name, or is there twice.
+        WrongInput: one has no name, is there twice, or does not stand in the statement, which would run without it.
     """
     read: dict[str, object] = {}
     for param in params:
@@ -104,22 +122,27 @@ def read_parameters(params: Sequence[str]) -> Mapping[str, object]:
             raise WrongInput(f"--param {param!r} must be NAME=VALUE, such as age=30")
         if name in read:
             raise WrongInput(f"--param {name} is given twice")
-        try:
-            read[name] = msgspec.json.decode(value)
-        except (msgspec.DecodeError, RecursionError):
-            read[name] = value
+        if not stands_in(statement, name):
+            raise WrongInput(f"--param {name} is for nothing: ${name} does not stand in the statement")
+        read[name] = read_value(value)
     return read
 
 
 async def _print_rows(
     opening: AbstractAsyncContextManager[Cluster],
     statement: str,
-    parameters: Mapping[str, object],
+    parameters: Typed,
     options: QueryOptions,
 ) -> None:
     async with (
         opening as cluster,
-        cluster.query(statement, named_parameters=parameters, readonly=options.readonly, row_type=bytes) as result,
+        cluster.query(
+            statement,
+            *parameters.positional,
+            named_parameters=parameters.named,
+            readonly=options.readonly,
+            row_type=bytes,
+        ) as result,
     ):
         async for row in result:
             click.echo(msgspec.json.format(row, indent=-1 if options.as_json else 2))
