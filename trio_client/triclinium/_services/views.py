@@ -64,14 +64,8 @@ class ViewQueries:
         Raises:
             InvalidArgumentException: an argument is wrong.
             EncodingFailureException: a key has no form in JSON.
-
-        Entering the block waits for the first rows, and raises what became of the request before them:
-
-            ViewNotFoundException: the bucket has no such view, or no such design document.
-            AuthenticationFailureException: the user may not read views of the bucket.
-            ServiceNotAvailableException: the views of the bucket are on no node.
-            TimeoutException: no row came within the timeout of views.
-            CouchbaseException: whatever else the service answered.
+            CouchbaseException: on entering, why no rows come: ViewNotFoundException where there is no such view or design
+                document, AuthenticationFailureException, TimeoutException, or whatever else became of the request.
 
         Cancellation: the request is abandoned, and its connection closed, so that the service stops working for it.
         """
