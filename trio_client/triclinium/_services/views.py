@@ -64,8 +64,7 @@ class ViewQueries:
         Raises:
             InvalidArgumentException: an argument is wrong.
             EncodingFailureException: a key has no form in JSON.
-            CouchbaseException: on entering, why no rows come: ViewNotFoundException where there is no such view or design
-                document, AuthenticationFailureException, TimeoutException, or whatever else became of the request.
+            CouchbaseException: on entering, why no rows come, such as ViewNotFoundException or TimeoutException.
 
         Cancellation: the request is abandoned, and its connection closed, so that the service stops working for it.
         """
@@ -95,9 +94,5 @@ class ViewQueries:
             namespace=namespace,
             options=options,
         )
-        return RowsBlock(
-            lambda opened: ViewResult(self._driver, opened, decode_row),
-            self._driver,
-            asked,
-            strategy_for(retry_strategy),
-        )
+        strategy = strategy_for(retry_strategy)
+        return RowsBlock(lambda opened: ViewResult(self._driver, opened, decode_row), self._driver, asked, strategy)
