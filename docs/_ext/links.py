@@ -122,7 +122,7 @@ class Links(SphinxTransform):
             uri = rfc_uri(part[-4:]) if place % 2 and (section, part[-4:]) not in seen else None
             if uri is not None:
                 seen.add((section, part[-4:]))
-                yield nodes.reference("", part, refuri=uri)
+                yield nodes.reference("", part, refuri=uri, classes=["rfc"])
             elif part:
                 yield nodes.Text(part)
 
