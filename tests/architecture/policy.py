@@ -252,6 +252,8 @@ DRIVER_MAY_NAME = frozenset(
         "StandardRetryStrategy",
         "TokenScope",
         "attempts_of",
+        # A strategy of Couchbase's, put into the shape that calls of any function ask.
+        "call_strategy",
         "exponential",
         # An argument is checked: is it a strategy, and of the kind that operations take?
         "check_integer",

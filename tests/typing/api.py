@@ -253,7 +253,7 @@ async def retrying_anything(quota: AdaptiveRetryStrategy) -> None:
     with triclinium.watching_retries(listen):
         assert_type(triclinium.attempts_of(OSError()), tuple[AttemptRecord, ...])
     await triclinium.retry(fetch, 1, strategy=quota)  # type: ignore[arg-type]
-    await triclinium.retry(fetch, "u", strategy=BestEffortRetryStrategy())  # type: ignore[arg-type]
+    assert_type(await triclinium.retry(fetch, "u", strategy=BestEffortRetryStrategy()), bytes)
     await triclinium.retry(fetch, "u", strategy=quota, on=KeyboardInterrupt)  # type: ignore[arg-type]
     triclinium.retried(strategy=quota, retry_result=is_short)(fetch)  # type: ignore[arg-type]
     await fetch_again(1)  # type: ignore[arg-type]

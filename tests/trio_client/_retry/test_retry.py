@@ -254,9 +254,9 @@ async def test_what_cannot_be_retried(strategy: StandardRetryStrategy, on: objec
     assert ("on", 0) == (caught.value.parameter, flaky.calls)
 
 
-@rows("given", [None, 3, StandardRetryStrategy, triclinium.BestEffortRetryStrategy()])
+@rows("given", [None, 3, StandardRetryStrategy, triclinium.TokenScope(StandardRetryStrategy(), "orders")])
 async def test_what_is_no_strategy(given: object) -> None:
-    """A class, and Couchbase's strategies, which are about something else."""
+    """A class, and a scope for operations: calls have an argument for that."""
     with pytest.raises(ArgumentError, match="must be an object such as StandardRetryStrategy"):
         await retry(Flaky(), strategy=given)  # type: ignore[arg-type]
 

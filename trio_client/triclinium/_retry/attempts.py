@@ -8,16 +8,16 @@ from types import TracebackType
 from typing import Self
 
 from triclinium._retry.calls import RetriedCall
+from triclinium._retry.strategies import AnyCallStrategy, lending
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.calls.reports import RetryHook
 from triclinium_core.retry.calls.retryable import RETRY_SAFE, RetryOn, check_info
 from triclinium_core.retry.calls.terms import CallTerms
 from triclinium_core.retry.smithy.classification import ErrorInfo
-from triclinium_core.retry.smithy.protocols import AnyRetryStrategy
 
 
 def attempts(
-    strategy: AnyRetryStrategy,
+    strategy: AnyCallStrategy,
     *,
     on: RetryOn = None,
     token_scope: str | None = None,
@@ -36,7 +36,8 @@ def attempts(
     Raises:
         ArgumentError: an argument is wrong.
     """
-    return Attempts(CallTerms(strategy, on, None, token_scope, "attempts" if name is None else name, hooks))
+    called = "attempts" if name is None else name
+    return Attempts(CallTerms(lending(strategy, called), on, None, token_scope, called, hooks))
 
 
 class _State(Enum):

@@ -59,6 +59,12 @@ def _is_of_the_call(error: Exception, made: object) -> bool:
     return True
 
 
+def name_of(fn: object) -> str:
+    """Return how a function is called in reports."""
+    inner = fn.func if isinstance(fn, functools.partial) else fn
+    return str(getattr(inner, "__qualname__", type(inner).__qualname__))
+
+
 class RetriedCall:
     """One call with all its attempts. A call that succeeds at once needs no machine; the first failure makes it.
 
@@ -181,10 +187,7 @@ class RetriedCall:
 
     @property
     def _name(self) -> str:
-        if self._terms.name is not None:
-            return self._terms.name
-        inner = self._fn.func if isinstance(self._fn, functools.partial) else self._fn
-        return str(getattr(inner, "__qualname__", type(inner).__qualname__))
+        return self._terms.name if self._terms.name is not None else name_of(self._fn)
 
     def _tell(self, machine: CallMachine, decision: Decision, error: Exception | None) -> None:
         terms, number = self._terms, machine.number

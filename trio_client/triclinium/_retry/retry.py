@@ -7,12 +7,12 @@ import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Never, ParamSpec, TypeVar, TypeVarTuple, overload
 
-from triclinium._retry.calls import call
+from triclinium._retry.calls import call, name_of
+from triclinium._retry.strategies import AnyCallStrategy, lending
 from triclinium_core.retry.calls.reports import RetryHook
 from triclinium_core.retry.calls.retryable import RetryOn
 from triclinium_core.retry.calls.terms import CallTerms
 from triclinium_core.retry.smithy.classification import ErrorInfo
-from triclinium_core.retry.smithy.protocols import AnyRetryStrategy
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -22,7 +22,7 @@ Ts = TypeVarTuple("Ts")
 async def retry(
     fn: Callable[[*Ts], Awaitable[T]],
     *args: *Ts,
-    strategy: AnyRetryStrategy,
+    strategy: AnyCallStrategy,
     on: RetryOn = None,
     retry_result: Callable[[T], bool | ErrorInfo] | None = None,
     token_scope: str | None = None,
@@ -34,8 +34,10 @@ async def retry(
     Keyword arguments of ``fn`` go into ``functools.partial``, as with ``trio.run``.
 
     Args:
-        strategy: decides, and is usually shared by many calls, for it has the quota. A block ``retrying`` is another matter:
-            it is about the operations of this client.
+        strategy: decides, and is usually shared by many calls, for it has the quota. One of Couchbase's strategies sees each
+            failed attempt as a request: without a service, idempotent where the error is retry-safe, and for the reason
+            ``SERVICE_RESPONSE_CODE_INDICATED``, or the one that an error of this client's operations was refused for. A block
+            ``retrying`` is another matter: it is about the operations of this client.
         on: which errors are retried: a type or a tuple of types, a function that answers True, False or an ``ErrorInfo``, or
             None for those that say ``is_retry_safe`` of themselves. An error that says of itself that it is not safe is not
             retried for its type; a group of exceptions matches only a type of groups.
@@ -61,8 +63,9 @@ async def retry(
     """
     if not callable(fn):
         raise _not_async(fn, "it is no function")
+    lender = strategy if not hasattr(strategy, "retry_after") else lending(strategy, name or name_of(fn))
     return await call(
-        CallTerms(strategy, on, retry_result, token_scope, name, hooks),
+        CallTerms(lender, on, retry_result, token_scope, name, hooks),
         fn,
         args,
         {},
@@ -72,7 +75,7 @@ async def retry(
 @overload
 def retried(
     *,
-    strategy: AnyRetryStrategy,
+    strategy: AnyCallStrategy,
     on: RetryOn = None,
     retry_result: None = None,
     token_scope: str | None = None,
@@ -84,7 +87,7 @@ def retried(
 @overload
 def retried(
     *,
-    strategy: AnyRetryStrategy,
+    strategy: AnyCallStrategy,
     on: RetryOn = None,
     retry_result: Callable[[T], bool | ErrorInfo],
     token_scope: str | None = None,
@@ -95,7 +98,7 @@ def retried(
 
 def retried(
     *,
-    strategy: AnyRetryStrategy,
+    strategy: AnyCallStrategy,
     on: RetryOn = None,
     retry_result: Callable[[T], bool | ErrorInfo] | None = None,
     token_scope: str | None = None,
@@ -110,7 +113,7 @@ def retried(
         ArgumentError: an argument is wrong.
         TypeError: what is decorated is not an async function.
     """
-    terms = CallTerms(strategy, on, retry_result, token_scope, name, hooks)
+    terms = CallTerms(lending(strategy, name or "retried"), on, retry_result, token_scope, name, hooks)
 
     def decorate(fn: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[object, Never, T]]:
         _check_async(fn)

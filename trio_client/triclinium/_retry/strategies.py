@@ -4,15 +4,44 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from types import MappingProxyType
+from typing import cast
 
 import trio
 
+from triclinium._context import block_values
 from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.combined.call_strategies import call_strategy
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy as CouchbaseRetryStrategy
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy as CoreAdaptiveRetryStrategy
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
-from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy
+from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryBackoffStrategy
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy as CoreSimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy as CoreStandardRetryStrategy
+
+AnyCallStrategy = AnyRetryStrategy | CouchbaseRetryStrategy
+"""What decides about calls of any function."""
+
+_JITTER = random.Random()
+_NO_VALUES = MappingProxyType[str, object]({})
+
+
+def lending(strategy: AnyCallStrategy, operation: str) -> AnyRetryStrategy:
+    """Return ``strategy`` in the shape that calls ask; one of Couchbase's sees them as ``operation``, with trio's clock.
+
+    Raises:
+        ArgumentError: a class of such strategies is no strategy.
+    """
+    if not hasattr(strategy, "retry_after"):
+        return strategy
+    return call_strategy(
+        cast(CouchbaseRetryStrategy, strategy),
+        operation,
+        rng=_JITTER,
+        clock=trio.current_time,
+        deadline=trio.current_effective_deadline,
+        client_context=lambda: block_values.get() or _NO_VALUES,
+    )
 
 
 class StandardRetryStrategy(CoreStandardRetryStrategy):

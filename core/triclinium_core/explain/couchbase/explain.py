@@ -163,10 +163,7 @@ def explain(case: CouchbaseCase) -> Explanation:
     """Return what becomes of the request of ``case``, and why, by running the client's own retry machine.
 
     The strategy is asked as the client asks it. One of ours that refuses is asked again, to learn why. A strategy that
-    hands out tokens permits the retries first that were done, and its quota is what all this leaves.
-
-    Raises:
-        InvalidArgumentException: a strategy that hands out tokens does not permit so many retries.
+    hands out tokens permits first the retries that were done; InvalidArgumentException where it does not permit so many.
     """
     idempotent, idempotent_clause = _idempotency(case)
     lender = _lender(case)
@@ -209,7 +206,6 @@ def explain(case: CouchbaseCase) -> Explanation:
     error_clause = () if failed is None else (failed.error_clause,)
     mapping = (ERROR_MAP_CLAUSE,) if error_map_has_a_say is False else ()
     capping = (CAPPING_CLAUSE,) if dispatches is False else ()
-    shown = (SHOWN_CLAUSE,) if lender is not None and lender.shown is not None else ()
     return Explanation(
         facts=facts,
         told=(
@@ -226,7 +222,7 @@ def explain(case: CouchbaseCase) -> Explanation:
             idempotent_clause,
             reason_clause,
             *error_clause,
-            *shown,
+            *_shown(lender),
             *mapping,
             DECISION_CLAUSES[decided_by],
             *capping,
@@ -247,6 +243,11 @@ def _reaction_to(case: CouchbaseCase, recorded: RecordingStrategy, *, idempotent
         retry_attempts=case.attempt,
         first_failure_at=case.elapsed - since_first_failure,
     )
+
+
+def _shown(lender: RecordedTokens | None) -> tuple[str, ...]:
+    """Return the clause of what a token strategy is shown, where it was shown something."""
+    return (SHOWN_CLAUSE,) if lender is not None and lender.shown is not None else ()
 
 
 def _annotation(

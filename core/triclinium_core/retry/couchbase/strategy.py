@@ -28,7 +28,8 @@ from triclinium_core.shown import shown
 class RetryRequest:
     """A snapshot of a request at the moment of a failure. Durations are seconds."""
 
-    service: Service
+    service: Service | None
+    """None for a call of any function, under ``retry`` and its kin."""
     operation: str
     idempotent: bool
     rng: Random

@@ -1,0 +1,192 @@
+"""A Couchbase strategy that decides about calls of any function, in the shape that those ask: as a lender of tokens.
+
+A token of its is the memory of one call. Each attempt that failed is shown to the strategy as a request that failed, for the
+reason that the error carries, or for the one that the RFC has for any service whose answer permits a retry.
+
+Source: SDK-RFC 0049 "Accessible Context in the RetryStrategy"; decision T9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from triclinium_core.argument_error import ArgumentError
+from triclinium_core.errors import CouchbaseException, InvalidArgumentException
+from triclinium_core.retry.backoff import DELAY_LEAST, Random
+from triclinium_core.retry.couchbase.orchestrator import Retry, judge
+from triclinium_core.retry.couchbase.strategy import (
+    AnyRetryStrategy,
+    AsyncRetryStrategy,
+    RetryRequest,
+    RetryStrategy,
+    is_async,
+    require_strategy,
+)
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo, classify
+from triclinium_core.retry.smithy.protocols import RetryError, RetryToken
+
+
+@dataclass(frozen=True, slots=True)
+class CallToken:
+    """What is known of a call at one of its attempts. Instants are monotonic seconds."""
+
+    began: float
+    """When the first attempt did."""
+    retry_count: int = 0
+    retry_delay: float = 0.0
+    first_failure_at: float | None = None
+    retry_reasons: frozenset[RetryReason] = frozenset()
+
+
+def reason_of(error: Exception, info: ErrorInfo) -> RetryReason:
+    """Return for which reason an attempt failed that raised ``error``.
+
+    That of a Couchbase operation whose retry was refused; else ``SERVICE_RESPONSE_CODE_INDICATED`` where a retry is safe,
+    and ``UNKNOWN`` where nobody says so.
+    """
+    cause = error.__cause__ if isinstance(error, ClassifiedError) else error
+    refused = cause.context.refused_reason if isinstance(cause, CouchbaseException) else None
+    if refused is not None and refused in RetryReason.__members__:
+        return RetryReason[refused]
+    return RetryReason.SERVICE_RESPONSE_CODE_INDICATED if info.is_retry_safe else RetryReason.UNKNOWN
+
+
+class _Calls:
+    """What both shapes have in common: from a failed attempt to the strategy's question, and from its answer to a token."""
+
+    def __init__(
+        self,
+        strategy: AnyRetryStrategy,
+        operation: str,
+        *,
+        rng: Random,
+        clock: Callable[[], float],
+        deadline: Callable[[], float],
+        client_context: Callable[[], Mapping[str, object]],
+    ) -> None:
+        self._strategy = strategy
+        self._operation = operation
+        self._rng = rng
+        self._clock = clock
+        self._deadline = deadline
+        self._client_context = client_context
+
+    def __repr__(self) -> str:
+        return repr(self._strategy)
+
+    def _question(self, token: RetryToken, error: Exception) -> tuple[RetryRequest, RetryReason, CallToken]:
+        assert isinstance(token, CallToken), "a call gives back what it got"
+        info, now = classify(error), self._clock()
+        first = now if token.first_failure_at is None else token.first_failure_at
+        reason = reason_of(error, info)
+        request = RetryRequest(
+            service=None,
+            operation=self._operation,
+            idempotent=info.is_retry_safe is True,
+            rng=self._rng,
+            retry_attempts=token.retry_count,
+            retry_reasons=token.retry_reasons,
+            age=now - token.began,
+            remaining=self._deadline() - now,
+            since_first_failure=now - first,
+            client_context=self._client_context(),
+        )
+        following = CallToken(token.began, token.retry_count + 1, 0.0, first, token.retry_reasons | {reason})
+        return request, reason, following
+
+    def _token(
+        self, question: tuple[RetryRequest, RetryReason, CallToken], answer: object, error: Exception
+    ) -> CallToken:
+        """Return the token of the next attempt.
+
+        Raises:
+            RetryError: the strategy refuses, or its time is up.
+            TypeError: it answered what is no RetryAction.
+        """
+        request, reason, following = question
+        verdict = judge(request, reason, answer)
+        # A delay that was cut to the deadline is too long for the machine of the call as well, which says so.
+        if not isinstance(verdict, Retry) or not (verdict.dispatches or verdict.times_out):
+            raise RetryError(
+                f"{type(error).__name__} is not retried: {type(self._strategy).__name__} refuses ({reason})"
+            )
+        delay = max(verdict.delay, DELAY_LEAST, classify(error).retry_after or 0.0)
+        return CallToken(
+            following.began, following.retry_count, delay, following.first_failure_at, following.retry_reasons
+        )
+
+
+class CallStrategy(_Calls):
+    """A Couchbase strategy that answers at once."""
+
+    def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
+        """Return the token of a call that begins now; the strategy knows no scopes."""
+        return CallToken(self._clock())
+
+    def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
+        """Return the token of the next attempt, after the delay that the strategy answers.
+
+        Raises:
+            RetryError: the strategy refuses.
+            Exception: whatever else it raises.
+        """
+        question = self._question(token_to_renew, error)
+        answer = cast(RetryStrategy, self._strategy).retry_after(question[0], question[1])
+        return self._token(question, answer, error)
+
+    def record_success(self, *, token: RetryToken) -> None:
+        """Do nothing: strategies of Couchbase hear of failures alone."""
+
+
+class AsyncCallStrategy(_Calls):
+    """A Couchbase strategy that has to be awaited."""
+
+    async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
+        """Return the token of a call that begins now; the strategy knows no scopes, and is not asked."""
+        return CallToken(self._clock())
+
+    async def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
+        """Return the token of the next attempt, after the delay that the strategy answers.
+
+        Raises:
+            RetryError: the strategy refuses.
+            Exception: whatever else it raises.
+        """
+        question = self._question(token_to_renew, error)
+        answer = await cast(AsyncRetryStrategy, self._strategy).retry_after(question[0], question[1])
+        return self._token(question, answer, error)
+
+    async def record_success(self, *, token: RetryToken) -> None:
+        """Do nothing: strategies of Couchbase hear of failures alone."""
+
+
+def call_strategy(
+    strategy: AnyRetryStrategy,
+    operation: str,
+    *,
+    rng: Random,
+    clock: Callable[[], float],
+    deadline: Callable[[], float],
+    client_context: Callable[[], Mapping[str, object]],
+) -> CallStrategy | AsyncCallStrategy:
+    """Return a Couchbase strategy in the shape that calls ask.
+
+    Args:
+        operation: how the strategy sees the call named.
+        rng: what it draws jitter from.
+        clock: the present in monotonic seconds.
+        deadline: when the call has to be over, by that clock; ``inf`` for never.
+        client_context: what it may look at.
+
+    Raises:
+        ArgumentError: ``strategy`` is a class, and no object.
+    """
+    try:
+        require_strategy(strategy, "strategy")
+    except InvalidArgumentException as error:
+        raise ArgumentError(error.message, parameter="strategy") from None
+    kind = AsyncCallStrategy if is_async(strategy) else CallStrategy
+    return kind(strategy, operation, rng=rng, clock=clock, deadline=deadline, client_context=client_context)

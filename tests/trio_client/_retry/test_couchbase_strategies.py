@@ -1,0 +1,178 @@
+"""Calls of any function under Couchbase's strategies: what these see, and what comes of their answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable
+
+import pytest
+import trio
+import trio.lowlevel
+import trio.testing
+
+import triclinium
+from triclinium import (
+    BestEffortRetryStrategy,
+    ErrorInfo,
+    FastFailOnTerminalErrorRetryStrategy,
+    RetryAction,
+    RetryEnding,
+    RetryReason,
+    RetryRequest,
+    attempts,
+    attempts_of,
+    client_context,
+    retried,
+    retry,
+)
+from triclinium.errors import AuthenticationFailureException, TemporaryFailureException
+from triclinium_core.argument_error import ArgumentError
+from triclinium_core.error_context import ErrorContext
+
+
+class Recording(BestEffortRetryStrategy):
+    """Best effort that remembers what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[tuple[RetryRequest, RetryReason]] = []
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Remember, and answer."""
+        self.asked.append((request, reason))
+        return super().retry_after(request, reason)
+
+
+class Awaited(Recording):
+    """The same, to be awaited."""
+
+    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:  # type: ignore[override]
+        """Think, and answer."""
+        await trio.sleep(0.5)
+        return super().retry_after(request, reason)
+
+
+class Flaky:
+    """Fails so often, then succeeds."""
+
+    def __init__(self, failures: int, error: Exception | None = None) -> None:
+        self.left = failures
+        self.error = error if error is not None else ConnectionError("no")
+
+    async def __call__(self) -> str:
+        """Fail, or not."""
+        await trio.lowlevel.checkpoint()
+        self.left -= 1
+        if self.left >= 0:
+            raise self.error
+        return "done"
+
+
+async def by_loop(flaky: Flaky, strategy: triclinium.AnyRetryStrategy) -> str:
+    """Retry in a loop."""
+    async for attempt in attempts(strategy, on=ConnectionError):  # type: ignore[arg-type]
+        async with attempt:
+            return await flaky()
+    raise AssertionError("the last error leaves the loop")
+
+
+FORMS: dict[str, Callable[[Flaky, Recording], Awaitable[str]]] = {
+    "Flaky": lambda flaky, strategy: retry(flaky, strategy=strategy, on=ConnectionError),
+    "retried": lambda flaky, strategy: retried(strategy=strategy, on=ConnectionError)(flaky)(),
+    "attempts": by_loop,
+}
+
+
+@pytest.mark.parametrize("kind", [Recording, Awaited])
+@pytest.mark.parametrize("form", FORMS)
+async def test_the_strategy_decides_about_calls(
+    form: str, kind: type[Recording], autojump_clock: trio.testing.MockClock
+) -> None:
+    """It sees each failure as that of a request without a service, with its age and the time that is left."""
+    strategy = kind()
+    with trio.fail_after(60.0), client_context(robot=True):
+        result = await FORMS[form](Flaky(3), strategy)
+    requests = [request for request, _ in strategy.asked]
+
+    assert "done" == result
+    assert [RetryReason.SERVICE_RESPONSE_CODE_INDICATED] * 3 == [reason for _, reason in strategy.asked]
+    assert [0, 1, 2] == [request.retry_attempts for request in requests]
+    assert {(None, form, True)} == {(each.service, each.operation, each.idempotent) for each in requests}
+    assert {True} == {each.client_context["robot"] for each in requests}
+    assert all(each.age + each.remaining == pytest.approx(60.0) for each in requests)
+
+
+async def test_the_delays_are_those_of_the_strategy(autojump_clock: trio.testing.MockClock) -> None:
+    """1, 2 and 4 ms; a server's wish that is longer is followed."""
+    began = trio.current_time()
+    await retry(Flaky(3), strategy=BestEffortRetryStrategy(), on=ConnectionError)
+
+    assert 0.007 == pytest.approx(trio.current_time() - began)
+
+    began = trio.current_time()
+    wish = ErrorInfo(is_retry_safe=True, retry_after=7.0)
+    await retry(Flaky(1), strategy=BestEffortRetryStrategy(), on=lambda error: wish)
+
+    assert 7.0 == trio.current_time() - began
+
+
+async def test_nothing_is_retried_beyond_the_deadline_or_what_is_not_safe(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """The error of the last attempt is raised, with the reason for its being the last."""
+    with pytest.raises(ConnectionError) as caught, trio.fail_after(1.0):
+        await retry(Flaky(1000), strategy=BestEffortRetryStrategy(), on=ConnectionError)
+
+    assert RetryEnding.DEADLINE is attempts_of(caught.value)[-1].ending
+
+    strategy = Recording()
+    with pytest.raises(ConnectionError) as caught:
+        await retry(Flaky(1000), strategy=strategy)
+
+    assert RetryEnding.NOT_RETRY_SAFE is attempts_of(caught.value)[-1].ending
+    assert [] == strategy.asked
+
+
+async def test_an_error_of_an_operation_brings_its_reason(autojump_clock: trio.testing.MockClock) -> None:
+    """A terminal one ends the call under the default strategy; a node that was busy does not."""
+    refused = AuthenticationFailureException("no", ErrorContext(refused_reason="AUTHENTICATION_ERROR"))
+    with pytest.raises(AuthenticationFailureException) as caught:
+        await retry(
+            Flaky(1, refused), strategy=FastFailOnTerminalErrorRetryStrategy(), on=AuthenticationFailureException
+        )
+
+    assert RetryEnding.REFUSED is attempts_of(caught.value)[-1].ending
+
+    busy = TemporaryFailureException("no", ErrorContext(refused_reason="KV_TEMPORARY_FAILURE"))
+    strategy = Recording()
+
+    assert "done" == await retry(Flaky(1, busy), strategy=strategy, on=TemporaryFailureException)
+    assert [RetryReason.KV_TEMPORARY_FAILURE] == [reason for _, reason in strategy.asked]
+
+
+class Saying:
+    """Always gives the same answer."""
+
+    def __init__(self, answer: object) -> None:
+        self._answer = answer
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return it, whatever it is."""
+        return self._answer  # type: ignore[return-value]
+
+
+async def test_what_a_strategy_may_not_answer(autojump_clock: trio.testing.MockClock) -> None:
+    """Nonsense is its defect, and passes; a limit that a delay would not keep is a refusal."""
+    with pytest.raises(TypeError):
+        await retry(Flaky(1), strategy=Saying(None), on=ConnectionError)
+    with pytest.raises(ConnectionError):
+        await retry(Flaky(1), strategy=Saying(RetryAction.after(2.0, within=1.0)), on=ConnectionError)
+
+
+async def test_a_class_is_no_strategy() -> None:
+    """It is refused before anything is called, and not as a mistake of Couchbase's."""
+    with pytest.raises(ArgumentError) as caught:
+        await retry(Flaky(0), strategy=BestEffortRetryStrategy, on=ConnectionError)  # type: ignore[arg-type]
+
+    assert type(caught.value) is ArgumentError
+    assert math.isinf(trio.current_effective_deadline())
