@@ -27,6 +27,8 @@ _INDEXES_MAX = "Limit for number of indexes that can be created per scope has be
 def _query() -> Iterable[ErrorRow]:
     row = ErrorRow
     # fmt: off
+    yield row(codes=code(1000), error=e.InvalidArgumentException,
+              clause="RFC 0058, 3 InvalidArgument: a statement that writes, asked for as readonly; decision D37")
     for feature in ("query_context", "preserve_expiry", "use_replica"):
         yield row(codes=code(1065), words=(feature,), error=e.FeatureNotAvailableException,
                   clause=f"RFC 0056 {feature}: an older server does not know the parameter; decision D37")

@@ -21,6 +21,18 @@ from triclinium_core.testing.fakes.services.sqlpp import NoSuchParameter, NotUnd
 from triclinium_core.testing.fakes.services.statement import HINT, StatementRequest, read_statement, refused, reply_with
 from triclinium_core.testing.fakes.store.state import NodeState
 
+READONLY = 1000
+"""The query error E_SERVICE_READONLY."""
+READONLY_MESSAGE = "The server or request is read-only and cannot accept this write statement."
+
+WRITES = frozenset(
+    {
+        *("INSERT", "UPSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE"),
+        *("CREATE", "DROP", "ALTER", "BUILD", "GRANT", "REVOKE"),
+    }
+)
+"""How statements begin that change something. To prepare one changes nothing, unless it is executed at once."""
+
 
 def said_in(node: NodeState, request: FakeRequest) -> str | None:
     """Return the statement that a request is about, also where it is named by its plan."""
@@ -39,7 +51,7 @@ def answer(node: NodeState, request: FakeRequest) -> ServiceReply:
         case "GET", ("admin", "ping"):
             return ServiceReply(body=b'{"status":"OK"}')
         case (("POST" | "GET"), ("query", "service")):
-            return _Execution(node, read_statement(request)).reply()
+            return _Execution(node, read_statement(request), is_get=request.method == "GET").reply()
         case _:
             return ServiceReply(status=404, body=b"404 page not found\n", content_type="text/plain", applied=False)
 
@@ -53,9 +65,10 @@ def unauthorized(node: NodeState, request: FakeRequest) -> ServiceReply:
 class _Execution:
     """One query from its parameters to its reply."""
 
-    def __init__(self, node: NodeState, query: StatementRequest) -> None:
+    def __init__(self, node: NodeState, query: StatementRequest, *, is_get: bool) -> None:
         self._node = node
         self._query = query
+        self._is_readonly = is_get or query.document.get("readonly") is True
         self._services = node.cluster.services
         self._further: dict[str, object] = {}
         """Fields that stand beside the rows."""
@@ -73,11 +86,13 @@ class _Execution:
         return replace(reply, applied=self._is_scripted or not found.errors)
 
     def _answer(self, statement: str) -> FakeAnswer:
+        tokens = tokens_of(statement)
+        if self._is_readonly and tokens and tokens[0].keyword in WRITES:
+            return refused(READONLY, READONLY_MESSAGE, status=403)
         scripted = self._services.script.take(Service.QUERY, statement)
         if scripted is not None:
             self._is_scripted = True
             return scripted
-        tokens = tokens_of(statement)
         try:
             return self._understand(statement, tokens)
         except NotUnderstood as problem:

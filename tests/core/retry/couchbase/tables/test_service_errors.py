@@ -42,12 +42,13 @@ QUERY_CODES: dict[int, str] = {
     **dict.fromkeys((4000, 4001, 4100, 4300, 4999), "PlanningFailure"),
     **dict.fromkeys((4040, 4050, 4060, 4070, 4080, 4090), "PreparedStatementFailure"),
     **dict.fromkeys((5000, 5001, 5999), "InternalServerFailure"),
+    1000: "InvalidArgument",
     **dict.fromkeys((10000, 10999), "AuthenticationFailure"),
     **dict.fromkeys((12000, 12003, 12999, 14000, 14999), "IndexFailure"),
     **dict.fromkeys((12004, 12016), "IndexNotFound"),
     12009: "DmlFailure",
     13014: "AuthenticationFailure",
-    **dict.fromkeys((-4040, 0, 1, 1000, 1190, 1195, 3001, 3999, 6000, 9999, 11000, 13000, 15000, 17012), "Couchbase"),
+    **dict.fromkeys((-4040, 0, 1, 1001, 1190, 1195, 3001, 3999, 6000, 9999, 11000, 13000, 15000, 17012), "Couchbase"),
 }
 """SDK-RFC 0058 "Raised When", copied out by hand, and decision D37; for a text that says nothing."""
 
@@ -94,6 +95,7 @@ BY_STATUS: list[tuple[Service, int, str, str]] = [
     (QUERY, 500, body_of(17012), "Couchbase"),
     (QUERY, 503, body_of(3000), "ParsingFailure"),
     (QUERY, 401, body_of(99999), "AuthenticationFailure"),
+    (QUERY, 403, body_of(1000), "InvalidArgument"),
     (SEARCH, 400, '{"error": "rest_auth: index not found"}', "IndexNotFound"),
     (SEARCH, 400, '{"error": "num_fts_indexes (active + pending) >= 5"}', "QuotaLimited"),
     (SEARCH, 500, '{"error": "no planPIndexes for indexName: x"}', "IndexNotReady"),

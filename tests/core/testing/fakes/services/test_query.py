@@ -55,6 +55,22 @@ def test_constants(client: HttpClient, statement: str, parameters: dict[str, obj
         assert "success" == answered.document["status"]
 
 
+@rows("statement", ["CREATE PRIMARY INDEX ON default", "  upsert INTO travel VALUES ('a', 1)", "DROP INDEX a ON b"])
+def test_a_write_that_is_to_change_nothing(client: HttpClient, statement: str) -> None:
+    """It is refused, prepared or not, and whatever a script says; it may be prepared for later."""
+    client.node.script.answer(statement, FakeAnswer(rows=[1]))
+    refused = [
+        client.query(statement, readonly=True),
+        client.query(f"PREPARE p FROM {statement}", readonly=True, auto_execute=True),
+    ]
+    prepared = client.query(f"PREPARE p FROM {statement}", readonly=True)
+    refused.append(client.query(None, prepared="p", readonly=True))
+    done = client.query(None, prepared="p")
+
+    assert [(403, [1000])] * 3 == [(answered.status, answered.codes) for answered in refused]
+    assert (200, 200, [1]) == (prepared.status, done.status, done.rows)
+
+
 @rows("statement", ["SELECT $nobody", "SELECT $1", "SELECT ?"])
 def test_a_parameter_without_a_value(client: HttpClient, statement: str) -> None:
     """The error is the service's own, not that of a statement that nobody understands."""
