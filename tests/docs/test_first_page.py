@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, blocks_of
 from tests.docs.retried_write import COLOURS, PICTURES, pictures
 
 pytestmark = pytest.mark.native
@@ -61,3 +66,38 @@ def test_what_the_first_page_links_to_is_there() -> None:
 
     assert len(targets) > 5
     assert [] == [target for target in targets if not (ROOT / target).exists()]
+
+
+@pytest.mark.long
+def test_the_lines_that_install_it_work(tmp_path: Path) -> None:
+    """Those with ``git+URL``, with this repository as the URL, each in an empty place: the demo plays to its end."""
+    lines = [line for block in blocks_of(README) for line in block.text.splitlines() if "git+URL" in line]
+    demo, add, install = (shlex.split(line.replace("URL", ROOT.as_uri(), 1), comments=True) for line in lines)
+    install = [word.replace("git+URL", f"git+{ROOT.as_uri()}") for word in install]
+    (tmp_path / "pyproject.toml").write_text(PROJECT, encoding="utf-8")
+
+    assert ["uvx", "uv", "pip"] == [demo[0], add[0], install[0]]
+    assert run_in(tmp_path, *demo).endswith(VERDICT)
+    run_in(tmp_path, *add)
+    assert run_in(tmp_path, "uv", "run", "triclinium", "demo").endswith(VERDICT)
+    run_in(tmp_path, sys.executable, "-m", "venv", "empty")
+    run_in(tmp_path, "empty/bin/python", "-m", *install)
+    assert run_in(tmp_path, "empty/bin/python", "-m", "triclinium", "demo").endswith(VERDICT)
+
+
+PROJECT = """\
+[project]
+name = "app"
+version = "0"
+requires-python = ">=3.11"
+"""
+VERDICT = "all as RFC 0049 demands"
+
+
+def run_in(folder: Path, *words: str) -> str:
+    """Return what a command prints last, without the seconds that it took."""
+    # The environment of the tests is not the one that a reader has.
+    environment = {name: value for name, value in os.environ.items() if name not in {"VIRTUAL_ENV", "PYTHONPATH"}}
+    run = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert 0 == run.returncode, run.stderr
+    return run.stdout.rstrip().rpartition(" (")[0]
