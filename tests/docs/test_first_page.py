@@ -72,8 +72,7 @@ def test_what_the_first_page_links_to_is_there() -> None:
 def test_the_lines_that_install_it_work(tmp_path: Path) -> None:
     """Those with ``git+URL``, with this repository as the URL, each in an empty place: the demo plays to its end."""
     lines = [line for block in blocks_of(README) for line in block.text.splitlines() if "git+URL" in line]
-    demo, add, install = (shlex.split(line.replace("URL", ROOT.as_uri(), 1), comments=True) for line in lines)
-    install = [word.replace("git+URL", f"git+{ROOT.as_uri()}") for word in install]
+    demo, add, install = (shlex.split(line.replace("URL", ROOT.as_uri()), comments=True) for line in lines)
     (tmp_path / "pyproject.toml").write_text(PROJECT, encoding="utf-8")
 
     assert ["uvx", "uv", "pip"] == [demo[0], add[0], install[0]]
