@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from triclinium_core._version import __version__
     from triclinium_core.checks import Duration
     from triclinium_core.client.client_machine import ClientMachine
+    from triclinium_core.environment import EnvironmentOptions, read_environment
     from triclinium_core.kv.operation.durability import DurabilityLevel
     from triclinium_core.options import (
         Authenticator,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         PasswordAuthenticator,
         TimeoutOptions,
     )
+    from triclinium_core.profiles import apply_profile
     from triclinium_core.retry.backoff import controlled, exponential
     from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
     from triclinium_core.retry.couchbase.machine import RetryMachine
@@ -58,6 +60,7 @@ _MODULE_OF = {
     "DurabilityLevel": "triclinium_core.kv.operation.durability",
     "Duration": "triclinium_core.checks",
     "EncodedValue": "triclinium_core.transcoding.transcoder",
+    "EnvironmentOptions": "triclinium_core.environment",
     "ErrorMapRetryStrategy": "triclinium_core.retry.couchbase.strategy",
     "FastFailOnTerminalErrorRetryStrategy": "triclinium_core.retry.couchbase.strategy",
     "JsonTranscoder": "triclinium_core.transcoding.transcoder",
@@ -73,9 +76,11 @@ _MODULE_OF = {
     "RetryStrategy": "triclinium_core.retry.couchbase.strategy",
     "TimeoutOptions": "triclinium_core.options",
     "Transcoder": "triclinium_core.transcoding.transcoder",
+    "apply_profile": "triclinium_core.profiles",
     "controlled": "triclinium_core.retry.backoff",
     "exponential": "triclinium_core.retry.backoff",
     "implementation": "triclinium_core._speedups",
+    "read_environment": "triclinium_core.environment",
     "use_implementation": "triclinium_core._speedups",
 }
 
@@ -95,6 +100,7 @@ __all__ = [
     "DurabilityLevel",
     "Duration",
     "EncodedValue",
+    "EnvironmentOptions",
     "ErrorMapRetryStrategy",
     "FastFailOnTerminalErrorRetryStrategy",
     "JsonTranscoder",
@@ -111,8 +117,10 @@ __all__ = [
     "TimeoutOptions",
     "Transcoder",
     "__version__",
+    "apply_profile",
     "controlled",
     "exponential",
     "implementation",
+    "read_environment",
     "use_implementation",
 ]

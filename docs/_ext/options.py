@@ -10,12 +10,21 @@ from dataclasses import MISSING, Field, fields
 from inspect import Parameter, signature
 
 from docs._ext.markdown import markdown
-from triclinium_core import options
+from triclinium_core import environment, options, profiles
+from triclinium_core.environment import PROFILE, VARIABLES, EnvironmentVariable
 from triclinium_core.kv.connection.bootstrap import USER_AGENT_SIZE_MAX
 from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN
 from triclinium_core.kv.topology import string_options
 from triclinium_core.kv.topology.string_options import OPTIONS, StringOption
-from triclinium_core.options import SECONDS_MAX, ClientOptions, PasswordAuthenticator, TimeoutOptions
+from triclinium_core.options import (
+    SECONDS_MAX,
+    CertificateAuthenticator,
+    ClientOptions,
+    JwtAuthenticator,
+    PasswordAuthenticator,
+    TimeoutOptions,
+)
+from triclinium_core.profiles import PROFILES
 from triclinium_core.retry.couchbase import circuit_breaker
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 
@@ -94,6 +103,27 @@ CLIENT: Rows = {
     "orphans": ("`OrphanReporter`, None", "how the log tells of answers that nobody waited for; None for not at all"),
 }
 
+TOKEN: Rows = {
+    "token": ("text", "a JSON Web Token; the representation does not show it"),
+    "allow_unencrypted": (_FLAG, "whether the token may travel without TLS"),
+}
+
+CERTIFICATE: Rows = {
+    "cert_path": ("the path of a file", "the certificate of the client"),
+    "key_path": ("the path of a file", "its private key; unless given, that is in the same file"),
+    "key_password": ("text", "where the key is encrypted; the representation does not show it"),
+}
+
+ROWS_OF: Mapping[type, Rows] = {
+    PasswordAuthenticator: AUTHENTICATOR,
+    JwtAuthenticator: TOKEN,
+    CertificateAuthenticator: CERTIFICATE,
+    TimeoutOptions: TIMEOUTS,
+    CircuitBreakerOptions: CIRCUIT_BREAKER,
+    ClientOptions: CLIENT,
+}
+"""What options mean, by their class."""
+
 
 def authenticator_options() -> str:
     """Return the arguments of ``PasswordAuthenticator``."""
@@ -126,8 +156,35 @@ def connection_string_options() -> str:
     )
 
 
-def _meaning(option: StringOption) -> str:
-    return (TIMEOUTS if option.group is TimeoutOptions else CLIENT)[option.field][1]
+def environment_variables() -> str:
+    """Return the variables of an environment."""
+    profile = (f"`{PROFILE}`", "options of a profile", f"`{'`, `'.join(PROFILES)}`", "laid over what the program says")
+    return markdown(
+        ("variable", "sets", "takes", "meaning"),
+        (
+            profile,
+            *(
+                (f"`{name}`", f"`{each.group.__name__}.{each.field}`", each.wanted, _meaning(each))
+                for name, each in VARIABLES.items()
+            ),
+        ),
+    )
+
+
+def profile_options() -> str:
+    """Return what each profile sets, beside the usual values."""
+    usual = TimeoutOptions()
+    return markdown(
+        ("option", "usual", *(f"`{name}`" for name in PROFILES)),
+        (
+            (f"`{field}`", f"{getattr(usual, field):g} s", *(f"{rows[field]:g} s" for rows in PROFILES.values()))
+            for field in dict.fromkeys(field for rows in PROFILES.values() for field in rows)
+        ),
+    )
+
+
+def _meaning(option: StringOption | EnvironmentVariable) -> str:
+    return ROWS_OF[option.group][option.field][1]
 
 
 def _rows(options_class: type, rows: Rows) -> list[tuple[str, str, str, str]]:
@@ -149,9 +206,11 @@ OPTION_TABLES: Mapping[str, Callable[[], str]] = {
     "circuit_breaker_options": circuit_breaker_options,
     "client_options": client_options,
     "connection_string_options": connection_string_options,
+    "environment_variables": environment_variables,
+    "profile_options": profile_options,
     "timeout_options": timeout_options,
 }
 """What ``{generated}`` can show of options."""
 
-OPTION_SOURCES = (options, circuit_breaker, string_options)
+OPTION_SOURCES = (options, circuit_breaker, string_options, environment, profiles)
 """Whose change makes these tables other ones."""

@@ -11,6 +11,7 @@ from triclinium._collection.scans import ScanResults
 from triclinium._context import client_context, retrying
 from triclinium._deadlines import AbandonedOperation, fail_after
 from triclinium._driver.subscriptions import TopologyChanges
+from triclinium._from_environment import open_cluster_from_environment
 from triclinium._keyspace import Bucket, Scope
 from triclinium._management.buckets import BucketManager
 from triclinium._management.collections import CollectionManager
@@ -90,6 +91,7 @@ from triclinium_core.options import (
     PasswordAuthenticator,
     TimeoutOptions,
 )
+from triclinium_core.profiles import apply_profile
 from triclinium_core.retry.backoff import exponential
 from triclinium_core.retry.calls.history import (
     AttemptRecord,
@@ -304,6 +306,7 @@ __all__ = [
     "UserAndMetadata",
     "UserManager",
     "__version__",
+    "apply_profile",
     "attempts",
     "attempts_of",
     "client_context",
@@ -311,6 +314,7 @@ __all__ = [
     "exponential",
     "fail_after",
     "open_cluster",
+    "open_cluster_from_environment",
     "retried",
     "retry",
     "retrying",

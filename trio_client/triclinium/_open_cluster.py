@@ -168,6 +168,7 @@ def make_driver(
     """
     log = Log(redact=check_flag(redact_logs, "redact_logs"))
     machine = ClientMachine(options, rng=rng if rng is not None else random.Random())
+    log.options(parse_connection_string(options.connection_string).over(options))
     return Driver(machine, connector=connector, resolver=resolver, log=log, make_nonce=make_nonce)
 
 

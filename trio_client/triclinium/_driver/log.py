@@ -2,7 +2,8 @@
 
 ``triclinium.retry`` tells retries at DEBUG and refusals at INFO (SDK-RFC 0049 "Logging"), and at ERROR what a token strategy
 raises when it is told of a success. ``triclinium.connection`` tells what
-happens to connections: the loss of a node at WARNING, what fails until it is back at DEBUG, all else at INFO.
+happens to connections: the loss of a node at WARNING, what fails until it is back at DEBUG, all else at INFO; and at
+DEBUG with which options a client begins.
 
 The numbers and names in the sentences of ``triclinium.retry`` are attributes of the record too, for handlers that keep them
 as data: ``operation``, ``key``, ``reason``, ``node``, ``retry_attempts`` and ``age`` in seconds; of a retry also ``delay`` in seconds
@@ -32,6 +33,7 @@ from triclinium_core.client.actions import (
 )
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import TimeoutException
+from triclinium_core.options import ClientOptions
 
 retry_logger = logging.getLogger("triclinium.retry")
 connection_logger = logging.getLogger("triclinium.connection")
@@ -66,6 +68,10 @@ class Log:
 
     def __init__(self, *, redact: bool = False) -> None:
         self.redact: bool = redact
+
+    def options(self, options: ClientOptions) -> None:
+        """Tell with which options a client begins; secrets are not shown (SDK-RFC 0074 "Logging")."""
+        connection_logger.debug("a client begins with %s", options)
 
     def retry(self, report: ReportRetry) -> None:
         """Tell that an operation will be retried, or that its time will be up before it could be."""

@@ -108,8 +108,8 @@ def parse_connection_string(text: object) -> ConnectionString:
         match = _WITHOUT_BOTH_SLASHES.fullmatch(text.strip())
         if match is not None:
             meant = (match["scheme"] or Scheme.COUCHBASE).lower()
-            raise _wrong(f"{text[:80]!r} lacks '://'; write {meant}://{match['rest'][:80]}")
-        raise _wrong(f"{text[:80]!r} has no scheme; write couchbase://{text[:80].strip()}")
+            raise _wrong(f"{_shown(text)!r} lacks '://'; write {meant}://{_shown(match['rest'])}")
+        raise _wrong(f"{_shown(text)!r} has no scheme; write couchbase://{_shown(text).strip()}")
     if name.lower() not in tuple(Scheme):
         raise _wrong(f"scheme {name[:40]!r} is not one of {', '.join(Scheme)}")
     scheme = Scheme(name.lower())
@@ -128,7 +128,7 @@ def _parse_address(text: str, scheme: Scheme) -> Address:
         hint = "; an IPv6 address stands in brackets" if text.count(":") > 1 else ""
         if "@" in text:
             hint = "; user name and password are passed beside the connection string"
-        raise _wrong(f"{text[:80]!r} is not host or host:port{hint}")
+        raise _wrong(f"{_shown(text)!r} is not host or host:port{hint}")
     port = int(match["port"]) if match["port"] and len(match["port"]) <= 5 else DEFAULT_PORTS[scheme]
     if (match["port"] and len(match["port"]) > 5) or not 1 <= port <= 65535:
         raise _wrong(f"port {match['port'][:20]} of {match['host'][:80]!r} is not from 1 to 65535")
@@ -158,6 +158,11 @@ def _parse_options(query: str) -> Mapping[str, str]:
 def _is_literal(host: str) -> bool:
     """Tell whether a host is an address rather than a name; a resolver takes 127.1 for one too."""
     return ":" in host or host.rpartition(".")[2].isdigit()
+
+
+def _shown(text: str) -> str:
+    """Return the text for an error, without what stands in front of an ``@``: it may well be a password."""
+    return text[text.rfind("@") + 1 :][:80]
 
 
 def _wrong(text: str) -> InvalidArgumentException:

@@ -38,7 +38,12 @@ _PART = re.compile(rf"({_NUMBER.pattern})({'|'.join(UNITS)})")
 _DURATION = re.compile(rf"(?:{_PART.pattern})+")
 
 
-def _seconds(text: str) -> float:
+def read_seconds(text: str) -> float:
+    """Return the seconds of a duration with its unit.
+
+    Raises:
+        ValueError: it is none; the words go behind the text.
+    """
     if text == ENDLESS:
         return math.inf
     if _NUMBER.fullmatch(text):
@@ -55,13 +60,23 @@ def _seconds(text: str) -> float:
         raise ValueError(f"is not {A_DURATION}") from error
 
 
-def _flag(text: str) -> bool:
+def read_flag(text: str) -> bool:
+    """Return True or False.
+
+    Raises:
+        ValueError: it is neither; the words go behind the text.
+    """
     if text not in FLAGS:
         raise ValueError(f"is not {A_FLAG}")
     return FLAGS[text]
 
 
-def _name(text: str) -> str:
+def read_name(text: str) -> str:
+    """Return the name of a network.
+
+    Raises:
+        ValueError: it is empty; the words go behind the text.
+    """
     if not text:
         raise ValueError(f"is not {A_NETWORK}")
     return text
@@ -80,7 +95,7 @@ class StringOption:
 
     group: type[TimeoutOptions | ClientOptions]
     field: str
-    read: Callable[[str], object] = _seconds
+    read: Callable[[str], object] = read_seconds
     wanted: str = A_DURATION
 
 
@@ -91,7 +106,7 @@ OPTIONS: Mapping[str, StringOption] = {
     "connect_timeout": StringOption(TimeoutOptions, "connect"),
     "config_poll_interval": StringOption(TimeoutOptions, "config_poll_interval"),
     "config_poll_floor": StringOption(TimeoutOptions, "config_poll_floor"),
-    "network": StringOption(ClientOptions, "network", _name, A_NETWORK),
-    "enable_dns_srv": StringOption(ClientOptions, "enable_dns_srv", _flag, A_FLAG),
+    "network": StringOption(ClientOptions, "network", read_name, A_NETWORK),
+    "enable_dns_srv": StringOption(ClientOptions, "enable_dns_srv", read_flag, A_FLAG),
 }
 """By name."""

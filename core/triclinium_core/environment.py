@@ -1,0 +1,255 @@
+"""Options out of environment variables, for programs whose operator configures them: ``TRICLINIUM_KV_TIMEOUT=5s``.
+
+The environment enters as a mapping; nothing here reads it. Each option that one text can say has a variable, derived
+from the classes of options: where the connection string has the option too, the variable has that name, and the text is
+read in the same way. All others are refused by name, for a misspelt one would configure nothing and say nothing.
+
+Precedence: what the program says, then the profile, then the variables, then the options of the connection string.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from difflib import get_close_matches
+from typing import Any
+
+from triclinium_core.checks import check_type
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.topology.string_options import A_DURATION, A_FLAG, OPTIONS, read_flag, read_seconds
+from triclinium_core.options import (
+    AUTHENTICATORS,
+    Authenticator,
+    ClientOptions,
+    JwtAuthenticator,
+    TimeoutOptions,
+)
+from triclinium_core.profiles import PROFILES, apply_profile
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+
+PREFIX = "TRICLINIUM_"
+"""Of every variable; what begins otherwise is somebody else's."""
+
+CONNECTION_STRING = f"{PREFIX}CONNECTION_STRING"
+PROFILE = f"{PREFIX}PROFILE"
+
+TEXT_SHOWN_MAX = 60
+"""Characters of a value in an error."""
+
+Group = type[TimeoutOptions | CircuitBreakerOptions | ClientOptions | Authenticator]
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentVariable:
+    """One variable.
+
+    Args:
+        group: the class of options that it belongs to.
+        field: which of them it sets.
+        read: makes a value of a text; raises ValueError for one that means nothing, and says what is wrong with it.
+        wanted: what the text has to be, in words.
+        is_secret: whether no error shows the text.
+    """
+
+    group: Group
+    field: str
+    read: Callable[[str], object]
+    wanted: str
+    is_secret: bool = False
+
+
+def _text(text: str) -> str:
+    return text
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ValueError("is not a number") from error
+
+
+def _integer(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise ValueError("is not a whole number")
+    return int(text)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(","))
+
+
+READERS: Mapping[str, tuple[Callable[[str], object], str]] = {
+    "bool": (read_flag, A_FLAG),
+    "int": (_integer, "a whole number"),
+    "float": (_number, "a number"),
+    "str": (_text, "text"),
+    "str | None": (_text, "text"),
+    "tuple[str, ...] | None": (_names, "one or more names, with commas between them"),
+}
+"""How an option is read, by its type as it is written; durations have their own reader."""
+
+NAMES: Mapping[tuple[Group, str], str] = {
+    **{(option.group, option.field): name for name, option in OPTIONS.items()},
+    (JwtAuthenticator, "allow_unencrypted"): "allow_unencrypted_token",
+    (ClientOptions, "connection_string"): "connection_string",
+}
+"""Options that are not called as the rules have it; those of a connection string as they are called there."""
+
+LEFT_OUT = frozenset({"user_agent"})
+"""Options of the client that no program sets either."""
+
+
+def _name_of(group: Group, field: str) -> str:
+    if (group, field) in NAMES:
+        return NAMES[group, field]
+    if group is CircuitBreakerOptions:
+        return f"circuit_breaker_{field}"
+    if group is TimeoutOptions and not field.endswith(("_interval", "_floor")):
+        return f"{field}_timeout"
+    return field
+
+
+def _reader(group: Group, field: Field[Any]) -> tuple[Callable[[str], object], str] | None:
+    """Return how an option is read, and what its text has to be; None for one that no single text can say."""
+    if group is TimeoutOptions or (group is CircuitBreakerOptions and field.name.endswith(("_window", "_timeout"))):
+        return read_seconds, A_DURATION
+    in_string = next((each for each in OPTIONS.values() if (each.group, each.field) == (group, field.name)), None)
+    return READERS.get(str(field.type)) if in_string is None else (in_string.read, in_string.wanted)
+
+
+def _derived() -> Iterator[tuple[str, EnvironmentVariable]]:
+    groups: tuple[Group, ...] = (ClientOptions, *AUTHENTICATORS, TimeoutOptions, CircuitBreakerOptions)
+    for group in groups:
+        for each in fields(group):
+            reader = None if each.name in LEFT_OUT else _reader(group, each)
+            if reader is None:
+                continue
+            # What a representation does not show, an error does not show either.
+            is_secret = not each.repr or each.name == "connection_string"
+            name = f"{PREFIX}{_name_of(group, each.name).upper()}"
+            yield name, EnvironmentVariable(group, each.name, *reader, is_secret)
+
+
+VARIABLES: Mapping[str, EnvironmentVariable] = dict(_derived())
+"""All but the profile, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentOptions:
+    """What an environment says, read and not yet laid over anything; ``repr`` does not show secrets."""
+
+    connection_string: str
+    authenticator: Authenticator | None
+    """None where the environment names no user."""
+    profile: str | None
+    options: Mapping[Group, Mapping[str, Any]] = field(repr=False)
+    """What single variables say, by the class of options and the field."""
+
+    def over(self, given: ClientOptions) -> ClientOptions:
+        """Return ``given`` with the profile, and then the variables, laid over it.
+
+        Raises:
+            InvalidArgumentException: a value is out of range, or contradicts another one; the variable is named.
+        """
+        given = given if self.profile is None else apply_profile(given, self.profile)
+        return _laid_over(
+            given,
+            ClientOptions,
+            {
+                **self.options.get(ClientOptions, {}),
+                "connection_string": self.connection_string,
+                "authenticator": given.authenticator if self.authenticator is None else self.authenticator,
+                "timeouts": _laid_over(given.timeouts, TimeoutOptions, self.options.get(TimeoutOptions, {})),
+                "circuit_breaker": _laid_over(
+                    given.circuit_breaker, CircuitBreakerOptions, self.options.get(CircuitBreakerOptions, {})
+                ),
+            },
+        )
+
+
+def read_environment(environ: Mapping[str, str]) -> EnvironmentOptions:
+    """Return what the variables that begin with ``TRICLINIUM_`` say, see ``VARIABLES``.
+
+    Raises:
+        InvalidArgumentException: a variable is unknown or malformed, two ways to sign in are mixed, or
+            ``TRICLINIUM_CONNECTION_STRING`` is missing. It names the variable, and shows no secret.
+
+    Source: the variables are ours; SDK-RFC 0074 for the profile.
+    """
+    check_type(environ, "environ", Mapping)
+    options: dict[Group, dict[str, Any]] = {}
+    for name, text in environ.items():
+        if name.startswith(PREFIX) and name != PROFILE:
+            variable = _known(name)
+            try:
+                options.setdefault(variable.group, {})[variable.field] = variable.read(text)
+            except ValueError as error:
+                told = name if variable.is_secret else f"{name}={text[:TEXT_SHOWN_MAX]}"
+                raise _wrong(name, f"{told} {error}") from error
+    connection_string = options.get(ClientOptions, {}).pop("connection_string", None)
+    if not connection_string:
+        raise _wrong(CONNECTION_STRING, f"{CONNECTION_STRING} is missing; set it to couchbase://host, for example")
+    profile = environ.get(PROFILE)
+    if profile is not None and profile not in PROFILES:
+        raise _wrong(PROFILE, f"{PROFILE}={profile[:TEXT_SHOWN_MAX]} is not one of {', '.join(PROFILES)}")
+    return EnvironmentOptions(connection_string, _authenticator(options), profile, options)
+
+
+def _known(name: str) -> EnvironmentVariable:
+    known = VARIABLES.get(name)
+    if known is None:
+        meant = get_close_matches(name, [*VARIABLES, PROFILE], n=1)
+        hint = f"did you mean {meant[0]}?" if meant else f"known are {', '.join([*VARIABLES, PROFILE])}"
+        # Its value may be a secret under a misspelt name.
+        raise _wrong(name, f"the variable {name[:80]} is not known; {hint}")
+    return known
+
+
+def _authenticator(options: Mapping[Group, Mapping[str, Any]]) -> Authenticator | None:
+    """Return who signs in, which all variables of one group say."""
+    groups: list[type[Authenticator]] = [group for group in AUTHENTICATORS if group in options]
+    if not groups:
+        return None
+    names = [
+        [name for name, each in VARIABLES.items() if each.group is group and each.field in options[group]]
+        for group in groups
+    ]
+    if len(groups) > 1:
+        raise _wrong(
+            names[1][0], f"{' and '.join(found[0] for found in names)} are two ways to sign in; set one of them"
+        )
+    (group,) = groups
+    for each in fields(group):
+        is_needed = each.default is MISSING and each.default_factory is MISSING
+        if is_needed and each.name not in options[group]:
+            missing = _variable_of(group, each.name)
+            raise _wrong(missing, f"{missing} is missing beside {names[0][0]}")
+    try:
+        return group(**options[group])
+    except InvalidArgumentException as error:
+        raise _named(error, group) from error
+
+
+def _laid_over(given: Any, group: Group, values: Mapping[str, Any]) -> Any:
+    try:
+        return replace(given, **values)
+    except InvalidArgumentException as error:
+        raise _named(error, group) from error
+
+
+def _named(error: InvalidArgumentException, group: Group) -> InvalidArgumentException:
+    """Return an error of a class of options as one of the variable that caused it."""
+    field = error.parameter
+    if field is None or not any(each.group is group and each.field == field for each in VARIABLES.values()):
+        return error
+    name = _variable_of(group, field)
+    return _wrong(name, f"{name}: {error.message}")
+
+
+def _variable_of(group: Group, field: str) -> str:
+    return f"{PREFIX}{_name_of(group, field).upper()}"
+
+
+def _wrong(name: str, text: str) -> InvalidArgumentException:
+    return InvalidArgumentException(text, parameter=name)

@@ -1,0 +1,61 @@
+"""Options that suit an environment, under one name.
+
+A profile is laid over options: what it has a row for is replaced, everything else stays. Options that are set after it
+are laid over it in turn, and so is another profile.
+
+Source: SDK-RFC 0074 "New Configuration Profile Mechanism" and "Profiles".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.options import ClientOptions, TimeoutOptions
+from triclinium_core.shown import shown
+
+Options = TypeVar("Options", TimeoutOptions, ClientOptions)
+
+WAN_DEVELOPMENT: Mapping[str, float] = {
+    "connect": 20.0,
+    "kv": 20.0,
+    "kv_durable": 20.0,
+    "views": 120.0,
+    "query": 120.0,
+    "analytics": 120.0,
+    "search": 120.0,
+    "management": 120.0,
+}
+"""For developers whose cluster is far away (SDK-RFC 0074 "Profiles"). In seconds."""
+
+PROFILES: Mapping[str, Mapping[str, float]] = {"wan_development": WAN_DEVELOPMENT}
+"""The timeouts of each profile, by its name."""
+
+
+def apply_profile(options: Options, name: str) -> Options:
+    """Return ``options`` with those of a profile laid over them.
+
+    What is to go before the profile is set afterwards: ``dataclasses.replace(apply_profile(timeouts, name), kv=5.0)``.
+
+    Args:
+        options: ``TimeoutOptions``; or ``ClientOptions``, whose timeouts are replaced.
+        name: ``wan_development``, with 20 s for connecting and key-value operations and 120 s for services.
+
+    Raises:
+        InvalidArgumentException: no profile has that name, or these are no options.
+
+    Source: SDK-RFC 0074.
+    """
+    if not isinstance(name, str) or name not in PROFILES:
+        raise InvalidArgumentException(
+            f"profile={shown(name)} must be one of {', '.join(PROFILES)}", parameter="profile"
+        )
+    if isinstance(options, ClientOptions):
+        return replace(options, timeouts=apply_profile(options.timeouts, name))
+    if isinstance(options, TimeoutOptions):
+        return replace(options, **PROFILES[name])
+    raise InvalidArgumentException(
+        f"options={shown(options)} must be a TimeoutOptions or a ClientOptions", parameter="options"
+    )

@@ -1,0 +1,193 @@
+"""Options out of environment variables, which enter as a mapping."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.rows import rows
+from triclinium_core.environment import PREFIX, VARIABLES, read_environment
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.topology.connection_string import parse_connection_string
+from triclinium_core.kv.topology.string_options import OPTIONS
+from triclinium_core.options import (
+    Authenticator,
+    CertificateAuthenticator,
+    ClientOptions,
+    JwtAuthenticator,
+    PasswordAuthenticator,
+    TimeoutOptions,
+)
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+
+STRING = "couchbase://10.0.0.5"
+GIVEN = ClientOptions(
+    connection_string="couchbase://elsewhere",
+    authenticator=JwtAuthenticator("given"),
+    timeouts=TimeoutOptions(kv=7, kv_scan=8),
+)
+
+
+def read(text: str = STRING, **variables: str) -> ClientOptions:
+    """Return ``GIVEN`` with an environment laid over it."""
+    environ = {"TRICLINIUM_CONNECTION_STRING": text} | {f"TRICLINIUM_{name}": each for name, each in variables.items()}
+    return read_environment({**environ, "PATH": "/bin", "NOT_TRICLINIUM_X": "1"}).over(GIVEN)
+
+
+def test_every_option_has_a_variable() -> None:
+    """Each timeout, each number of the breaker, each flag and number of the client, and all that signs in."""
+    for group in (
+        TimeoutOptions,
+        CircuitBreakerOptions,
+        PasswordAuthenticator,
+        JwtAuthenticator,
+        CertificateAuthenticator,
+    ):
+        assert {each.name for each in fields(group)} == {
+            variable.field for variable in VARIABLES.values() if variable.group is group
+        }
+    assert {
+        "connection_string", "compression", "hello_after_auth", "renegotiate_on_corrupt_error_map",
+        "max_http_connections", "network", "enable_dns_srv",
+    } == {variable.field for variable in VARIABLES.values() if variable.group is ClientOptions}  # fmt: skip
+
+
+def test_an_option_of_the_string_has_its_name_here() -> None:
+    """And is read in the same way."""
+    for name, option in OPTIONS.items():
+        variable = VARIABLES[f"{PREFIX}{name.upper()}"]
+
+        assert (option.group, option.field, option.read) == (variable.group, variable.field, variable.read)
+
+
+def test_nothing_but_the_address() -> None:
+    """All else stays as the program says."""
+    options = read()
+
+    assert (STRING, GIVEN.authenticator, GIVEN.timeouts) == (
+        options.connection_string,
+        options.authenticator,
+        options.timeouts,
+    )
+
+
+@rows(
+    ("variables", "expected"),
+    [
+        ({"USERNAME": "ada", "PASSWORD": "secret"}, PasswordAuthenticator("ada", "secret")),
+        (
+            {"USERNAME": "ada", "PASSWORD": "", "ALLOWED_SASL_MECHANISMS": "PLAIN, SCRAM-SHA1"},
+            PasswordAuthenticator("ada", "", ("PLAIN", "SCRAM-SHA1")),
+        ),
+        ({"TOKEN": "a.b.c"}, JwtAuthenticator("a.b.c")),
+        ({"TOKEN": "a", "ALLOW_UNENCRYPTED_TOKEN": "true"}, JwtAuthenticator("a", allow_unencrypted=True)),
+        (
+            {"CERT_PATH": "c.pem", "KEY_PATH": "k.pem", "KEY_PASSWORD": "x"},
+            CertificateAuthenticator("c.pem", "k.pem", "x"),
+        ),
+    ],
+)
+def test_who_signs_in(variables: dict[str, str], expected: Authenticator) -> None:
+    """One way of three, instead of what the program says."""
+    assert expected == read(**variables).authenticator
+
+
+def test_what_is_laid_over_what() -> None:
+    """The program, the profile, the variables, the connection string: what comes later wins, option by option."""
+    variables = {"PROFILE": "wan_development", "KV_TIMEOUT": "5s", "QUERY_TIMEOUT": "1m30s", "COMPRESSION": "false"}
+    options = read(f"{STRING}?kv_timeout=6s", **variables, CIRCUIT_BREAKER_VOLUME_THRESHOLD="3")
+    effective = parse_connection_string(options.connection_string).over(options)
+
+    assert (8.0, 20.0, 90.0, 6.0) == (
+        effective.timeouts.kv_scan,
+        effective.timeouts.connect,
+        effective.timeouts.query,
+        effective.timeouts.kv,
+    )
+    assert (False, 3) == (effective.compression, effective.circuit_breaker.volume_threshold)
+
+
+@rows(
+    ("variables", "name"),
+    [
+        ({"KV_TIMOUT": "5s"}, "KV_TIMOUT"),
+        ({"": "5s"}, ""),
+        ({"KV_TIMEOUT": "5"}, "KV_TIMEOUT"),
+        ({"KV_TIMEOUT": ""}, "KV_TIMEOUT"),
+        ({"COMPRESSION": "yes"}, "COMPRESSION"),
+        ({"NETWORK": ""}, "NETWORK"),
+        ({"MAX_HTTP_CONNECTIONS": "-1"}, "MAX_HTTP_CONNECTIONS"),
+        ({"MAX_HTTP_CONNECTIONS": "99999"}, "MAX_HTTP_CONNECTIONS"),
+        ({"CONFIG_POLL_INTERVAL": "1ms"}, "CONFIG_POLL_INTERVAL"),
+        ({"CIRCUIT_BREAKER_ERROR_THRESHOLD_PERCENTAGE": "many"}, "CIRCUIT_BREAKER_ERROR_THRESHOLD_PERCENTAGE"),
+        ({"CIRCUIT_BREAKER_ERROR_THRESHOLD_PERCENTAGE": "101"}, "CIRCUIT_BREAKER_ERROR_THRESHOLD_PERCENTAGE"),
+        ({"PROFILE": "wan-development"}, "PROFILE"),
+        ({"USERNAME": "ada"}, "PASSWORD"),
+        ({"ALLOW_UNENCRYPTED_TOKEN": "true"}, "TOKEN"),
+        ({"USERNAME": "ada", "PASSWORD": "", "TOKEN": "a"}, "TOKEN"),
+        ({"USERNAME": "ada", "PASSWORD": "", "ALLOWED_SASL_MECHANISMS": "MD5"}, "ALLOWED_SASL_MECHANISMS"),
+        ({"KEY_PATH": "k.pem"}, "KEY_PATH"),
+    ],
+)
+def test_a_variable_that_is_wrong(variables: dict[str, str], name: str) -> None:
+    """Is refused by its name."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        read(**variables)
+
+    assert f"TRICLINIUM_{name}" == caught.value.parameter
+    assert f"TRICLINIUM_{name}" in caught.value.message
+
+
+@pytest.mark.parametrize("environ", [{}, {"TRICLINIUM_CONNECTION_STRING": ""}])
+def test_no_cluster(environ: dict[str, str]) -> None:
+    """The variable that is missing is named."""
+    with pytest.raises(InvalidArgumentException, match="TRICLINIUM_CONNECTION_STRING is missing"):
+        read_environment(environ)
+
+
+SECRET = "geheim wort\0"
+
+
+@rows(
+    "variables",
+    [
+        {"PASWORD": SECRET},
+        {"PASSWORD": SECRET},
+        {"USERNAME": "ada", "PASSWORD": SECRET},
+        {"TOKEN": SECRET},
+        {"KEY_PASSWORD": SECRET},
+        {"PASSWORD": SECRET, "TOKEN": SECRET},
+        {"CONNECTION_STRING": f"couchbase://ada:{SECRET}@10.0.0.5"},
+        {"CONNECTION_STRING": f"ada:{SECRET}@10.0.0.5"},
+        {"CONNECTION_STRING": f"couchbase:/ada:{SECRET}@10.0.0.5"},
+    ],
+)
+def test_no_error_shows_a_secret(variables: dict[str, str]) -> None:
+    """Neither the message nor the representation, nor what caused it; a misspelt name hides one as well."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        parse_connection_string(read(**{"text": STRING} | variables).connection_string)
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert "geheim" not in f"{error} {error!r}"
+        error = error.__cause__
+
+
+def test_no_representation_shows_a_secret() -> None:
+    """Whoever logs what was read logs no password."""
+    found = read_environment(
+        {"TRICLINIUM_CONNECTION_STRING": STRING, "TRICLINIUM_USERNAME": "ada", "TRICLINIUM_PASSWORD": "geheim"}
+    )
+
+    assert "geheim" not in repr(found)
+    assert STRING in repr(found)
+
+
+@given(st.dictionaries(st.sampled_from([*VARIABLES, "TRICLINIUM_PROFILE", "TRICLINIUM_X"]), st.text()))
+def test_any_environment_is_read_or_refused(environ: dict[str, str]) -> None:
+    """Nothing but a refusal by name leaves, whatever the texts are."""
+    try:
+        read_environment({"TRICLINIUM_CONNECTION_STRING": STRING, **environ}).over(GIVEN)
+    except InvalidArgumentException as error:
+        assert (error.parameter or "").startswith(PREFIX)

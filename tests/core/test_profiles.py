@@ -1,0 +1,54 @@
+"""Options that suit an environment, under one name."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from datetime import timedelta
+
+import pytest
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.options import ClientOptions, TimeoutOptions
+from triclinium_core.profiles import PROFILES, apply_profile
+
+
+def test_the_rows_are_those_of_the_rfc() -> None:
+    """Eight timeouts are longer, and no other option changes."""
+    usual, far = TimeoutOptions(), apply_profile(TimeoutOptions(), "wan_development")
+    changed = {name: value for name, value in asdict(far).items() if value != getattr(usual, name)}
+
+    assert {
+        **dict.fromkeys(("connect", "kv", "kv_durable"), 20.0),
+        **dict.fromkeys(("views", "query", "analytics", "search", "management"), 120.0),
+    } == changed
+
+
+def test_what_comes_later_wins() -> None:
+    """The profile is laid over what was set before it, and what is set behind it over the profile."""
+    before = TimeoutOptions(kv=timedelta(seconds=1), kv_scan=5)
+    applied = apply_profile(before, "wan_development")
+
+    assert (20.0, 5.0) == (applied.kv, applied.kv_scan)
+    assert (1.0, 20.0) == ((after := replace(applied, kv=1.0)).kv, after.connect)
+    assert applied == apply_profile(applied, "wan_development")
+
+
+def test_all_options_of_a_client() -> None:
+    """Their timeouts are replaced, and nothing else."""
+    given = ClientOptions(connection_string="couchbase://h", compression=False)
+    applied = apply_profile(given, "wan_development")
+
+    assert replace(given, timeouts=apply_profile(given.timeouts, "wan_development")) == applied
+
+
+@pytest.mark.parametrize("name", ["wan-development", "", None])
+def test_a_profile_that_there_is_not(name: str) -> None:
+    """The message says which there are."""
+    with pytest.raises(InvalidArgumentException, match=", ".join(PROFILES)):
+        apply_profile(TimeoutOptions(), name)
+
+
+def test_what_are_no_options() -> None:
+    """A class in place of its object, say."""
+    with pytest.raises(InvalidArgumentException, match="options"):
+        apply_profile(TimeoutOptions, "wan_development")  # type: ignore[type-var]

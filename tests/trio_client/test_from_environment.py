@@ -1,0 +1,79 @@
+"""A cluster that environment variables configure, and the log of what it begins with."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from triclinium import PasswordAuthenticator, TimeoutOptions, open_cluster, open_cluster_from_environment
+from triclinium.errors import InvalidArgumentException, UnambiguousTimeoutException
+from triclinium.testing import Opcode, drop_response, open_fake_cluster
+
+
+async def test_opens_what_the_environment_names(autojump_clock: MockClock) -> None:
+    """Variables are laid over the arguments; those without a variable count as they are, the connector too."""
+    async with open_fake_cluster() as fake:
+        environ = {
+            "TRICLINIUM_CONNECTION_STRING": fake.connection_string,
+            "TRICLINIUM_USERNAME": fake.authenticator.username,
+            "TRICLINIUM_PASSWORD": fake.authenticator.password,
+            "TRICLINIUM_KV_TIMEOUT": "4s",
+            "HOME": "/",
+        }
+        async with open_cluster_from_environment(
+            environ, timeouts=TimeoutOptions(kv=1, kv_durable=9), connector=fake.connector
+        ) as cluster:
+            people = cluster.bucket("default").default_collection()
+            await people.upsert("ada", 1)
+            fake.node.faults.always(Opcode.GET, drop_response())
+            began = trio.current_time()
+            with pytest.raises(UnambiguousTimeoutException):
+                await people.get("ada")
+
+    assert 4.0 == pytest.approx(trio.current_time() - began)
+
+
+async def test_who_signs_in_may_come_from_the_program(autojump_clock: MockClock) -> None:
+    """Where no variable says so; a profile goes before what the program says."""
+    async with open_fake_cluster() as fake:
+        environ = {"TRICLINIUM_CONNECTION_STRING": fake.connection_string, "TRICLINIUM_PROFILE": "wan_development"}
+        async with open_cluster_from_environment(
+            environ, fake.authenticator, timeouts=TimeoutOptions(kv=1), connector=fake.connector
+        ) as cluster:
+            fake.node.faults.always(Opcode.GET, drop_response())
+            with pytest.raises(UnambiguousTimeoutException):
+                await cluster.bucket("default").default_collection().get("ada")
+
+    assert 20.0 == pytest.approx(trio.current_time(), abs=1)
+
+
+def test_a_wrong_variable_opens_nothing() -> None:
+    """It is refused before there is a block."""
+    with pytest.raises(InvalidArgumentException, match="TRICLINIUM_KV_TIMOUT"):
+        open_cluster_from_environment({"TRICLINIUM_CONNECTION_STRING": "couchbase://h", "TRICLINIUM_KV_TIMOUT": "1s"})
+
+
+async def test_nothing_else_reads_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that does not ask for it is not configured behind its back."""
+    monkeypatch.setenv("TRICLINIUM_CONNECTION_STRING", "nonsense")
+    monkeypatch.setenv("TRICLINIUM_NONSENSE", "1")
+    async with (
+        open_fake_cluster() as fake,
+        open_cluster(fake.connection_string, fake.authenticator, connector=fake.connector) as cluster,
+    ):
+        await cluster.bucket("default").default_collection().upsert("ada", 1)
+
+
+async def test_options_can_be_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """At DEBUG, those of the connection string laid over the others, and without the password."""
+    with caplog.at_level(logging.DEBUG, logger="triclinium.connection"):
+        async with open_cluster("couchbase://127.0.0.1?kv_timeout=3s", PasswordAuthenticator("ada", "geheim")):
+            pass
+
+    (told,) = [record.getMessage() for record in caplog.records if "a client begins" in record.getMessage()]
+    assert "kv=3.0" in told
+    assert "ada" in told
+    assert "geheim" not in told
