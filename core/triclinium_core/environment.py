@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeVar
 
 from triclinium_core.checks import check_type
 from triclinium_core.errors import InvalidArgumentException
@@ -231,7 +231,10 @@ def _authenticator(options: Mapping[Group, Mapping[str, Any]]) -> Authenticator 
         raise _named(error, group) from error
 
 
-def _laid_over(given: Any, group: Group, values: Mapping[str, Any]) -> Any:
+Options = TypeVar("Options", TimeoutOptions, CircuitBreakerOptions, ClientOptions)
+
+
+def _laid_over(given: Options, group: Group, values: Mapping[str, Any]) -> Options:
     try:
         return replace(given, **values)
     except InvalidArgumentException as error:

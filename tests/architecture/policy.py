@@ -181,7 +181,8 @@ LAYERS: Sequence[Sequence[str]] = (
         "triclinium_core.client.timers",
         "triclinium_core.kv.wire",
     ),
-    ("triclinium_core.kv.topology",),
+    ("triclinium_core.kv.topology", "triclinium_core.profiles"),
+    ("triclinium_core.environment",),
     (
         "triclinium_core.kv.operation",
         "triclinium_core.services.request",
