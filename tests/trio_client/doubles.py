@@ -122,7 +122,7 @@ def settle(event: Event) -> Sequence[Action]:
 
 async def perform(driver: Driver, key: str = "ada") -> Done:
     """Perform an operation whose result does not matter."""
-    return await driver.perform(Done, lambda: get(key), None)
+    return await driver.perform(Done, lambda: get(key), None, None)
 
 
 async def occur(driver: Driver, event: Event) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from types import NoneType
@@ -18,6 +18,7 @@ import trio
 
 from tests.trio_client import test_cancellation_health as of_health, test_cancellation_services as of_services
 from tests.trio_client.cancelling import Ending, Moments, Runs, at_every_moment, end_of
+from tests.trio_client.recorded_telemetry import RecordingTracer
 from triclinium import (
     BinaryCollection,
     Bucket,
@@ -241,6 +242,7 @@ class Aftermath:
     connections: int
     open_operations: int
     in_flight: int
+    broken_rules: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,9 +257,11 @@ class Life:
 
 async def live(situation: Situation, operation: Operation, moments: Moments) -> Life:
     """Return what becomes of an operation that ``moments`` may cancel."""
+    tracer = RecordingTracer()
+    arguments: ClientArguments = {**situation.arguments, "tracer": tracer}
     async with (
         open_fake_cluster(options=NODE, piece_sizes=situation.piece_sizes) as fake,
-        fake.open_client(**situation.arguments) as cluster,
+        fake.open_client(**arguments) as cluster,
     ):
         cas = furnish(fake)
         await situation.prepare(fake, cluster)
@@ -273,7 +277,8 @@ async def live(situation: Situation, operation: Operation, moments: Moments) -> 
         ]
         fake.node.faults.clear()
         await use(collection)
-        return Life(ending, len(mine), sum(command.applied for command in mine), aftermath(fake, cluster, moments))
+        left = replace(aftermath(fake, cluster, moments), broken_rules=tracer.broken_rules)
+        return Life(ending, len(mine), sum(command.applied for command in mine), left)
 
 
 def furnish(fake: FakeCluster) -> Cas:
@@ -329,6 +334,7 @@ def test_an_operation_may_be_cancelled_at_any_moment(
     assert Ending(situation.outcome_of(operation), was_caught=False) == undisturbed.ending
     assert (0, situation.leaves_requests) == (undisturbed.aftermath.open_operations, undisturbed.aftermath.in_flight)
     assert (0, 0) == (first.aftermath.open_operations, first.aftermath.in_flight)
+    assert [] == undisturbed.aftermath.broken_rules
     for life in runs.cancelled:
         assert_harmless(life, undisturbed, operation)
         # Faults strike what was sent.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from tests.trio_client.cancelling import Ending, Moments, at_every_moment, end_of
+from tests.trio_client.recorded_telemetry import RecordingTracer
 from triclinium import AbandonedOperation, Cluster
 from triclinium.testing import FakeCluster, FakeNodeOptions, Opcode, delay, drop_response, open_fake_cluster
 from triclinium_core.testing import ErrorMapDocument
@@ -59,11 +60,13 @@ class Life:
     open_operations: int
     connections: int
     tasks: Mapping[str, int]
+    broken_rules: Sequence[str]
 
 
 async def live(call: Callable[[Cluster], Awaitable[object]], trouble: Trouble, moments: Moments) -> Life:
     """Return what becomes of a call that ``moments`` may cancel."""
-    async with open_fake_cluster(options=OPTIONS, nodes=2) as fake, fake.open_client() as cluster:
+    tracer = RecordingTracer()
+    async with open_fake_cluster(options=OPTIONS, nodes=2) as fake, fake.open_client(tracer=tracer) as cluster:
         trouble(fake)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(revive, fake)
@@ -75,7 +78,8 @@ async def live(call: Callable[[Cluster], Awaitable[object]], trouble: Trouble, m
         await cluster.wait_until_ready()
         await cluster.bucket("travel").default_collection().upsert("ada", 1)
         statistics = cluster.statistics()
-        return Life(ending, statistics.open_operations, len(statistics.connections), moments.tasks)
+        left = statistics.open_operations, len(statistics.connections)
+        return Life(ending, *left, moments.tasks, tracer.broken_rules)
 
 
 async def revive(fake: FakeCluster) -> None:
@@ -117,4 +121,5 @@ def test_a_call_may_be_cancelled_at_any_moment(name: str, trouble: str, record_p
         given_up = AbandonedOperation(called, None, ambiguous=False)
         assert life.ending.abandoned in ((), (given_up,))
         assert life.ending.was_caught == (life.ending.outcome is None)
-        assert undisturbed == Life(undisturbed.ending, life.open_operations, life.connections, life.tasks)
+        assert [] == life.broken_rules
+        assert undisturbed == Life(undisturbed.ending, life.open_operations, life.connections, life.tasks, [])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from tests.trio_client.cancelling import Ending, Moments, at_every_moment, end_of
+from tests.trio_client.recorded_telemetry import RecordingTracer
 from triclinium import Cluster, CollectionManager, UpdateCollectionSettings
 from triclinium.testing import FakeCluster, FakeNodeOptions, open_fake_cluster
 from triclinium_core.retry.couchbase.tables.service import Service
@@ -65,18 +66,21 @@ class Life:
     changes: int
     """How many requests that may change something were carried out."""
     tasks: Mapping[str, int]
+    broken_rules: Sequence[str]
 
 
 async def live(call: Callable[[Cluster], Awaitable[object]], moments: Moments) -> Life:
     """Return what becomes of a call that ``moments`` may cancel."""
-    async with open_fake_cluster(options=OPTIONS, nodes=2) as fake, fake.open_client() as cluster:
+    tracer = RecordingTracer()
+    async with open_fake_cluster(options=OPTIONS, nodes=2) as fake, fake.open_client(tracer=tracer) as cluster:
         fake.nodes.script.answer(STATEMENT, ANSWER)
         ending = await end_of(partial(call, cluster), moments)
         await trio.sleep(SETTLING_SECONDS)
         async with cluster.query("SELECT 1 AS one") as result:
             assert [{"one": 1}] == await result.rows()
         await cluster.bucket("travel").default_collection().upsert("ada", 1)
-        return Life(ending, cluster.statistics().open_operations, changes(fake), moments.tasks)
+        left = cluster.statistics().open_operations
+        return Life(ending, left, changes(fake), moments.tasks, tracer.broken_rules)
 
 
 def changes(fake: FakeCluster) -> int:
@@ -100,5 +104,5 @@ def test_a_call_may_be_cancelled_at_any_moment(name: str, record_property: Recor
     assert any(life.ending.abandoned for life in runs.cancelled)
     for life in runs.cancelled:
         assert life.ending.was_caught == (life.ending.outcome is None)
-        assert (0, undisturbed.tasks) == (life.open_operations, life.tasks)
+        assert (0, undisturbed.tasks, []) == (life.open_operations, life.tasks, life.broken_rules)
         assert life.changes <= undisturbed.changes

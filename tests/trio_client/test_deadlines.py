@@ -58,7 +58,7 @@ def silent_machine() -> ScriptedMachine:
 
 async def perform(driver: Driver, operation: Operation) -> None:
     """Perform one operation."""
-    await driver.perform(Done, lambda: operation, None)
+    await driver.perform(Done, lambda: operation, None, None)
 
 
 async def idle(driver: Driver) -> None:

@@ -163,6 +163,8 @@ from triclinium_core.services.query.result import (
     QueryWarning,
 )
 from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
+from triclinium_core.telemetry.metrics import Meter, ValueRecorder
+from triclinium_core.telemetry.tracing import RequestSpan, RequestTracer, StatusCode
 from triclinium_core.transcoding.transcoder import (
     EncodedValue,
     JsonTranscoder,
@@ -237,6 +239,7 @@ __all__ = [
     "LookupInReplicaResult",
     "LookupInResult",
     "LookupInSpec",
+    "Meter",
     "MutateInResult",
     "MutateInSpec",
     "MutationMacro",
@@ -264,6 +267,8 @@ __all__ = [
     "RawJsonTranscoder",
     "RawStringTranscoder",
     "ReplicaResults",
+    "RequestSpan",
+    "RequestTracer",
     "RetryAction",
     "RetryEnding",
     "RetryGivenUp",
@@ -291,6 +296,7 @@ __all__ = [
     "Service",
     "SimpleRetryStrategy",
     "StandardRetryStrategy",
+    "StatusCode",
     "StorageBackend",
     "StoreSemantics",
     "ThresholdLoggingTracer",
@@ -305,6 +311,7 @@ __all__ = [
     "User",
     "UserAndMetadata",
     "UserManager",
+    "ValueRecorder",
     "__version__",
     "apply_profile",
     "attempts",

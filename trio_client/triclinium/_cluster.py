@@ -123,7 +123,7 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
 
         Cancellation: harmless.
         """
-        await self._driver.perform(Done, lambda: Noop(Keyspace(bucket)), None)
+        await self._driver.perform(Done, lambda: Noop(Keyspace(bucket)), None, None)
 
 
 def running(driver: Driver, connection_string: str) -> AbstractAsyncContextManager[Cluster]:

@@ -9,6 +9,7 @@ from triclinium._driver.driver import Driver
 from triclinium_core.kv.operation.inquiries import Ping, WaitUntilReady
 from triclinium_core.kv.operation.reports import ClusterState, PingResult, Ready
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.telemetry.tracing import RequestSpan
 
 
 class Watched:
@@ -19,7 +20,11 @@ class Watched:
         self._bucket = bucket
 
     async def ping(
-        self, *, report_id: str | None = None, service_types: Collection[Service] | None = None
+        self,
+        *,
+        report_id: str | None = None,
+        service_types: Collection[Service] | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> PingResult:
         """Have every service of every node answer, all at once: key-value a NOOP on each connection, the others a GET.
 
@@ -41,13 +46,16 @@ class Watched:
 
         Source: SDK-RFC 0061 "The ping Command".
         """
-        return await self._driver.perform(PingResult, lambda: Ping(self._bucket, named(report_id), service_types), None)
+        return await self._driver.perform(
+            PingResult, lambda: Ping(self._bucket, named(report_id), service_types), None, parent_span
+        )
 
     async def wait_until_ready(
         self,
         *,
         desired_state: ClusterState = ClusterState.ONLINE,
         service_types: Collection[Service] | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> None:
         """Open the connections of key-value, and wait until they are ready and the other services have answered a ping.
 
@@ -73,7 +81,9 @@ class Watched:
 
         Source: SDK-RFC 0061 "The waitUntilReady Command".
         """
-        await self._driver.perform(Ready, lambda: WaitUntilReady(self._bucket, desired_state, service_types), None)
+        await self._driver.perform(
+            Ready, lambda: WaitUntilReady(self._bucket, desired_state, service_types), None, parent_span
+        )
 
 
 def named(report_id: str | None) -> str:

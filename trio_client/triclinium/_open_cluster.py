@@ -16,6 +16,7 @@ from triclinium._driver.connector import TcpConnector, show_certificate
 from triclinium._driver.driver import Driver
 from triclinium._driver.log import Log
 from triclinium._driver.stream import new_nonce
+from triclinium._telemetry.telemetry import Telemetry
 from triclinium.abc import Connector, Resolver
 from triclinium_core.checks import check_flag, check_method, check_type
 from triclinium_core.client.client_machine import ClientMachine
@@ -26,6 +27,8 @@ from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.couchbase.strategy import FastFailOnTerminalErrorRetryStrategy
 from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
+from triclinium_core.telemetry.metrics import Meter
+from triclinium_core.telemetry.tracing import RequestTracer
 
 _THRESHOLDS, _METER, _ORPHANS = ThresholdLoggingTracer(), LoggingMeter(), OrphanReporter()
 
@@ -47,8 +50,8 @@ def open_cluster(
     enable_dns_srv: bool = True,
     max_http_connections: int = 64,
     redact_logs: bool = False,
-    tracer: ThresholdLoggingTracer | None = _THRESHOLDS,
-    meter: LoggingMeter | None = _METER,
+    tracer: RequestTracer | ThresholdLoggingTracer | None = _THRESHOLDS,
+    meter: Meter | LoggingMeter | None = _METER,
     orphans: OrphanReporter | None = _ORPHANS,
 ) -> AbstractAsyncContextManager[Cluster]:
     """Give the block a cluster; leaving the block closes all its connections at once.
@@ -74,8 +77,9 @@ def open_cluster(
         enable_dns_srv: whether a lone host without a port may be the name of a cluster in DNS.
         max_http_connections: to each service of each node, at most; 0 for any number.
         redact_logs: whether document ids are marked as ``<ud>…</ud>`` in the log.
-        tracer: which operations are slow, and told of in the log; None for none.
-        meter: how often the log tells how long operations took; None for never.
+        tracer: who is told of the spans of each operation, or which operations are slow, and told of in the log; None for
+            neither.
+        meter: who is told how long each operation took, or how often the log tells of that; None for neither.
         orphans: how the log tells of answers that nobody waited for any more; None for not at all.
 
     Raises:
@@ -97,14 +101,21 @@ def open_cluster(
         network=network,
         enable_dns_srv=enable_dns_srv,
         max_http_connections=max_http_connections,
-        tracer=tracer,
-        meter=meter,
+        tracer=tracer if isinstance(tracer, ThresholdLoggingTracer) else None,
+        meter=meter if isinstance(meter, LoggingMeter) else None,
         orphans=orphans,
     )
     if resolver is not None:
         check_method(resolver, "resolver", "look_up", "look_up(service)")
     connector = _connector(connector, ssl_context, options)
-    driver = make_driver(options, connector=connector, resolver=resolver, redact_logs=redact_logs)
+    driver = make_driver(
+        options,
+        connector=connector,
+        resolver=resolver,
+        redact_logs=redact_logs,
+        tracer=users_tracer(tracer),
+        meter=users_meter(meter),
+    )
     return running(driver, connection_string)
 
 
@@ -120,8 +131,8 @@ class ClientArguments(TypedDict, total=False):
     network: str
     enable_dns_srv: bool
     max_http_connections: int
-    tracer: ThresholdLoggingTracer | None
-    meter: LoggingMeter | None
+    tracer: RequestTracer | ThresholdLoggingTracer | None
+    meter: Meter | LoggingMeter | None
     orphans: OrphanReporter | None
 
 
@@ -158,6 +169,8 @@ def make_driver(
     connector: Connector,
     resolver: Resolver | None = None,
     redact_logs: bool = False,
+    tracer: RequestTracer | None = None,
+    meter: Meter | None = None,
     rng: random.Random | None = None,
     make_nonce: Callable[[], str] = new_nonce,
 ) -> Driver:
@@ -169,7 +182,34 @@ def make_driver(
     log = Log(redact=check_flag(redact_logs, "redact_logs"))
     machine = ClientMachine(options, rng=rng if rng is not None else random.Random())
     log.options(parse_connection_string(options.connection_string).over(options))
-    return Driver(machine, connector=connector, resolver=resolver, log=log, make_nonce=make_nonce)
+    telemetry = None
+    if tracer is not None or meter is not None:
+        telemetry = Telemetry(tracer, meter, lambda: machine.cluster_labels)
+    return Driver(machine, connector=connector, resolver=resolver, log=log, telemetry=telemetry, make_nonce=make_nonce)
+
+
+def users_tracer(given: RequestTracer | ThresholdLoggingTracer | None) -> RequestTracer | None:
+    """Return a tracer that is not the core's own business; None where it is, or where there is none.
+
+    Raises:
+        InvalidArgumentException: it makes no spans.
+    """
+    if given is None or isinstance(given, ThresholdLoggingTracer):
+        return None
+    check_method(given, "tracer", "request_span", "request_span(name, parent)")
+    return given
+
+
+def users_meter(given: Meter | LoggingMeter | None) -> Meter | None:
+    """Return a meter that is not the core's own business; None where it is, or where there is none.
+
+    Raises:
+        InvalidArgumentException: it makes no recorders.
+    """
+    if given is None or isinstance(given, LoggingMeter):
+        return None
+    check_method(given, "meter", "value_recorder", "value_recorder(name, tags)")
+    return given
 
 
 def _connector(given: Connector | None, ssl_context: ssl.SSLContext | None, options: ClientOptions) -> Connector:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum, unique
 
 import msgspec
@@ -15,6 +15,7 @@ from triclinium_core.retry.combined.request_tokens import AsyncRequestTokens
 from triclinium_core.retry.couchbase.strategy import AsyncRetryStrategy, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.services.request import ServiceResult
+from triclinium_core.telemetry.tracing import AttributeValue
 
 
 class OpenStream(msgspec.Struct, frozen=True, gc=False):
@@ -107,6 +108,26 @@ class FailOperation(msgspec.Struct, frozen=True, gc=False):
 
     token: Token
     error: CouchbaseException
+
+
+class ReportDispatch(msgspec.Struct, frozen=True, gc=False):
+    """For the tracer: an attempt is about to be sent. Its span is ``dispatch_to_server``; only traced operations have it.
+
+    There is one attempt at a time: ``ReportAnswer``, ``CompleteOperation``, ``CompleteRequest`` or ``FailOperation`` ends
+    it, and so does ``OperationAbandoned``.
+    """
+
+    token: Token
+    attributes: Mapping[str, AttributeValue]
+    """Those of SDK-RFC 0067 "Dispatch Span Attributes" that are known before there is an answer."""
+
+
+class ReportAnswer(msgspec.Struct, frozen=True, gc=False):
+    """For the tracer: the attempt is over, because the answer came, or because none will."""
+
+    token: Token
+    attributes: Mapping[str, AttributeValue]
+    """What the answer has told for the attempt's span; nothing where there was no answer."""
 
 
 class ConsultStrategy(msgspec.Struct, frozen=True, gc=False):
@@ -226,6 +247,8 @@ Action = (
     | ReportStrategyError
     | ReportRetry
     | ReportRefusal
+    | ReportDispatch
+    | ReportAnswer
     | ReportConnection
     | ReportTelemetry
     | PublishTopology

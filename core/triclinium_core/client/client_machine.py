@@ -68,7 +68,7 @@ from triclinium_core.kv.connection.connection_events import (
     SaslAnswered,
     Strayed,
 )
-from triclinium_core.kv.connection.in_flight import AbandonedScan, CollectionQuestion, Probe, Purpose
+from triclinium_core.kv.connection.in_flight import AbandonedScan, CollectionQuestion, Probe, Purpose, is_last
 from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.destinations import Destinations
 from triclinium_core.kv.keyspaces import Keyspaces
@@ -77,6 +77,7 @@ from triclinium_core.kv.open_operations import Operations
 from triclinium_core.kv.operation.codec import CODECS
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.inquiries import Inquiry, Ping, WaitUntilReady
+from triclinium_core.kv.operation.measured import MeasuredOperation
 from triclinium_core.kv.operation.operation import LiveOperation
 from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.operation.requests import Noop, Operation
@@ -188,6 +189,7 @@ class ClientMachine:
             destinations=destinations,
             timers=self._timers,
             rng=rng,
+            gathering=self._gathering,
             emit=emit,
         )
 
@@ -208,6 +210,8 @@ class ClientMachine:
             terminal_states=terminal_states,
             timers=self._timers,
             rng=rng,
+            gathering=self._gathering,
+            own_address=self._keyspaces.own_addresses.of,
             emit=self._actions.append,
         )
 
@@ -329,6 +333,14 @@ class ClientMachine:
     def topologies(self) -> Sequence[Topology]:
         """The newest topology of each bucket, and of the cluster: from where ``PublishTopology`` goes on."""
         return self._keyspaces.topologies
+
+    @property
+    def cluster_labels(self) -> Mapping[str, str]:
+        """What all spans and metrics tell of the cluster, by attribute; nothing where it has not told its name and id.
+
+        Source: SDK-RFC 0067 "Cluster labels".
+        """
+        return self._configs.cluster_labels
 
     def _on_operation_submitted(self, event: OperationSubmitted, now: float) -> None:
         self._check((event,))
@@ -544,6 +556,10 @@ class ClientMachine:
             connection.announced = None
         elif isinstance(owner, AbandonedScan):
             self._operations.end_scan(connection, owner, frame)
+        elif isinstance(owner, MeasuredOperation):
+            self._orphans += 1
+            if is_last(frame.opcode, frame.status):
+                self._operations.orphaned(owner, frame, now)
         elif isinstance(owner, CollectionQuestion):
             self._on_collection_id(connection, owner, frame, now)
         elif isinstance(owner, Probe):

@@ -36,6 +36,8 @@ class OperationSubmitted(msgspec.Struct, frozen=True, gc=False):
     """None for the client's own."""
     client_context: Mapping[str, object] | None = None
     """What a retry strategy may look at."""
+    is_traced: bool = False
+    """Whether ``ReportDispatch`` and ``ReportAnswer`` are to tell of each attempt."""
 
 
 class OperationsSubmitted(msgspec.Struct, frozen=True, gc=False):
@@ -59,6 +61,8 @@ class RequestSubmitted(msgspec.Struct, frozen=True):
     """None for the client's own."""
     client_context: Mapping[str, object] | None = None
     """What a retry strategy may look at."""
+    is_traced: bool = False
+    """As in ``OperationSubmitted``."""
 
 
 class RowsWanted(msgspec.Struct, frozen=True, gc=False):

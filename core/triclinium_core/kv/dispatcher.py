@@ -7,8 +7,12 @@ Source: SDK-RFC 0049 "Client Dispatch"; decisions C6, C29, C33, C37.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
+from triclinium_core.client.actions import Action, ReportDispatch
+from triclinium_core.client.events import Token
 from triclinium_core.errors import (
     CouchbaseException,
     DocumentUnretrievableException,
@@ -30,6 +34,7 @@ from triclinium_core.retry.couchbase.events import Dispatched, DispatchFailed, L
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
+from triclinium_core.telemetry.attributes import dispatch_attributes
 
 _READY = ConnectionState.READY
 
@@ -60,12 +65,15 @@ class Dispatcher:
         keep_alive: KeepAlive,
         terminal_states: TerminalStates,
         destinations: Destinations,
+        *,
+        emit: Callable[[Action], None],
     ) -> None:
         self._connections = connections
         self._keyspaces = keyspaces
         self._keep_alive = keep_alive
         self._terminal_states = terminal_states
         self._destinations = destinations
+        self._emit = emit
         self._waits_for: dict[int, Connection] = {}
         """By token, the connection that an operation waits for: to become ready, or to tell a collection's id."""
 
@@ -126,11 +134,24 @@ class Dispatcher:
             )
         except FeatureNotAvailableException as error:
             return Refused(FeatureNotAvailableException, error.message)
-        operation.opaque, operation.link = opaque, connection.link
+        operation.opaque, operation.link, operation.dispatched_at = opaque, connection.link, now
         self._connections.send(connection, operation, frame)
+        if operation.is_traced:
+            self._report(operation, connection)
         if operation.retry is not None:
             operation.retry.handle(Dispatched(connection.node, opaque, connection.link.local_address), now)
         return None
+
+    def _report(self, operation: LiveOperation, connection: Connection) -> None:
+        """Tell of the attempt that was just ordered to be sent."""
+        link, server = connection.link, self._keyspaces.own_addresses.of(connection.address)
+        attributes = dispatch_attributes(
+            (server.host, server.port),
+            peer=link.remote_address,
+            local_id=link.local_id,
+            operation_id=operation.opaque,
+        )
+        self._emit(ReportDispatch(Token(operation.token), attributes))
 
     def lost(
         self, operation: LiveOperation, connection: Connection, detail: str, *, load: Load | None = None

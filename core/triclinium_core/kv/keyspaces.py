@@ -35,6 +35,7 @@ from triclinium_core.kv.topology.cluster_config import (
 )
 from triclinium_core.kv.topology.collections import DEFAULT_COLLECTION_PREFIX, QUESTION_SECONDS, CollectionIds
 from triclinium_core.kv.topology.networks import Network
+from triclinium_core.kv.topology.own_addresses import OwnAddresses
 from triclinium_core.kv.topology.topology import Topology, TopologyChange, topology_of
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
@@ -85,6 +86,8 @@ class Keyspaces:
         self._destinations = destinations
         self._tls = tls
         self._network = network
+        self.own_addresses: OwnAddresses = OwnAddresses()
+        """What nodes are called in their own network, for those who are told of attempts."""
         self._terminal_states = terminal_states
         self._error_maps = error_maps
         self._timers = timers
@@ -331,13 +334,11 @@ class Keyspaces:
             self._connections.search(bucket, now)
 
     def _publish(self, connection: Connection, config: ClusterConfig) -> None:
-        old = self._topologies.get(connection.bucket)
-        new = self._topologies[connection.bucket] = topology_of(
-            config,
-            bucket=connection.bucket,
-            source=connection.address,
-            network=self._network.name(config.nodes_ext, connection.address),
-        )
+        old, source = self._topologies.get(connection.bucket), connection.address
+        network = self._network.name(config.nodes_ext, source)
+        new = topology_of(config, bucket=connection.bucket, source=source, network=network)
+        self._topologies[connection.bucket] = new
+        self.own_addresses.learn(connection.bucket, config, network=network, source=source)
         self._emit(PublishTopology(TopologyChange(old, new)))
 
     def _follow_cluster(self, now: float) -> None:

@@ -8,6 +8,7 @@ from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.kv.topology.cluster_config import ClusterConfig
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.tables import table_of
+from triclinium_core.telemetry.attributes import cluster_attributes
 
 SERVICE_NAMES: Mapping[Service, str] = table_of(
     [
@@ -34,6 +35,8 @@ class KnownConfigs:
         self._configs: dict[str | None, ClusterConfig] = {}
         self._lost: set[str | None] = set()
         """Buckets of which no node could be reached any more, so that any config of them is news."""
+        self.cluster_labels: Mapping[str, str] = {}
+        """What the newest config that names the cluster has told of it: attributes of all spans and metrics."""
 
     def __contains__(self, bucket: object) -> bool:
         return bucket in self._configs
@@ -68,6 +71,9 @@ class KnownConfigs:
             return False
         self._lost.discard(bucket)
         self._configs[bucket] = config
+        labels = cluster_attributes(config.cluster_uuid, config.cluster_name)
+        if labels:
+            self.cluster_labels = labels
         return True
 
     def lose(self, bucket: str | None) -> None:

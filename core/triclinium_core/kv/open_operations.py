@@ -21,6 +21,7 @@ from triclinium_core.client.actions import (
     ConsultStrategy,
     FailOperation,
     RecordSuccess,
+    ReportAnswer,
     ReportRefusal,
     ReportRetry,
     ReportStrategyError,
@@ -39,6 +40,7 @@ from triclinium_core.kv.keyspaces import Keyspaces
 from triclinium_core.kv.operation.codec import decode_response
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.failure import read_failure
+from triclinium_core.kv.operation.measured import MeasuredOperation
 from triclinium_core.kv.operation.operation import LiveOperation, timeout_of
 from triclinium_core.kv.operation.results import ScanPage
 from triclinium_core.kv.operation.scan.codec import encode_cancel
@@ -47,6 +49,7 @@ from triclinium_core.kv.pool.connection_texts import status_text
 from triclinium_core.kv.pool.connections import Connections
 from triclinium_core.kv.pool.keepalive import KeepAlive
 from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.kv.wire.framing_extras import server_duration
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.backoff import Random, cap
 from triclinium_core.retry.combined.request_tokens import AsyncRequestTokens, says_well, tokens_of
@@ -58,9 +61,15 @@ from triclinium_core.retry.couchbase.tables import kv_responses
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
 from triclinium_core.retry.couchbase.tables.kv_status import Status, status_name
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.retry.kinds import COUCHBASE
+from triclinium_core.telemetry.attributes import answer_attributes
+from triclinium_core.telemetry.facts import MICROSECONDS
+from triclinium_core.telemetry.gathering import Gathering
+from triclinium_core.telemetry.span_names import SPAN_NAMES
 
+_KV = Service.KV
 _SUCCESS = int(Status.SUCCESS)
 """A plain number: comparing a member of an enumeration takes far longer."""
 
@@ -81,6 +90,7 @@ class Operations:
         destinations: Destinations,
         timers: Timers,
         rng: Random,
+        gathering: Gathering,
         emit: Callable[[Action], None],
     ) -> None:
         self._timeouts = timeouts
@@ -94,7 +104,10 @@ class Operations:
         self._timers = timers
         self._rng = rng
         self._emit = emit
-        self._dispatcher = Dispatcher(connections, keyspaces, keep_alive, terminal_states, destinations)
+        self._gathering = gathering
+        self._slow_after = gathering.thresholds[Service.KV] if gathering.thresholds is not None else math.inf
+        """Seconds from which on an operation is slow."""
+        self._dispatcher = Dispatcher(connections, keyspaces, keep_alive, terminal_states, destinations, emit=emit)
         self.open: dict[int, LiveOperation] = {}
         """In the order in which they were submitted, and so in that of their deadlines where these have no timers."""
         self.next_deadline: float = math.inf
@@ -131,6 +144,7 @@ class Operations:
                 strategy = self._strategy
             deadline = now + timeout_of(request, timeouts)
             operation = LiveOperation(token, request, strategy, submission.client_context, now, deadline)
+            operation.is_traced = submission.is_traced
             self.open[token] = operation
             if deadline != usual_deadline:
                 kind = TimerKind.OPERATION_DEADLINE
@@ -153,7 +167,7 @@ class Operations:
         try:
             delay = tokens.acquire()
         except Exception as error:
-            self._fail(operation, not_begun(operation.error_context(), error))
+            self._fail(operation, not_begun(operation.error_context(), error), now)
         else:
             self._hold_back(operation, delay, now)
 
@@ -203,7 +217,7 @@ class Operations:
             return
         tokens.is_acquiring = False
         if event.answer is None or event.answer.delay is None:
-            self._fail(operation, not_begun(operation.error_context(), event.raised))
+            self._fail(operation, not_begun(operation.error_context(), event.raised), now)
         else:
             self._hold_back(operation, event.answer.delay, now)
 
@@ -285,10 +299,22 @@ class Operations:
         except MalformedResponse as error:
             self._fail_unread(operation, frame, str(error), now, is_success=True)
             return
+        took = now - operation.submitted_at
+        if took >= self._slow_after or operation.is_traced:
+            self._end_attempt(operation, now, server_duration(frame.framing_extras))
         operation.opaque = None
         self._close(operation)
         if operation.tokens is not None:
             self._end_tokens(operation, succeeded=True)
+        durations = self._gathering.durations
+        if durations is not None:
+            name = SPAN_NAMES[request.name]
+            histogram = durations.histograms.get(name)
+            if histogram is None:
+                histogram = durations.begin(_KV, name, now)
+            histogram.add(int(took * MICROSECONDS))
+        if took >= self._slow_after:
+            self._gathering.slow(operation.measured().facts(now), now)
         # Token() would cost a Python call.
         self._emit(CompleteOperation(operation.token, result))  # type: ignore[arg-type]
 
@@ -317,6 +343,10 @@ class Operations:
         ):
             cancel = encode_cancel(scan.vbucket, frame.value, opaque=connection.in_flight.next_opaque)
             self._connections.send(connection, Purpose.SCAN_CANCEL, cancel)
+
+    def orphaned(self, operation: MeasuredOperation, frame: Frame, now: float) -> None:
+        """Have an answer reported that nobody waits for any more."""
+        self._gathering.orphan(operation.facts(now, server_duration(frame.framing_extras)), now)
 
     def socket_closed(self, operation: LiveOperation, handed_over: facts.HandedOver, detail: str, now: float) -> None:
         """Retry or fail an operation that was in flight on a stream that is gone."""
@@ -352,7 +382,7 @@ class Operations:
     def _fail_for_good(self, operation: LiveOperation, error: type[CouchbaseException], text: str, now: float) -> None:
         """Fail an operation that cannot succeed, without asking its strategy."""
         context = operation.error_context() if operation.retry is None else operation.retry.error_context(now)
-        self._fail(operation, error(f"{subject(context)}: {text}", context))
+        self._fail(operation, error(f"{subject(context)}: {text}", context), now)
 
     def _fail_unread(
         self, operation: LiveOperation, frame: Frame, problem: str, now: float, *, is_success: bool
@@ -360,15 +390,21 @@ class Operations:
         """Fail an operation whose answer cannot be read; whatever else travels on the connection goes on (decision D26)."""
         context = operation.error_context() if operation.retry is None else operation.retry.error_context(now)
         context = replace(context, status=frame.status, status_name=status_name(frame.status))
+        self._end_attempt(operation, now, server_duration(frame.framing_extras))
         applied = "it was applied, but " if is_success and not operation.idempotent else ""
         text = f"{subject(context)}: {applied}the answer of {context.last_dispatched_to} cannot be read: {problem}"
-        self._fail(operation, DecodingFailureException(text, context))
+        self._fail(operation, DecodingFailureException(text, context), now)
 
-    def _fail(self, operation: LiveOperation, error: CouchbaseException) -> None:
+    def _fail(self, operation: LiveOperation, error: CouchbaseException, now: float) -> None:
+        measured, took, durations = operation.measured(), now - operation.submitted_at, self._gathering.durations
         if operation.tokens is not None:
             is_answered = operation.retry is not None and operation.retry.is_answered
             self._end_tokens(operation, succeeded=is_answered and says_well(error))
         self._settle(operation)
+        if durations is not None:
+            durations.count(_KV, SPAN_NAMES[operation.request.name], took, now)
+        if took >= self._slow_after:
+            self._gathering.slow(measured.facts(now), now)
         self._emit(FailOperation(Token(operation.token), error))
 
     def _end_tokens(self, operation: LiveOperation, *, succeeded: bool) -> None:
@@ -399,6 +435,11 @@ class Operations:
             carried_config: whether the response carried a cluster config, which was taken already.
         """
         is_to_be_dispatched = False
+        match event:
+            case facts.ResponseReceived(facts.KvResponse() as response):
+                self._end_attempt(operation, now, response.server_duration)
+            case facts.SocketClosed():
+                self._end_attempt(operation, now)
         ordered = operation.retry_machine(rng=self._rng, error_maps=self._error_maps).handle(event, now)
         if isinstance(event, facts.ResponseReceived | facts.SocketClosed):
             operation.opaque = None
@@ -411,7 +452,7 @@ class Operations:
                 case orders.Dispatch():
                     is_to_be_dispatched = True
                 case orders.Fail(error):
-                    self._fail(operation, error)
+                    self._fail(operation, error, now)
                 case orders.RefreshTopology():
                     if connection is not None and not carried_config:
                         self._keep_alive.refresh_config(connection, now)
@@ -427,6 +468,11 @@ class Operations:
                 case _:
                     assert_never(action)
         return is_to_be_dispatched
+
+    def _end_attempt(self, operation: LiveOperation, now: float, server_seconds: float | None = None) -> None:
+        """Measure the attempt that is over, if there is one, and tell of it where that is asked for."""
+        if operation.end_attempt(now, server_seconds) and operation.is_traced:
+            self._emit(ReportAnswer(Token(operation.token), answer_attributes(server_seconds)))
 
     def _pass_on(
         self, token: Token, action: orders.ConsultStrategy | orders.ReportRetry | orders.ReportRefusal
@@ -460,8 +506,9 @@ class Operations:
         self._dispatcher.stop_waiting(operation)
         connection = self._connections.streams.connection(operation.stream)
         if connection is not None and operation.opaque is not None:
+            orphan = operation.measured() if self._gathering.takes_orphans else None
             opens_scan = isinstance(operation.request, RangeScanCreate)
-            connection.in_flight.abandon(operation.opaque, AbandonedScan(operation.vbucket) if opens_scan else None)
+            connection.in_flight.abandon(operation.opaque, AbandonedScan(operation.vbucket) if opens_scan else orphan)
         operation.opaque = None
 
     def _close(self, operation: LiveOperation) -> None:

@@ -65,10 +65,18 @@ class HttpConnection:
         host: host and port of the node, as the header ``Host`` has them.
         headers: what goes with every request: credentials, the client's name.
         local_address: our end of the stream, where the driver told.
+        remote_address: the other end, as an address and not a name, where the driver told.
     """
 
-    def __init__(self, host: str, headers: tuple[tuple[str, str], ...], local_address: str | None = None) -> None:
+    def __init__(
+        self,
+        host: str,
+        headers: tuple[tuple[str, str], ...],
+        local_address: str | None = None,
+        remote_address: str | None = None,
+    ) -> None:
         self.local_address: str | None = local_address
+        self.remote_address: str | None = remote_address
         self.last_heard: float = -math.inf
         """When bytes came last."""
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEADERS_SIZE_BYTES_MAX)

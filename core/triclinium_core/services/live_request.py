@@ -15,6 +15,10 @@ from triclinium_core.retry.couchbase.machine import RetryMachine
 from triclinium_core.services.endpoint import Endpoint
 from triclinium_core.services.request import ServiceRequest, ServiceResult
 from triclinium_core.services.rows import RowSplitter
+from triclinium_core.services.statement.request import StatementRequest
+from triclinium_core.telemetry.facts import OperationFacts, microseconds, milliseconds
+from triclinium_core.telemetry.past_attempts import PastAttempts
+from triclinium_core.telemetry.span_names import SPAN_NAMES
 
 HELD_SIZE_BYTES = 256 * 1024
 """Rows that nobody has asked for yet: from here on nothing more is read."""
@@ -75,6 +79,14 @@ class LiveRequest:
     """Whether rows were handed out, so that nothing can be retried."""
     is_paused: bool = False
     """Whether reading was to pause."""
+    is_traced: bool = False
+    """Whether the attempts are told for a tracer."""
+    dispatched_at: float | None = None
+    """When the attempt was sent that is not over; None while there is none."""
+    past: PastAttempts | None = None
+    """The attempts that are over; None before there is one."""
+    sockets: tuple[str | None, str] | None = None
+    """Our end and the node's, ``host:port``, of the stream on which the newest attempt was sent."""
     outcome: ServiceResult | CouchbaseException | None = None
     """What the request comes to, once that is known; the rows before it may still have to be taken."""
 
@@ -82,6 +94,35 @@ class LiveRequest:
     def deadline(self) -> float:
         """When the request, or its first rows, are due."""
         return self.retry.annotation.deadline
+
+    @property
+    def operation_id(self) -> str | None:
+        """What the server's logs call a statement; None for all other requests (SDK-RFC 0067 "Operation ID")."""
+        return self.request.client_context_id or None if isinstance(self.request, StatementRequest) else None
+
+    def end_attempt(self, now: float) -> bool:
+        """Measure the attempt that is over; return whether there was one."""
+        if self.dispatched_at is None:
+            return False
+        self.past = self.past or PastAttempts()
+        self.past.add(now - self.dispatched_at, None)
+        self.dispatched_at = None
+        return True
+
+    def facts(self, now: float) -> OperationFacts:
+        """Return what is told of the request that is over now."""
+        past, (local, remote) = self.past, self.sockets or (None, None)
+        return OperationFacts(
+            service=self.request.service,
+            operation_name=SPAN_NAMES[self.request.name],
+            total_duration_us=microseconds(now - self.retry.annotation.submitted_at),
+            last_dispatch_duration_us=microseconds(past.last) if past is not None else None,
+            total_dispatch_duration_us=microseconds(past.total) if past is not None else None,
+            operation_id=self.operation_id,
+            last_local_socket=local,
+            last_remote_socket=remote,
+            timeout_ms=milliseconds(self.timeout),
+        )
 
     def begin_answer(self, status: int) -> None:
         """Prepare for the body of an answer."""

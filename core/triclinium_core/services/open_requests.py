@@ -23,7 +23,9 @@ from triclinium_core.client.actions import (
     FailOperation,
     PauseReading,
     RecordSuccess,
+    ReportAnswer,
     ReportConnection,
+    ReportDispatch,
     ReportLevel,
     ReportRefusal,
     ReportRetry,
@@ -50,6 +52,7 @@ from triclinium_core.errors import (
     FeatureNotAvailableException,
     RequestCanceledException,
 )
+from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.options import Authenticator, ClientOptions
@@ -81,6 +84,9 @@ from triclinium_core.services.query.plans import PreparedPlan, PreparedPlans
 from triclinium_core.services.query.request import PrepareRequest, QueryRequest
 from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceRequest
 from triclinium_core.services.rows import MalformedRows
+from triclinium_core.telemetry.attributes import dispatch_attributes
+from triclinium_core.telemetry.gathering import Gathering
+from triclinium_core.telemetry.span_names import SPAN_NAMES
 
 SECONDS_LEFT_MIN = 0.001
 """What a service is given at least: to some of them 0 is no limit."""
@@ -117,6 +123,8 @@ class OpenRequests:
         terminal_states: TerminalStates,
         timers: Timers,
         rng: Random,
+        gathering: Gathering,
+        own_address: Callable[[Address], Address],
         emit: Callable[[Action], None],
     ) -> None:
         self._options = options
@@ -125,6 +133,9 @@ class OpenRequests:
         self._terminal_states = terminal_states
         self._timers = timers
         self._rng = rng
+        self._gathering = gathering
+        self._own_address = own_address
+        """What a node is called in its own network."""
         self._emit = emit
         self._pool = Pool(options, tls=tls, stream_ids=stream_ids, timers=timers, emit=emit)
         self._travelling: dict[StreamId, LiveRequest] = {}
@@ -152,6 +163,7 @@ class OpenRequests:
             timeout=self._options.timeouts.of_service(event.request.service),
             client_context=event.client_context or {},
         )
+        live.is_traced = event.is_traced
         if live.tokens is None:
             self._dispatch(live, now)
         else:
@@ -258,7 +270,7 @@ class OpenRequests:
         if live is None or live.wants_rows:
             return
         live.wants_rows = True
-        self._give(live)
+        self._give(live, now)
         if token in self.open and live.wants_rows:
             self._timers.cancel(live.deadline_timer)
             live.deadline_timer = self._timers.schedule(now + live.timeout, TimerKind.REQUEST_DEADLINE, live)
@@ -369,8 +381,15 @@ class OpenRequests:
         data = connection.send(live.message.encode(max(live.deadline - now, SECONDS_LEFT_MIN)))
         live.stream = stream
         live.is_paused = False
+        live.dispatched_at, live.sockets = now, (connection.local_address, connection.remote_address or endpoint.node)
         if live.owner is not None:
             live.sent = SentPing(stream, connection.local_address, now)
+        elif live.is_traced:
+            own = self._own_address(endpoint.address)
+            attributes = dispatch_attributes(
+                (own.host, own.port), peer=connection.remote_address, operation_id=live.operation_id
+            )
+            self._emit(ReportDispatch(Token(live.token), attributes))
         self._travelling[stream] = live
         self._sending.append(SendBytes(stream, data))
         if live.tokens is not None:
@@ -423,6 +442,8 @@ class OpenRequests:
         if lost is None:
             return
         live = self._travelling.pop(event.stream, None)
+        if live is not None:
+            self._end_attempt(live, now)
         if lost.connection is None:
             # What comes of it is told of each request.
             self._emit(ReportConnection(event.stream, lost.endpoint.node, lost.detail, ReportLevel.DEBUG))
@@ -491,7 +512,7 @@ class OpenRequests:
         if rows and live.status == HTTP_OK:
             live.rows += rows
             live.rows_size += sum(map(len, rows))
-            self._give(live)
+            self._give(live, now)
         if live.rows_size >= HELD_SIZE_BYTES and not live.is_paused:
             live.is_paused = True
             self._emit(PauseReading(stream))
@@ -512,6 +533,7 @@ class OpenRequests:
         """Judge an answer that is whole, and have its connection carry the next request."""
         endpoint = cast(Endpoint, self._pool.of_stream(stream))
         del self._travelling[stream]
+        self._end_attempt(live, now)
         live.stream = None
         endpoint.breaker.handle(BreakerEvent.OPERATION_ANSWERED, now)
         if live.is_paused:
@@ -564,9 +586,23 @@ class OpenRequests:
             return
         self._timers.cancel(live.deadline_timer)
         self._end_tokens(live, succeeded=True)
-        self._give(live)
+        self._give(live, now)
 
-    def _give(self, live: LiveRequest) -> None:
+    def _end_attempt(self, live: LiveRequest, now: float) -> None:
+        """Measure the attempt that is over, if there is one, and tell of it where that is asked for."""
+        if live.end_attempt(now) and live.is_traced:
+            self._emit(ReportAnswer(Token(live.token), {}))
+
+    def _measure(self, live: LiveRequest, now: float) -> None:
+        """Gather how long a request took that is over."""
+        service, took = live.request.service, now - live.retry.annotation.submitted_at
+        thresholds, durations = self._gathering.thresholds, self._gathering.durations
+        if durations is not None:
+            durations.count(service, SPAN_NAMES[live.request.name], took, now)
+        if thresholds is not None and took >= thresholds[service]:
+            self._gathering.slow(live.facts(now), now)
+
+    def _give(self, live: LiveRequest, now: float) -> None:
         """Hand out the rows that have come, or else the end, to whoever waits for them."""
         if not live.wants_rows:
             return
@@ -580,9 +616,11 @@ class OpenRequests:
             self._timers.cancel(live.deadline_timer)
             self._emit(RowsReceived(token, live.take_rows()))
         elif isinstance(outcome, CouchbaseException):
+            self._measure(live, now)
             self._forget(live)
             self._emit(FailOperation(token, outcome))
         elif outcome is not None:
+            self._measure(live, now)
             self._forget(live)
             self._emit(CompleteRequest(token, outcome))
 
@@ -699,13 +737,14 @@ class OpenRequests:
 
     def _fail(self, live: LiveRequest, error: CouchbaseException, now: float) -> None:
         """Fail a request, after the rows that have come, if any were handed out before."""
+        self._end_attempt(live, now)
         self._end_tokens(live, succeeded=live.retry.is_answered and says_well(error))
         self._leave(live, "its request has failed", now)
         if not live.has_given_rows:
             live.drop_rows()
             live.wants_rows = True
         live.outcome = error
-        self._give(live)
+        self._give(live, now)
 
     def _end_tokens(self, live: LiveRequest, *, succeeded: bool) -> None:
         """Tell a token strategy how a request ended."""

@@ -97,7 +97,8 @@ class Pool:
         if endpoint is not None:
             self._timers.cancel(endpoint.opening.pop(event.stream, None))
             endpoint.last_error = None
-            connection = HttpConnection(endpoint.node, self._headers, event.local_address or None)
+            ends = event.local_address or None, event.remote_address or None
+            connection = HttpConnection(endpoint.node, self._headers, *ends)
             endpoint.connections[event.stream] = connection
             self.release(event.stream, now)
         return endpoint

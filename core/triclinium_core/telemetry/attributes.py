@@ -13,6 +13,8 @@ from typing import NamedTuple
 from triclinium_core import errors
 from triclinium_core.errors import CouchbaseException, InternalError, KeyValueException
 from triclinium_core.retry.tables import table_of
+from triclinium_core.telemetry.facts import microseconds
+from triclinium_core.telemetry.tracing import AttributeValue, StatusCode
 
 SYSTEM_NAME = "db.system.name"
 CLUSTER_UUID = "couchbase.cluster.uuid"
@@ -57,7 +59,7 @@ class AttributeRow(NamedTuple):
     """Where one attribute is found."""
 
     bearers: frozenset[Bearer]
-    kind: type[str | int]
+    kinds: tuple[type[AttributeValue], ...]
     when: str
     """On which of them, in the RFC's words; empty for all."""
 
@@ -68,29 +70,84 @@ _EVERYWHERE = frozenset(Bearer)
 
 ATTRIBUTES: Mapping[str, AttributeRow] = table_of(
     (
-        (SYSTEM_NAME, AttributeRow(_EVERYWHERE, str, "")),
-        (CLUSTER_UUID, AttributeRow(_EVERYWHERE, str, "if the cluster has provided this information")),
-        (CLUSTER_NAME, AttributeRow(_EVERYWHERE, str, "if the cluster has provided this information")),
-        (OPERATION_NAME, AttributeRow(_METRIC, str, "")),
-        (SERVICE, AttributeRow(_METRIC, str, "unless the call goes to several services, as ping does")),
-        (NAMESPACE, AttributeRow(_METRIC, str, "at the bucket level or below")),
-        (SCOPE_NAME, AttributeRow(_METRIC, str, "at the scope level or below")),
-        (COLLECTION_NAME, AttributeRow(_METRIC, str, "at the collection level")),
-        (ERROR_TYPE, AttributeRow(_METRIC, str, "if the operation failed")),
-        (DURABILITY, AttributeRow(_OUTER, str, "data service and durability level set")),
-        (QUERY_TEXT, AttributeRow(_OUTER, str, "query and analytics with positional or named parameters")),
-        (RETRIES, AttributeRow(_OUTER, int, "")),
-        (NETWORK_TRANSPORT, AttributeRow(_DISPATCH, str, "")),
-        (SERVER_ADDRESS, AttributeRow(_DISPATCH, str, "")),
-        (SERVER_PORT, AttributeRow(_DISPATCH, int, "")),
-        (PEER_ADDRESS, AttributeRow(_DISPATCH, str, "where the driver knows the address")),
-        (PEER_PORT, AttributeRow(_DISPATCH, int, "where the driver knows the address")),
-        (LOCAL_ID, AttributeRow(_DISPATCH, str, "data service")),
-        (OPERATION_ID, AttributeRow(_DISPATCH, str, "data service (a number), query and analytics")),
-        (SERVER_DURATION, AttributeRow(_DISPATCH, int, "when it is reported by the server, in microseconds")),
+        (SYSTEM_NAME, AttributeRow(_EVERYWHERE, (str,), "")),
+        (CLUSTER_UUID, AttributeRow(_EVERYWHERE, (str,), "if the cluster has provided this information")),
+        (CLUSTER_NAME, AttributeRow(_EVERYWHERE, (str,), "if the cluster has provided this information")),
+        (OPERATION_NAME, AttributeRow(_METRIC, (str,), "")),
+        (SERVICE, AttributeRow(_METRIC, (str,), "unless the call goes to several services, as ping does")),
+        (NAMESPACE, AttributeRow(_METRIC, (str,), "at the bucket level or below")),
+        (SCOPE_NAME, AttributeRow(_METRIC, (str,), "at the scope level or below")),
+        (COLLECTION_NAME, AttributeRow(_METRIC, (str,), "at the collection level")),
+        (ERROR_TYPE, AttributeRow(_METRIC, (str,), "if the operation failed")),
+        (DURABILITY, AttributeRow(_OUTER, (str,), "data service and durability level set")),
+        (QUERY_TEXT, AttributeRow(_OUTER, (str,), "query and analytics with positional or named parameters")),
+        (RETRIES, AttributeRow(_OUTER, (int,), "")),
+        (NETWORK_TRANSPORT, AttributeRow(_DISPATCH, (str,), "")),
+        (SERVER_ADDRESS, AttributeRow(_DISPATCH, (str,), "")),
+        (SERVER_PORT, AttributeRow(_DISPATCH, (int,), "")),
+        (PEER_ADDRESS, AttributeRow(_DISPATCH, (str,), "where the driver knows the address")),
+        (PEER_PORT, AttributeRow(_DISPATCH, (int,), "where the driver knows the address")),
+        (LOCAL_ID, AttributeRow(_DISPATCH, (str,), "data service")),
+        (OPERATION_ID, AttributeRow(_DISPATCH, (int, str), "data service (the opaque, a number), query and analytics")),
+        (SERVER_DURATION, AttributeRow(_DISPATCH, (int,), "when it is reported by the server, in microseconds")),
     )
 )
 """Every attribute by its key."""
+
+
+def cluster_attributes(uuid: str | None, name: str | None) -> Mapping[str, str]:
+    """Return what all spans and metrics tell of the cluster, as far as it has said (SDK-RFC 0067 "Cluster labels")."""
+    labels = ((CLUSTER_UUID, uuid), (CLUSTER_NAME, name))
+    return {key: value for key, value in labels if value}
+
+
+def keyspace_attributes(
+    bucket: str | None, scope: str | None = None, collection: str | None = None
+) -> Mapping[str, AttributeValue]:
+    """Return what tells where a call works, as far as it keeps to a bucket, a scope or a collection."""
+    names = ((NAMESPACE, bucket), (SCOPE_NAME, scope), (COLLECTION_NAME, collection))
+    return {key: value for key, value in names if value is not None}
+
+
+def dispatch_attributes(
+    server: tuple[str, int],
+    *,
+    peer: str | None,
+    local_id: str | None = None,
+    operation_id: int | str | None = None,
+) -> Mapping[str, AttributeValue]:
+    """Return the attributes of the span of an attempt that are known before there is an answer.
+
+    Args:
+        server: host and port of the node in its own network, whatever the address by which it is reached.
+        peer: the other end of the stream, ``address:port``; None where the driver did not tell.
+        local_id: of the connection, for key-value.
+        operation_id: the opaque, or the client context id of a statement.
+    """
+    told: dict[str, AttributeValue] = {
+        NETWORK_TRANSPORT: TCP,
+        SERVER_ADDRESS: server[0],
+        SERVER_PORT: server[1],
+    }
+    if peer is not None:
+        host, _, port = peer.rpartition(":")
+        told[PEER_ADDRESS] = host.removeprefix("[").removesuffix("]")
+        if port.isdecimal():
+            told[PEER_PORT] = int(port)
+    if local_id is not None:
+        told[LOCAL_ID] = local_id
+    if operation_id is not None:
+        told[OPERATION_ID] = operation_id
+    return told
+
+
+def answer_attributes(server_seconds: float | None) -> Mapping[str, AttributeValue]:
+    """Return the attributes of the span of an attempt that its answer has brought.
+
+    Args:
+        server_seconds: for how long the server says it has worked; None where it did not tell.
+    """
+    return {} if server_seconds is None else {SERVER_DURATION: microseconds(server_seconds)}
 
 
 _WITHOUT_NAME = (CouchbaseException, KeyValueException, InternalError)
@@ -107,6 +164,36 @@ ERROR_TYPES: Mapping[type[CouchbaseException], str] = {
     if isinstance(kind, type) and issubclass(kind, CouchbaseException) and _is_named_by_the_rfc(kind)
 }
 """The name of SDK-RFC 0058 of every error that has one, such as ``DocumentLocked``."""
+
+
+ANSWERS: frozenset[type[CouchbaseException]] = frozenset(
+    {
+        errors.DocumentNotFoundException,
+        errors.DocumentExistsException,
+        errors.DocumentNotLockedException,
+        errors.CasMismatchException,
+        errors.PathNotFoundException,
+        errors.PathExistsException,
+    }
+)
+"""Errors that tell what the document is like. RFC 0067 "Request Span Status": an error means failure, and not an error
+code like "document not found", so the status of the span stays unset."""
+
+
+def outer_status(error: BaseException | None) -> StatusCode:
+    """Return the status of the outer span of a call.
+
+    Args:
+        error: how the call ended; None for a result.
+    """
+    if error is None:
+        return StatusCode.OK
+    return StatusCode.UNSET if isinstance(error, tuple(ANSWERS)) else StatusCode.ERROR
+
+
+def tags_of(attributes: Mapping[str, AttributeValue]) -> Mapping[str, str]:
+    """Return those attributes of an outer span that are tags of its metric."""
+    return {key: str(value) for key, value in attributes.items() if Bearer.METRIC in ATTRIBUTES[key].bearers}
 
 
 def error_type(error: BaseException) -> str:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.telemetry.facts import MICROSECONDS
 from triclinium_core.telemetry.histogram import Histogram
 
 PERCENTILES: Mapping[str, float] = {"50.0": 50.0, "90.0": 90.0, "99.0": 99.0, "99.9": 99.9, "100.0": 100.0}
@@ -42,6 +43,13 @@ class OperationDurations:
         self._services[operation] = service
         histogram = self.histograms[operation] = Histogram()
         return histogram
+
+    def count(self, service: Service, operation: str, seconds: float, now: float) -> None:
+        """Count an operation that is over, where a call more or less is no matter."""
+        histogram = self.histograms.get(operation)
+        if histogram is None:
+            histogram = self.begin(service, operation, now)
+        histogram.add(int(seconds * MICROSECONDS))
 
     def take(self) -> str:
         """Return what was counted as one line of JSON, and forget it."""

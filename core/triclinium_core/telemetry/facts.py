@@ -5,6 +5,8 @@ Source: SDK-RFC 0067 "ThresholdLoggingTracer", "Orphaned Response Reporting".
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
 from triclinium_core.retry.couchbase.tables.service import Service
@@ -39,3 +41,19 @@ class OperationFacts(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """``host:port`` of the node."""
     timeout_ms: int | None = None
     """What the operation may have taken; None for no limit."""
+
+
+MICROSECONDS = 1_000_000
+"""In a second: what the RFC counts durations in."""
+MILLISECONDS = 1_000
+"""In a second: what it counts timeouts in."""
+
+
+def microseconds(seconds: float) -> int:
+    """Return a duration as the RFC has it."""
+    return round(seconds * MICROSECONDS)
+
+
+def milliseconds(seconds: float) -> int | None:
+    """Return a timeout as the RFC has it; None for ``inf``."""
+    return round(seconds * MILLISECONDS) if math.isfinite(seconds) else None

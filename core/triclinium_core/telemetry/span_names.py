@@ -8,7 +8,10 @@ Source: SDK-RFC 0067 "Span Names".
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from enum import StrEnum, unique
+from typing import Self
 
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.tables import table_of
 
 DISPATCH = "dispatch_to_server"
@@ -23,17 +26,11 @@ _KEY_VALUE = """
 _SERVICES = {"query": "query", "analytics_query": "analytics", "search": "search", "view_query": "views"}
 _REPLICAS = ("get_replica", "lookup_in_replica")
 """RFC 0067 "Span Names": for any request touching a replica the identifier is get_replica."""
-_WRAPPING = "get_all_replicas get_any_replica ping"
-
-_QUERY_MANAGER = {
-    "build_deferred_query_indexes": "build_deferred_indexes",
-    "create_query_index": "create_index",
-    "create_primary_query_index": "create_primary_index",
-    "drop_query_index": "drop_index",
-    "drop_primary_query_index": "drop_primary_index",
-    "get_all_query_indexes": "get_all_indexes",
-    "watch_query_indexes": "watch_indexes",
-}
+_INDEX_STATEMENTS = """
+    create_query_index create_primary_query_index drop_query_index drop_primary_query_index build_query_indexes
+    get_all_query_indexes get_deferred_query_indexes
+"""
+"""Queries, each inside the span of the manager's call: see ``WrappingCall``."""
 _BUCKET_MANAGER = "create_bucket drop_bucket flush_bucket get_all_buckets get_bucket update_bucket"
 _COLLECTION_MANAGER = "create_collection update_collection create_scope drop_collection drop_scope get_all_scopes"
 _SEARCH_MANAGER = {
@@ -55,31 +52,27 @@ _USER_MANAGER = (
 )
 
 _ADDITIONAL = {
-    "lookup_in_any_replica": "lookup_in_any_replica",
-    "lookup_in_all_replicas": "lookup_in_all_replicas",
-    "scan": "range_scan",
     "range_scan_create": "range_scan_create",
     "range_scan_continue": "range_scan_continue",
     "range_scan_cancel": "range_scan_cancel",
     "noop": "noop",
     "wait_until_ready": "wait_until_ready",
     "get_collections_manifest": "get_collections_manifest",
-    "build_query_indexes": "manager_query_build_indexes",
-    "get_deferred_query_indexes": "manager_query_get_deferred_indexes",
     "change_password": "manager_users_change_password",
 }
 """RFC 0067 "Additional Operations": what the RFC has no row for."""
 
 
 def _rows() -> Iterator[tuple[str, str]]:
-    for name in (*_KEY_VALUE.split(), *_WRAPPING.split()):
+    for name in (*_KEY_VALUE.split(), "ping"):
         yield name, name
     yield from _SERVICES.items()
     for name in _REPLICAS:
         yield name, "get_replica"
-    for manager, names in (("query", _QUERY_MANAGER), ("search", _SEARCH_MANAGER)):
-        for name, identifier in names.items():
-            yield name, f"manager_{manager}_{identifier}"
+    for name in _INDEX_STATEMENTS.split():
+        yield name, "query"
+    for name, identifier in _SEARCH_MANAGER.items():
+        yield name, f"manager_search_{identifier}"
     for manager, listed in (
         ("buckets", _BUCKET_MANAGER),
         ("collections", _COLLECTION_MANAGER),
@@ -91,4 +84,45 @@ def _rows() -> Iterator[tuple[str, str]]:
 
 
 SPAN_NAMES: Mapping[str, str] = table_of(_rows())
-"""The identifier of each operation, request and call, by the name that errors and reports have for it."""
+"""The identifier of each operation and request, by the name that errors and reports have for it."""
+
+
+@unique
+class WrappingCall(StrEnum):
+    """A call that takes several operations or requests, each with a span of its own inside the call's.
+
+    Layout of a row: identifier, service. Those about copies and scans that the RFC does not have are additions.
+
+    Source: SDK-RFC 0067 "Span Names": operations which perform multiple operations underneath, and management operations
+    that execute a query.
+    """
+
+    service: Service
+    """Where its operations go."""
+
+    def __new__(cls, identifier: str, service: Service) -> Self:
+        """Build one row; the enum machinery calls this."""
+        row = str.__new__(cls, identifier)
+        row._value_ = identifier
+        row.service = service
+        return row
+
+    GET_ANY_REPLICA = "get_any_replica", Service.KV
+    GET_ALL_REPLICAS = "get_all_replicas", Service.KV
+    LOOKUP_IN_ANY_REPLICA = "lookup_in_any_replica", Service.KV
+    LOOKUP_IN_ALL_REPLICAS = "lookup_in_all_replicas", Service.KV
+    RANGE_SCAN = "range_scan", Service.KV
+    GET_ALL_QUERY_INDEXES = "manager_query_get_all_indexes", Service.QUERY
+    CREATE_QUERY_INDEX = "manager_query_create_index", Service.QUERY
+    CREATE_PRIMARY_QUERY_INDEX = "manager_query_create_primary_index", Service.QUERY
+    DROP_QUERY_INDEX = "manager_query_drop_index", Service.QUERY
+    DROP_PRIMARY_QUERY_INDEX = "manager_query_drop_primary_index", Service.QUERY
+    WATCH_QUERY_INDEXES = "manager_query_watch_indexes", Service.QUERY
+    BUILD_DEFERRED_QUERY_INDEXES = "manager_query_build_deferred_indexes", Service.QUERY
+    CREATE_BUCKET = "manager_buckets_create_bucket", Service.MANAGEMENT
+    DROP_BUCKET = "manager_buckets_drop_bucket", Service.MANAGEMENT
+    CREATE_SCOPE = "manager_collections_create_scope", Service.MANAGEMENT
+    DROP_SCOPE = "manager_collections_drop_scope", Service.MANAGEMENT
+    CREATE_COLLECTION = "manager_collections_create_collection", Service.MANAGEMENT
+    UPDATE_COLLECTION = "manager_collections_update_collection", Service.MANAGEMENT
+    DROP_COLLECTION = "manager_collections_drop_collection", Service.MANAGEMENT

@@ -50,8 +50,13 @@ def upsert(key: str = "k", keyspace: Keyspace = TRAVEL, value: bytes = b"{}", **
 
 
 def client_options(connection_string: str = ADDRESS, **options: Any) -> ClientOptions:
-    """Return options with the credentials of the node."""
-    defaults: Mapping[str, Any] = {"authenticator": PasswordAuthenticator("Administrator", "password")}
+    """Return options with the credentials of the node, and without telemetry, which has a timer of its own."""
+    defaults: Mapping[str, Any] = {
+        "authenticator": PasswordAuthenticator("Administrator", "password"),
+        "tracer": None,
+        "meter": None,
+        "orphans": None,
+    }
     return ClientOptions(connection_string=connection_string, **{**defaults, **options})
 
 

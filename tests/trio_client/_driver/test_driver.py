@@ -67,7 +67,7 @@ async def test_an_operation_returns_what_the_machine_completes_it_with() -> None
     results: list[Done] = []
 
     async def ask() -> None:
-        results.append(await driver.perform(Done, lambda: operation, None))
+        results.append(await driver.perform(Done, lambda: operation, None, None))
 
     async with open_driver(machine) as driver, trio.open_nursery() as nursery:
         nursery.start_soon(ask)
@@ -110,9 +110,9 @@ async def test_what_blocks_and_calls_lend_travels_with_the_submission() -> None:
     machine = ScriptedMachine(settle)
     async with open_driver(machine) as driver:
         with retrying(of_block), client_context(is_robot=True):
-            await driver.perform(Done, get, None)
-            await driver.perform(Done, get, of_call)
-        await driver.perform(Done, get, None)
+            await driver.perform(Done, get, None, None)
+            await driver.perform(Done, get, of_call, None)
+        await driver.perform(Done, get, None, None)
 
     assert [of_block, of_call, None] == [submitted.retry_strategy for submitted in machine.submitted]
     assert [{"is_robot": True}, {"is_robot": True}, None] == [
@@ -162,7 +162,7 @@ async def test_a_pending_cancellation_is_noticed_before_anything_is_submitted() 
     async with open_driver(machine) as driver:
         with trio.CancelScope() as scope:
             scope.cancel()
-            await driver.perform(Done, make, None)
+            await driver.perform(Done, make, None, None)
 
     assert scope.cancelled_caught
     assert [] == made
@@ -205,7 +205,7 @@ async def test_a_pending_cancellation_is_noticed_though_the_others_leave() -> No
         await trio.testing.wait_all_tasks_blocked()
         with trio.CancelScope() as scope:
             scope.cancel()
-            await driver.perform(Done, make, None)
+            await driver.perform(Done, make, None, None)
         await trio.testing.wait_all_tasks_blocked()
 
     assert scope.cancelled_caught
@@ -222,7 +222,7 @@ async def test_a_wrong_argument_is_a_checkpoint_too() -> None:
 
     async with open_driver(machine) as driver:
         with trio.testing.assert_checkpoints(), pytest.raises(InvalidArgumentException) as caught:
-            await driver.perform(Done, fail, None)
+            await driver.perform(Done, fail, None, None)
 
     assert error is caught.value
     assert [] == machine.submitted
@@ -232,7 +232,7 @@ async def test_a_result_of_another_type_is_a_defect() -> None:
     """An operation cannot return what its signature does not say."""
     async with open_driver(ScriptedMachine(settle)) as driver:
         with pytest.raises(AssertionError, match="get returned Done"):
-            await driver.perform(GetResult, get, None)
+            await driver.perform(GetResult, get, None, None)
 
 
 async def test_a_mistake_among_others(autojump_clock: MockClock) -> None:

@@ -83,7 +83,7 @@ async def test_what_was_put_aside_at_the_end_was_not_sent() -> None:
 
     async def ask(make: Callable[[], Operation]) -> None:
         with pytest.raises(trio.ClosedResourceError) as ended:
-            await driver.perform(Done, make, None)
+            await driver.perform(Done, make, None, None)
         told.append("was not sent" if "was not sent" in str(ended.value) else "got no answer")
 
     def close_and_get() -> Operation:
@@ -298,7 +298,7 @@ async def test_a_background_task_that_crashes_wakes_all_who_wait() -> None:
 
 async def read_rows(driver: Driver) -> None:
     """Ask a service, and wait for more rows than have come."""
-    await driver.more_rows(await driver.open_rows(ServiceRequest(), None))
+    await driver.more_rows(await driver.open_rows(ServiceRequest(), None, None))
 
 
 async def test_ctrl_c_does_not_strike_in_the_middle_of_an_event() -> None:
@@ -325,7 +325,7 @@ async def test_ctrl_c_does_not_strike_in_the_middle_of_an_event() -> None:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(perform, driver)
                 nursery.start_soon(read_rows, driver)
-                nursery.start_soon(driver.perform, Ready, lambda: WaitUntilReady(None), None)
+                nursery.start_soon(driver.perform, Ready, lambda: WaitUntilReady(None), None, None)
                 await theirs.send_all(b"hello")
                 await theirs.send_eof()
                 await trio.testing.wait_all_tasks_blocked()

@@ -36,7 +36,7 @@ class TrioCaller:
         """Note what the operation returns or raises."""
         with self._scope:
             try:
-                self.outcome = await driver.perform(Result, lambda: operation, None)  # type: ignore[arg-type]  # a union
+                self.outcome = await driver.perform(Result, lambda: operation, None, None)  # type: ignore[arg-type]  # a union
             except Exception as error:
                 self.outcome = error
             except trio.Cancelled as error:
@@ -61,7 +61,7 @@ class TrioReader:
         """Note the rows, and what comes after them or is raised."""
         with self._scope:
             try:
-                rows = await driver.open_rows(request, None)
+                rows = await driver.open_rows(request, None, None)
                 try:
                     while rows.result is None:
                         self.rows += rows.rows

@@ -20,7 +20,7 @@ async def test_a_line_of_the_list(listed: ListedAnswer) -> None:
             await cluster.bucket("travel").default_collection().upsert("a", 1)
             fake.nodes.script.answer(listed.said, *listed.answers, service=listed.line.service)
 
-            opened = await cluster._driver.open_rows(listed.request, None)
+            opened = await cluster._driver.open_rows(listed.request, None, None)
 
         assert 1 == len(opened.rows)
         assert {listed.line.reason: 2} == cluster.statistics().retries_by_reason

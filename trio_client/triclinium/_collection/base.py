@@ -6,10 +6,14 @@ import time
 from datetime import datetime
 
 from triclinium._driver.driver import Driver
+from triclinium._telemetry.wrapping import Wrapping
 from triclinium_core.checks import Duration
 from triclinium_core.kv.operation.requests import JSON_TRANSCODER, Keyspace
 from triclinium_core.kv.operation.results import Cas
 from triclinium_core.kv.operation.validation import check_transcoder, encode_expiry
+from triclinium_core.telemetry.attributes import keyspace_attributes
+from triclinium_core.telemetry.span_names import WrappingCall
+from triclinium_core.telemetry.tracing import RequestSpan
 from triclinium_core.transcoding.transcoder import Transcoder
 
 ANY_CAS = Cas(0)
@@ -26,6 +30,11 @@ class CollectionBase:
     def __repr__(self) -> str:
         keyspace = self._keyspace
         return f"<{type(self).__name__} {keyspace.bucket}.{keyspace.scope}.{keyspace.collection}>"
+
+    def _wrapping(self, call: WrappingCall, parent: RequestSpan | None) -> Wrapping:
+        """Return what the span of a call of several operations tells."""
+        keyspace = self._keyspace
+        return Wrapping(call, parent, keyspace_attributes(keyspace.bucket, keyspace.scope, keyspace.collection))
 
 
 def expiry_field(expiry: Duration | datetime | None) -> int:

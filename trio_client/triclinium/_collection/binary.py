@@ -10,6 +10,7 @@ from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.requests import Append, Decrement, Increment, Prepend
 from triclinium_core.kv.operation.results import Cas, CounterResult, MutationResult
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.telemetry.tracing import RequestSpan
 
 
 class BinaryCollection(CollectionBase):
@@ -29,6 +30,7 @@ class BinaryCollection(CollectionBase):
         cas: Cas = ANY_CAS,
         durability: DurabilityLevel = DurabilityLevel.NONE,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> MutationResult:
         """Add ``value`` at the end of a document that exists.
 
@@ -39,7 +41,7 @@ class BinaryCollection(CollectionBase):
             ValueTooLargeException: it would become too large.
         """
         return await self._driver.perform(
-            MutationResult, Append, retry_strategy, self._keyspace, key, value, cas, durability=durability
+            MutationResult, Append, retry_strategy, parent_span, self._keyspace, key, value, cas, durability=durability
         )
 
     async def prepend(
@@ -50,10 +52,11 @@ class BinaryCollection(CollectionBase):
         cas: Cas = ANY_CAS,
         durability: DurabilityLevel = DurabilityLevel.NONE,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> MutationResult:
         """Add ``value`` at the beginning of a document that exists. It raises what ``append`` raises."""
         return await self._driver.perform(
-            MutationResult, Prepend, retry_strategy, self._keyspace, key, value, cas, durability=durability
+            MutationResult, Prepend, retry_strategy, parent_span, self._keyspace, key, value, cas, durability=durability
         )
 
     async def increment(
@@ -65,6 +68,7 @@ class BinaryCollection(CollectionBase):
         expiry: Duration | datetime | None = None,
         durability: DurabilityLevel = DurabilityLevel.NONE,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> CounterResult:
         """Add ``delta`` to a counter, which wraps around at 2**64, and return what it is then.
 
@@ -82,6 +86,7 @@ class BinaryCollection(CollectionBase):
             CounterResult,
             lambda: Increment(self._keyspace, key, delta, initial, expiry_field(expiry), durability=durability),
             retry_strategy,
+            parent_span,
         )
 
     async def decrement(
@@ -93,6 +98,7 @@ class BinaryCollection(CollectionBase):
         expiry: Duration | datetime | None = None,
         durability: DurabilityLevel = DurabilityLevel.NONE,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> CounterResult:
         """Subtract ``delta`` from a counter, which stops at 0, and return what it is then.
 
@@ -102,4 +108,5 @@ class BinaryCollection(CollectionBase):
             CounterResult,
             lambda: Decrement(self._keyspace, key, delta, initial, expiry_field(expiry), durability=durability),
             retry_strategy,
+            parent_span,
         )

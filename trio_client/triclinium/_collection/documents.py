@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 
 from triclinium._collection.base import ANY_CAS, CollectionBase, expiry_field, transcoder_or_json
+from triclinium._telemetry.call_spans import encoding_call
 from triclinium_core.checks import Duration, check_flag
 from triclinium_core.errors import DocumentNotFoundException, InvalidArgumentException
 from triclinium_core.kv.operation.durability import DurabilityLevel
@@ -27,6 +27,7 @@ from triclinium_core.kv.operation.requests import (
 from triclinium_core.kv.operation.results import Cas, Done, ExistsResult, GetResult, MutationResult
 from triclinium_core.kv.operation.validation import encode_lock_time
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.telemetry.tracing import RequestSpan
 from triclinium_core.transcoding.transcoder import Transcoder
 
 
@@ -34,7 +35,12 @@ class DocumentOperations(CollectionBase):
     """Reading and writing whole documents; part of ``Collection``, which says what all operations have in common."""
 
     async def get(
-        self, key: str, *, transcoder: Transcoder | None = None, retry_strategy: AnyRetryStrategy | None = None
+        self,
+        key: str,
+        *,
+        transcoder: Transcoder | None = None,
+        retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> GetResult:
         """Read a document.
 
@@ -42,20 +48,27 @@ class DocumentOperations(CollectionBase):
             DocumentNotFoundException: it does not exist.
         """
         transcoder = JSON_TRANSCODER if transcoder is None else transcoder
-        return await self._driver.perform(GetResult, Get, retry_strategy, self._keyspace, key, transcoder)
+        return await self._driver.perform(GetResult, Get, retry_strategy, parent_span, self._keyspace, key, transcoder)
 
     async def get_or_none(
-        self, key: str, *, transcoder: Transcoder | None = None, retry_strategy: AnyRetryStrategy | None = None
+        self,
+        key: str,
+        *,
+        transcoder: Transcoder | None = None,
+        retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> GetResult | None:
         """Read a document, or return None where it does not exist."""
         try:
-            return await self.get(key, transcoder=transcoder, retry_strategy=retry_strategy)
+            return await self.get(key, transcoder=transcoder, retry_strategy=retry_strategy, parent_span=parent_span)
         except DocumentNotFoundException:
             return None
 
-    async def exists(self, key: str, *, retry_strategy: AnyRetryStrategy | None = None) -> ExistsResult:
+    async def exists(
+        self, key: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
+    ) -> ExistsResult:
         """Ask whether a document exists; the answer is in ``.exists``."""
-        return await self._driver.perform(ExistsResult, Exists, retry_strategy, self._keyspace, key)
+        return await self._driver.perform(ExistsResult, Exists, retry_strategy, parent_span, self._keyspace, key)
 
     async def get_and_touch(
         self,
@@ -64,6 +77,7 @@ class DocumentOperations(CollectionBase):
         *,
         transcoder: Transcoder | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> GetResult:
         """Read a document and give it a new expiry.
 
@@ -75,10 +89,16 @@ class DocumentOperations(CollectionBase):
             GetResult,
             lambda: GetAndTouch(self._keyspace, key, expiry_field(expiry), transcoder_or_json(transcoder)),
             retry_strategy,
+            parent_span,
         )
 
     async def touch(
-        self, key: str, expiry: Duration | datetime | None, *, retry_strategy: AnyRetryStrategy | None = None
+        self,
+        key: str,
+        expiry: Duration | datetime | None,
+        *,
+        retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> MutationResult:
         """Give a document a new expiry.
 
@@ -87,7 +107,7 @@ class DocumentOperations(CollectionBase):
             DocumentLockedException: it is locked, and a retry was refused.
         """
         return await self._driver.perform(
-            MutationResult, lambda: Touch(self._keyspace, key, expiry_field(expiry)), retry_strategy
+            MutationResult, lambda: Touch(self._keyspace, key, expiry_field(expiry)), retry_strategy, parent_span
         )
 
     async def get_and_lock(
@@ -97,6 +117,7 @@ class DocumentOperations(CollectionBase):
         *,
         transcoder: Transcoder | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> GetResult:
         """Read a document and lock it: until the lock ends, only who knows the CAS returned here can write or unlock it.
 
@@ -112,9 +133,17 @@ class DocumentOperations(CollectionBase):
             GetResult,
             lambda: GetAndLock(self._keyspace, key, encode_lock_time(lock_time), transcoder_or_json(transcoder)),
             retry_strategy,
+            parent_span,
         )
 
-    async def unlock(self, key: str, cas: Cas, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+    async def unlock(
+        self,
+        key: str,
+        cas: Cas,
+        *,
+        retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
+    ) -> None:
         """Release a lock.
 
         Args:
@@ -125,7 +154,7 @@ class DocumentOperations(CollectionBase):
             DocumentNotLockedException: it is not locked.
             CasMismatchException: it is locked with another CAS.
         """
-        await self._driver.perform(Done, Unlock, retry_strategy, self._keyspace, key, cas)
+        await self._driver.perform(Done, Unlock, retry_strategy, parent_span, self._keyspace, key, cas)
 
     async def insert(
         self,
@@ -136,6 +165,7 @@ class DocumentOperations(CollectionBase):
         durability: DurabilityLevel = DurabilityLevel.NONE,
         transcoder: Transcoder | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> MutationResult:
         """Create a document.
 
@@ -148,6 +178,7 @@ class DocumentOperations(CollectionBase):
             MutationResult,
             _store,
             retry_strategy,
+            parent_span,
             Insert,
             self._keyspace,
             key,
@@ -167,6 +198,7 @@ class DocumentOperations(CollectionBase):
         durability: DurabilityLevel = DurabilityLevel.NONE,
         transcoder: Transcoder | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> MutationResult:
         """Create a document, or replace the one there is.
 
@@ -182,6 +214,7 @@ class DocumentOperations(CollectionBase):
             MutationResult,
             _store,
             retry_strategy,
+            parent_span,
             Upsert,
             self._keyspace,
             key,
@@ -203,6 +236,7 @@ class DocumentOperations(CollectionBase):
         durability: DurabilityLevel = DurabilityLevel.NONE,
         transcoder: Transcoder | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> MutationResult:
         """Replace a document that exists.
 
@@ -234,7 +268,7 @@ class DocumentOperations(CollectionBase):
                 durability=durability,
             )
 
-        return await self._driver.perform(MutationResult, operation, retry_strategy)
+        return await self._driver.perform(MutationResult, operation, retry_strategy, parent_span)
 
     async def remove(
         self,
@@ -243,6 +277,7 @@ class DocumentOperations(CollectionBase):
         cas: Cas = ANY_CAS,
         durability: DurabilityLevel = DurabilityLevel.NONE,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> MutationResult:
         """Delete a document.
 
@@ -252,12 +287,12 @@ class DocumentOperations(CollectionBase):
             DocumentLockedException: it is locked, and a retry was refused.
         """
         return await self._driver.perform(
-            MutationResult, Remove, retry_strategy, self._keyspace, key, cas, durability=durability
+            MutationResult, Remove, retry_strategy, parent_span, self._keyspace, key, cas, durability=durability
         )
 
 
 def _store(
-    kind: Callable[..., Store],
+    kind: type[Store],
     keyspace: Keyspace,
     key: str,
     value: object,
@@ -267,5 +302,6 @@ def _store(
     durability: DurabilityLevel,
 ) -> Store:
     """Return the operation that writes a document; ``more`` is what its kind takes besides."""
-    document = transcoder_or_json(transcoder).encode(value)
+    coder, call = transcoder_or_json(transcoder), encoding_call.get()
+    document = coder.encode(value) if call is None else call.encode(kind.name, coder.encode, value)
     return kind(keyspace, key, document.data, document.flags, expiry_field(expiry), *more, durability=durability)

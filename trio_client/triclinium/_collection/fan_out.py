@@ -13,11 +13,13 @@ import trio
 
 from triclinium._driver.driver import Driver
 from triclinium._driver.hidden_nursery import in_background
+from triclinium._telemetry.wrapping import Wrapping
 from triclinium._trio_run import TrioRun
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.fan_out import FanOut
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.telemetry.tracing import RequestSpan
 
 T_co = TypeVar("T_co", covariant=True)
 F = TypeVar("F", bound=FanOut[object])
@@ -27,7 +29,9 @@ R = TypeVar("R")
 class FanOutTasks:
     """The tasks of one call, until it is over or its block is left."""
 
-    def __init__(self, driver: Driver, fan_out: FanOut[object], strategy: AnyRetryStrategy | None) -> None:
+    def __init__(
+        self, driver: Driver, fan_out: FanOut[object], strategy: AnyRetryStrategy | None, wrapping: Wrapping
+    ) -> None:
         self.started: trio.Event = trio.Event()
         self.is_left: bool = False
         """Whether the block was left."""
@@ -38,10 +42,15 @@ class FanOutTasks:
         self._driver = driver
         self._fan_out = fan_out
         self._strategy = strategy
+        self._wrapping = wrapping
+        self._parent: RequestSpan | None = None
+        """The span of the call, once it has begun, where there is a tracer."""
         self._scope = trio.CancelScope(shield=True)
 
     async def run(self) -> None:
         """Submit what is asked for; the block learns of a cancellation, and ends this when it is left."""
+        spans = self._wrapping.begin(self._driver.telemetry)
+        self._parent = spans.span if spans is not None else None
         self.started.set()
         try:
             with self._scope:
@@ -56,6 +65,8 @@ class FanOutTasks:
             for operation in self._fan_out.close():
                 self._driver.send_off(operation)
             self.takers.unpark_all()
+            if spans is not None:
+                spans.end(self._fan_out.failure)
 
     def close(self) -> None:
         """Give up what is open, for the block was left."""
@@ -64,7 +75,7 @@ class FanOutTasks:
 
     async def _perform(self, operation: Operation) -> None:
         try:
-            result = await self._driver.perform(object, lambda: operation, self._strategy)
+            result = await self._driver.perform(object, lambda: operation, self._strategy, self._parent)
         except (CouchbaseException, trio.ClosedResourceError) as error:
             self._settle(operation, error)
         else:
@@ -115,12 +126,16 @@ class FanOutResults(Generic[T_co]):
 
 
 def in_block(
-    results: Callable[[F, FanOutTasks], R], driver: Driver, fan_out: F, strategy: AnyRetryStrategy | None
+    results: Callable[[F, FanOutTasks], R],
+    driver: Driver,
+    fan_out: F,
+    strategy: AnyRetryStrategy | None,
+    wrapping: Wrapping,
 ) -> in_background[R]:
     """Give a block the ``results`` of a call, as they come.
 
     Cancellation: one that is pending on entering is noticed before anything is sent.
     """
     driver.check_caller()
-    tasks = FanOutTasks(driver, fan_out, strategy)
+    tasks = FanOutTasks(driver, fan_out, strategy, wrapping)
     return in_background(tasks, results(fan_out, tasks))

@@ -12,11 +12,14 @@ from triclinium._collection.base import CollectionBase, transcoder_or_json
 from triclinium._collection.fan_out import FanOutResults, FanOutTasks, in_block
 from triclinium._context import strategy_for
 from triclinium._driver.driver import Driver
+from triclinium._telemetry.wrapping import Wrapping
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.replica.reads import ReplicaReads, partial_reads, whole_document_reads
 from triclinium_core.kv.operation.results import GetReplicaResult, LookupInReplicaResult
 from triclinium_core.kv.operation.subdocument.specs import LookupInSpec
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.telemetry.span_names import WrappingCall
+from triclinium_core.telemetry.tracing import RequestSpan
 from triclinium_core.transcoding.transcoder import Transcoder
 
 R = TypeVar("R")
@@ -53,7 +56,12 @@ class ReplicaOperations(CollectionBase):
     """
 
     async def get_any_replica(
-        self, key: str, *, transcoder: Transcoder | None = None, retry_strategy: AnyRetryStrategy | None = None
+        self,
+        key: str,
+        *,
+        transcoder: Transcoder | None = None,
+        retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> GetReplicaResult:
         """Read a document from whichever copy answers first, the active one among them; the others are given up.
 
@@ -64,10 +72,16 @@ class ReplicaOperations(CollectionBase):
             self._driver,
             lambda: whole_document_reads(self._keyspace, key, transcoder_or_json(transcoder), first_only=True),
             retry_strategy,
+            self._wrapping(WrappingCall.GET_ANY_REPLICA, parent_span),
         )
 
     def get_all_replicas(
-        self, key: str, *, transcoder: Transcoder | None = None, retry_strategy: AnyRetryStrategy | None = None
+        self,
+        key: str,
+        *,
+        transcoder: Transcoder | None = None,
+        retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> AbstractAsyncContextManager[ReplicaResults[GetReplicaResult]]:
         """Give a block all copies of a document, read at once, each as soon as it arrives.
 
@@ -83,7 +97,13 @@ class ReplicaOperations(CollectionBase):
         Cancellation: reads are given up when the block is left.
         """
         reads = whole_document_reads(self._keyspace, key, transcoder_or_json(transcoder))
-        return in_block(ReplicaResults, self._driver, reads, strategy_for(retry_strategy))
+        return in_block(
+            ReplicaResults,
+            self._driver,
+            reads,
+            strategy_for(retry_strategy),
+            self._wrapping(WrappingCall.GET_ALL_REPLICAS, parent_span),
+        )
 
     async def lookup_in_any_replica(
         self,
@@ -92,6 +112,7 @@ class ReplicaOperations(CollectionBase):
         *,
         transcoder: Transcoder | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> LookupInReplicaResult:
         """Read parts of a document from whichever copy answers first, the active one among them.
 
@@ -105,6 +126,7 @@ class ReplicaOperations(CollectionBase):
             self._driver,
             lambda: partial_reads(self._keyspace, key, specs, transcoder_or_json(transcoder), first_only=True),
             retry_strategy,
+            self._wrapping(WrappingCall.LOOKUP_IN_ANY_REPLICA, parent_span),
         )
 
     def lookup_in_all_replicas(
@@ -114,6 +136,7 @@ class ReplicaOperations(CollectionBase):
         *,
         transcoder: Transcoder | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> AbstractAsyncContextManager[ReplicaResults[LookupInReplicaResult]]:
         """Give a block parts of all copies of a document, as ``get_all_replicas`` does with whole ones.
 
@@ -129,16 +152,25 @@ class ReplicaOperations(CollectionBase):
         Cancellation: reads are given up when the block is left.
         """
         reads = partial_reads(self._keyspace, key, specs, transcoder_or_json(transcoder))
-        return in_block(ReplicaResults, self._driver, reads, strategy_for(retry_strategy))
+        return in_block(
+            ReplicaResults,
+            self._driver,
+            reads,
+            strategy_for(retry_strategy),
+            self._wrapping(WrappingCall.LOOKUP_IN_ALL_REPLICAS, parent_span),
+        )
 
 
 async def _first(
-    driver: Driver, make_reads: Callable[[], ReplicaReads[R]], retry_strategy: AnyRetryStrategy | None
+    driver: Driver,
+    make_reads: Callable[[], ReplicaReads[R]],
+    retry_strategy: AnyRetryStrategy | None,
+    wrapping: Wrapping,
 ) -> R:
     """Return the first copy that arrives; a checkpoint in every case."""
     await trio.lowlevel.checkpoint_if_cancelled()
     try:
-        reading = in_block(ReplicaResults, driver, make_reads(), strategy_for(retry_strategy))
+        reading = in_block(ReplicaResults, driver, make_reads(), strategy_for(retry_strategy), wrapping)
     except Exception:
         await trio.lowlevel.cancel_shielded_checkpoint()
         raise

@@ -13,6 +13,8 @@ from triclinium_core.kv.operation.results import MutationToken, ScanResult
 from triclinium_core.kv.operation.scan.machine import ScanMachine, ScanOptions, newest_tokens
 from triclinium_core.kv.operation.scan.types import ScanType
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.telemetry.span_names import WrappingCall
+from triclinium_core.telemetry.tracing import RequestSpan
 from triclinium_core.transcoding.transcoder import Transcoder
 
 
@@ -46,6 +48,7 @@ class ScanOperations(CollectionBase):
         batch_byte_limit: int = 15_000,
         transcoder: Transcoder | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> AbstractAsyncContextManager[ScanResults]:
         """Give a block the documents with certain ids, in no order::
 
@@ -82,4 +85,4 @@ class ScanOperations(CollectionBase):
         )
         strategy = strategy_for(retry_strategy)
         scan = ScanMachine(options, seed=crc32(self._driver.make_nonce().encode()))
-        return in_block(ScanResults, self._driver, scan, strategy)
+        return in_block(ScanResults, self._driver, scan, strategy, self._wrapping(WrappingCall.RANGE_SCAN, parent_span))

@@ -6,13 +6,21 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from triclinium._collection.base import ANY_CAS, CollectionBase, expiry_field, transcoder_or_json
+from triclinium._telemetry.call_spans import encoding_call
 from triclinium_core.checks import Duration, check_flag
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.results import Cas, LookupInResult, MutateInResult
 from triclinium_core.kv.operation.subdocument.requests import LookupIn, MutateIn
-from triclinium_core.kv.operation.subdocument.specs import LookupInSpec, MutateInSpec, StoreSemantics, check_specs
+from triclinium_core.kv.operation.subdocument.specs import (
+    EncodedMutation,
+    LookupInSpec,
+    MutateInSpec,
+    StoreSemantics,
+    check_specs,
+)
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.telemetry.tracing import RequestSpan
 from triclinium_core.transcoding.transcoder import Transcoder
 
 
@@ -27,6 +35,7 @@ class SubdocumentOperations(CollectionBase):
         access_deleted: bool = False,
         transcoder: Transcoder | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> LookupInResult:
         """Read parts of a document, all of the same version.
 
@@ -45,7 +54,7 @@ class SubdocumentOperations(CollectionBase):
             checked = check_specs(specs, LookupInSpec)
             return LookupIn(self._keyspace, key, checked, access_deleted, transcoder_or_json(transcoder))
 
-        return await self._driver.perform(LookupInResult, operation, retry_strategy)
+        return await self._driver.perform(LookupInResult, operation, retry_strategy, parent_span)
 
     async def mutate_in(
         self,
@@ -60,6 +69,7 @@ class SubdocumentOperations(CollectionBase):
         durability: DurabilityLevel = DurabilityLevel.NONE,
         transcoder: Transcoder | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> MutateInResult:
         """Change parts of a document, all of them or none.
 
@@ -89,11 +99,12 @@ class SubdocumentOperations(CollectionBase):
                 raise InvalidArgumentException(
                     f"expiry={expiry!r} cannot be set and preserved at once; leave one of them out", parameter="expiry"
                 )
-            coder = transcoder_or_json(transcoder)
+            coder, call = transcoder_or_json(transcoder), encoding_call.get()
+            encoded = _encode(checked, coder) if call is None else call.encode(MutateIn.name, _encode, checked, coder)
             return MutateIn(
                 self._keyspace,
                 key,
-                tuple(spec.encode(coder) for spec in checked),
+                encoded,
                 cas,
                 expiry_field(expiry),
                 keeps,
@@ -103,4 +114,8 @@ class SubdocumentOperations(CollectionBase):
                 durability=durability,
             )
 
-        return await self._driver.perform(MutateInResult, operation, retry_strategy)
+        return await self._driver.perform(MutateInResult, operation, retry_strategy, parent_span)
+
+
+def _encode(specs: Sequence[MutateInSpec], transcoder: Transcoder) -> tuple[EncodedMutation, ...]:
+    return tuple(spec.encode(transcoder) for spec in specs)

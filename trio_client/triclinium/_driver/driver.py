@@ -31,6 +31,8 @@ from triclinium._driver.stream import Stream, new_nonce
 from triclinium._driver.subscriptions import Subscriptions
 from triclinium._driver.waiter import Waiter
 from triclinium._driver.watched_operations import WatchedOperations
+from triclinium._telemetry.calls import Calls
+from triclinium._telemetry.telemetry import Telemetry
 from triclinium._trio_run import TrioRun
 from triclinium.abc import Connector, Resolver
 from triclinium_core.client.actions import (
@@ -46,7 +48,9 @@ from triclinium_core.client.actions import (
     PauseReading,
     PublishTopology,
     RecordSuccess,
+    ReportAnswer,
     ReportConnection,
+    ReportDispatch,
     ReportRefusal,
     ReportRetry,
     ReportStrategyError,
@@ -84,6 +88,7 @@ from triclinium_core.options import Authenticator
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase.strategy import RetryAction
 from triclinium_core.services.request import ServiceRequest, ServiceResult
+from triclinium_core.telemetry.tracing import RequestSpan
 
 R = TypeVar("R")
 P = ParamSpec("P")
@@ -102,6 +107,7 @@ class Driver:
         machine: decides everything.
         connector: how to reach nodes.
         log: where the machine's reports go.
+        telemetry: what a user's tracer and meter are told; None where there are none.
         resolver: how to look up the names of clusters; DNS unless given.
         make_nonce: entropy for SCRAM, one nonce a stream.
     """
@@ -114,6 +120,7 @@ class Driver:
         *,
         connector: Connector,
         log: Log,
+        telemetry: Telemetry | None = None,
         resolver: Resolver | None = None,
         make_nonce: Callable[[], str] = new_nonce,
     ) -> None:
@@ -123,9 +130,12 @@ class Driver:
         self.vbucket_count: Callable[[str | None], int] = machine.vbucket_count
         self.replica_count: Callable[[str | None], int | None] = machine.replica_count
         self._machine = machine
+        self._log = log
         self._connector = connector
         self._resolver: Resolver = resolver if resolver is not None else DnsResolver()
-        self._log = log
+        self.telemetry: Telemetry | None = telemetry
+        self._traces = telemetry is not None and telemetry.traces
+        self._calls = Calls()
         self.make_nonce: Callable[[], str] = make_nonce
         self._run: TrioRun
         self._thread = 0
@@ -174,6 +184,8 @@ class Driver:
             ReportStrategyError: log.strategy_error,
             ReportRetry: self._report_retry,
             ReportRefusal: self._report_refusal,
+            ReportDispatch: self._calls.dispatched,
+            ReportAnswer: self._calls.answered,
             ReportConnection: log.connection,
             ReportTelemetry: log.telemetry,
             PublishTopology: self.subscriptions.publish,
@@ -219,6 +231,8 @@ class Driver:
         self._is_ended = True
         self._scope.cancel()
         self._settle_all()
+        # Of rows that are being read, and that nobody waits for just now.
+        self._calls.end_all(self._ending("its rows were not read to the end"))
         self.subscriptions.close()
 
     @trio.lowlevel.enable_ki_protection
@@ -227,6 +241,7 @@ class Driver:
         returns: type[R],
         make: Callable[P, Operation | Inquiry | ServiceRequest],
         strategy: AnyRetryStrategy | None,
+        parent: RequestSpan | None,
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> R:
@@ -241,6 +256,7 @@ class Driver:
             returns: the type of the result.
             make: builds the operation out of ``args`` and ``kwargs``; a pending cancellation may be noticed only later.
             strategy: the call's own; None for that of the block, or the cluster. No matter for an inquiry.
+            parent: the span that the call's is a part of; None for what the tracer takes for it.
 
         Raises:
             trio.ClosedResourceError: the cluster is closed, or was closed meanwhile.
@@ -258,25 +274,29 @@ class Driver:
         if is_alone:
             # Beside others it is submitted when this task is parked, and so known not to be cancelled.
             await trio.lowlevel.checkpoint_if_cancelled()
+        token = next(self._tokens)
         try:
-            operation = make(*args, **kwargs)
+            if self.telemetry is None:
+                operation = make(*args, **kwargs)
+            else:
+                operation, self._calls.open[token] = self.telemetry.make(parent, make, *args, **kwargs)
             if self._is_ended:
                 self._run.check_caller()
                 raise self._ending(f"{operation.name} was not sent")
-        except Exception:
+        except Exception as error:
+            self._calls.end(token, error)
             await trio.lowlevel.cancel_shielded_checkpoint()
             raise
         del args, kwargs  # Ten thousand tasks that wait need not keep them.
-        token = next(self._tokens)
         waiter = Waiter(token, operation, trio.lowlevel.current_task(), self._give_up)
         if not isinstance(operation, Operation):
-            await trio.lowlevel.checkpoint_if_cancelled()
+            await self._checkpoint_of(token)
             self._waiters[token] = waiter
-            self._feed(_submission(token, operation, strategy))
+            self._feed(self._submission(token, operation, strategy))
         else:
             self._waiters[token] = waiter
             strategy = strategy if strategy is not None else block_strategy.get()
-            submission = OperationSubmitted(token, operation, strategy, block_values.get())
+            submission = OperationSubmitted(token, operation, strategy, block_values.get(), self._traces)
             if is_alone:
                 self._feed(submission)
             else:
@@ -294,8 +314,12 @@ class Driver:
         return result
 
     @trio.lowlevel.enable_ki_protection
-    async def open_rows(self, request: ServiceRequest, strategy: AnyRetryStrategy | None) -> OpenRows:
+    async def open_rows(
+        self, request: ServiceRequest, strategy: AnyRetryStrategy | None, parent: RequestSpan | None
+    ) -> OpenRows:
         """Submit a request with rows; return them when the first have come, or the end.
+
+        Its span lasts until the last row has come, or the rows are closed.
 
         Raises:
             trio.ClosedResourceError: the cluster is closed, or was closed meanwhile.
@@ -306,7 +330,10 @@ class Driver:
         Cancellation: the request is abandoned; one that is not read-only may have been applied.
         """
         rows = OpenRows(next(self._tokens), request)
-        await self._take_rows(rows, _submission(rows.token, request, strategy))
+        if self.telemetry is not None:
+            self.check_caller()
+            _, self._calls.open[rows.token] = self.telemetry.make(parent, lambda: request)
+        await self._take_rows(rows, self._submission(rows.token, request, strategy))
         return rows
 
     @trio.lowlevel.enable_ki_protection
@@ -322,6 +349,7 @@ class Driver:
         """Abandon a request whose rows are not wanted any more. Harmless where it is over."""
         if not rows.is_over:
             rows.is_over = True
+            self._calls.end(rows.token, None)
             self._feed(OperationAbandoned(rows.token))
 
     async def _take_rows(self, rows: OpenRows, event: Event) -> None:
@@ -331,7 +359,8 @@ class Driver:
             await trio.lowlevel.checkpoint_if_cancelled()
             if self._is_ended:
                 raise self._ending(f"{rows.request.name} got no answer")
-        except BaseException:
+        except BaseException as error:
+            self._calls.end(token, error)
             if not is_over:
                 self._feed(OperationAbandoned(token))
             raise
@@ -419,6 +448,7 @@ class Driver:
                 report.redact |= self._log.redact
         self._call_off_consultation(token)
         self._watched.forget(token)
+        self._calls.cancel(token)
         self._feed(OperationAbandoned(token))
         return trio.lowlevel.Abort.SUCCEEDED
 
@@ -433,6 +463,14 @@ class Driver:
             self._break_down(error)
             return AbandonedOperation(name, key, ambiguous=True)
         return AbandonedOperation(name, key, ambiguous, context or ErrorContext(operation=name, key=key))
+
+    def _submission(
+        self, token: Token, asked: Inquiry | ServiceRequest, strategy: AnyRetryStrategy | None
+    ) -> InquirySubmitted | RequestSubmitted:
+        if isinstance(asked, Inquiry):
+            return InquirySubmitted(token, asked)
+        strategy = strategy if strategy is not None else block_strategy.get()
+        return RequestSubmitted(token, asked, strategy, block_values.get(), self._traces)
 
     # -- Events in, actions out.
 
@@ -584,6 +622,8 @@ class Driver:
     ) -> None:
         if self._consultations:
             self._call_off_consultation(token)
+        if self._calls.open and type(result) is not RowsReceived:
+            self._calls.end(token, error)
         waiter = self._waiters.pop(token, None)
         # None: the task was cancelled while this very event was handled, and the news of that is still postponed.
         if waiter is not None:
@@ -597,11 +637,21 @@ class Driver:
 
     def _report_retry(self, action: ReportRetry) -> None:
         self._log.retry(action)
+        self._calls.retried(action)
         self._watched.retried(action, self._waiters.get(action.token))
 
     def _report_refusal(self, action: ReportRefusal) -> None:
         self._log.refusal(action)
+        self._calls.refused(action)
         self._watched.refused(action, self._waiters.get(action.token))
+
+    async def _checkpoint_of(self, token: Token) -> None:
+        """Let a cancellation be noticed that is pending, before anything of a call is sent."""
+        try:
+            await trio.lowlevel.checkpoint_if_cancelled()
+        except trio.Cancelled as cancelled:
+            self._calls.end(token, cancelled)
+            raise
 
     def _consult_strategy(self, action: ConsultStrategy) -> None:
         self._ask(action.token, lambda: action.strategy.retry_after(action.request, action.reason))
@@ -681,12 +731,3 @@ async def _answer_of(strategy: Callable[[], Awaitable[R]]) -> tuple[R | None, Ex
 
 async def _raise(error: BaseException) -> None:
     raise error
-
-
-def _submission(
-    token: Token, asked: Inquiry | ServiceRequest, strategy: AnyRetryStrategy | None
-) -> InquirySubmitted | RequestSubmitted:
-    if isinstance(asked, Inquiry):
-        return InquirySubmitted(token, asked)
-    strategy = strategy if strategy is not None else block_strategy.get()
-    return RequestSubmitted(token, asked, strategy, block_values.get())

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from triclinium._management.call import carry_out
 from triclinium._management.manager import Manager
+from triclinium._telemetry.wrapping import Wrapping
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.management import steps
 from triclinium_core.services.management.buckets import (
@@ -18,6 +19,9 @@ from triclinium_core.services.management.buckets import (
     UpdateBucket,
 )
 from triclinium_core.services.request import Done
+from triclinium_core.telemetry.attributes import keyspace_attributes
+from triclinium_core.telemetry.span_names import WrappingCall
+from triclinium_core.telemetry.tracing import RequestSpan
 
 
 class BucketManager(Manager):
@@ -28,7 +32,13 @@ class BucketManager(Manager):
     Source: SDK-RFC 0054 "BucketManager".
     """
 
-    async def create_bucket(self, settings: BucketSettings, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+    async def create_bucket(
+        self,
+        settings: BucketSettings,
+        *,
+        retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
+    ) -> None:
         """Make a bucket, and wait until all its nodes are ready for it and documents can be stored.
 
         Where the user may make buckets and not use them, it waits for the nodes alone.
@@ -42,9 +52,16 @@ class BucketManager(Manager):
 
         Cancellation: the bucket may be made; the server goes on with it.
         """
-        await carry_out(self._driver, lambda: steps.create_bucket(settings), retry_strategy)
+        wrapping = Wrapping(WrappingCall.CREATE_BUCKET, parent_span, keyspace_attributes(settings.name))
+        await carry_out(self._driver, lambda: steps.create_bucket(settings), retry_strategy, wrapping)
 
-    async def update_bucket(self, settings: BucketSettings, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+    async def update_bucket(
+        self,
+        settings: BucketSettings,
+        *,
+        retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
+    ) -> None:
         """Change a bucket.
 
         Every setting must be what it is to be afterwards: the server may reset those that are left open to their
@@ -55,32 +72,41 @@ class BucketManager(Manager):
             BucketNotFoundException: there is none of that name.
             InvalidArgumentException: the settings do not go together.
         """
-        await self._driver.perform(Done, UpdateBucket, retry_strategy, settings)
+        await self._driver.perform(Done, UpdateBucket, retry_strategy, parent_span, settings)
 
-    async def drop_bucket(self, name: str, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+    async def drop_bucket(
+        self, name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
+    ) -> None:
         """Remove a bucket with all that is in it, and wait until it is gone.
 
         Raises:
             BucketNotFoundException: there is none of that name.
             InvalidArgumentException: no bucket can be called so.
         """
-        await carry_out(self._driver, lambda: steps.drop_bucket(name), retry_strategy)
+        wrapping = Wrapping(WrappingCall.DROP_BUCKET, parent_span, keyspace_attributes(name))
+        await carry_out(self._driver, lambda: steps.drop_bucket(name), retry_strategy, wrapping)
 
-    async def get_bucket(self, name: str, *, retry_strategy: AnyRetryStrategy | None = None) -> BucketSettings:
+    async def get_bucket(
+        self, name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
+    ) -> BucketSettings:
         """Return what a bucket is like.
 
         Raises:
             BucketNotFoundException: there is none of that name.
             InvalidArgumentException: no bucket can be called so.
         """
-        return (await self._driver.perform(BucketResult, GetBucket, retry_strategy, name)).settings
+        return (await self._driver.perform(BucketResult, GetBucket, retry_strategy, parent_span, name)).settings
 
-    async def get_all_buckets(self, *, retry_strategy: AnyRetryStrategy | None = None) -> Sequence[BucketSettings]:
+    async def get_all_buckets(
+        self, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
+    ) -> Sequence[BucketSettings]:
         """Return what all buckets are like that the user may see."""
-        result = await self._driver.perform(AllBucketsResult, GetAllBuckets, retry_strategy)
+        result = await self._driver.perform(AllBucketsResult, GetAllBuckets, retry_strategy, parent_span)
         return [each.settings for each in result.buckets]
 
-    async def flush_bucket(self, name: str, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+    async def flush_bucket(
+        self, name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
+    ) -> None:
         """Remove all documents of a bucket.
 
         Raises:
@@ -88,4 +114,4 @@ class BucketManager(Manager):
             BucketNotFlushableException: its settings do not allow it; see ``BucketSettings.flush_enabled``.
             InvalidArgumentException: no bucket can be called so.
         """
-        await self._driver.perform(Done, FlushBucket, retry_strategy, name)
+        await self._driver.perform(Done, FlushBucket, retry_strategy, parent_span, name)

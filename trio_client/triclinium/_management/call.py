@@ -9,6 +9,7 @@ from typing import TypeVar
 import trio
 
 from triclinium._driver.driver import Driver
+from triclinium._telemetry.wrapping import Wrapping
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.requests import Operation
@@ -19,12 +20,15 @@ from triclinium_core.services.request import ServiceRequest
 R = TypeVar("R")
 
 
-async def carry_out(driver: Driver, make: Callable[[], Steps[R]], strategy: AnyRetryStrategy | None) -> R:
+async def carry_out(
+    driver: Driver, make: Callable[[], Steps[R]], strategy: AnyRetryStrategy | None, wrapping: Wrapping
+) -> R:
     """Submit what a call asks for, sleep when it pauses, and return what it comes to.
 
     Args:
         make: builds the call.
         strategy: that of each of its operations and requests; None for that of the block, or the cluster.
+        wrapping: the span in which theirs are.
 
     Raises:
         Exception: what the call ends with, or what ``make`` or ``Driver.perform`` raises.
@@ -37,7 +41,7 @@ async def carry_out(driver: Driver, make: Callable[[], Steps[R]], strategy: AnyR
     except Exception:
         await trio.lowlevel.checkpoint()
         raise
-    with closing(steps):
+    with closing(steps), wrapping.around(driver.telemetry) as parent:
         try:
             while True:
                 if isinstance(step, Pause):
@@ -45,7 +49,7 @@ async def carry_out(driver: Driver, make: Callable[[], Steps[R]], strategy: AnyR
                     step = steps.send(None)
                     continue
                 try:
-                    result = await driver.perform(object, _as_it_is, strategy, step)
+                    result = await driver.perform(object, _as_it_is, strategy, parent, step)
                 except CouchbaseException as error:
                     step = steps.throw(error)
                 else:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from triclinium._driver.driver import Driver
 from triclinium._management.call import carry_out
 from triclinium._management.manager import Manager
+from triclinium._telemetry.wrapping import Wrapping
 from triclinium_core.kv.operation.manifest.types import ScopeSpec
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.management import steps
@@ -22,6 +23,9 @@ from triclinium_core.services.management.collections import (
     UpdateCollection,
     UpdateCollectionSettings,
 )
+from triclinium_core.telemetry.attributes import keyspace_attributes
+from triclinium_core.telemetry.span_names import WrappingCall
+from triclinium_core.telemetry.tracing import RequestSpan
 
 
 class CollectionManager(Manager):
@@ -41,16 +45,20 @@ class CollectionManager(Manager):
     def __repr__(self) -> str:
         return f"<CollectionManager {self._bucket}>"
 
-    async def get_all_scopes(self, *, retry_strategy: AnyRetryStrategy | None = None) -> Sequence[ScopeSpec]:
+    async def get_all_scopes(
+        self, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
+    ) -> Sequence[ScopeSpec]:
         """Return all scopes of the bucket, each with its collections.
 
         Raises:
             BucketNotFoundException: there is no such bucket.
         """
-        result = await self._driver.perform(ScopesResult, GetAllScopes, retry_strategy, self._bucket)
+        result = await self._driver.perform(ScopesResult, GetAllScopes, retry_strategy, parent_span, self._bucket)
         return result.manifest.scopes
 
-    async def create_scope(self, scope_name: str, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+    async def create_scope(
+        self, scope_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
+    ) -> None:
         """Make a scope.
 
         Raises:
@@ -58,9 +66,15 @@ class CollectionManager(Manager):
             BucketNotFoundException: there is no such bucket.
             InvalidArgumentException: no scope can be called so.
         """
-        await self._change(lambda: CreateScope(self._bucket, scope_name), retry_strategy)
+        await self._change(
+            lambda: CreateScope(self._bucket, scope_name),
+            retry_strategy,
+            self._wrapping(WrappingCall.CREATE_SCOPE, parent_span, scope_name),
+        )
 
-    async def drop_scope(self, scope_name: str, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+    async def drop_scope(
+        self, scope_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
+    ) -> None:
         """Remove a scope with all that is in it.
 
         Raises:
@@ -68,7 +82,11 @@ class CollectionManager(Manager):
             BucketNotFoundException: there is no such bucket.
             InvalidArgumentException: no scope can be called so.
         """
-        await self._change(lambda: DropScope(self._bucket, scope_name), retry_strategy)
+        await self._change(
+            lambda: DropScope(self._bucket, scope_name),
+            retry_strategy,
+            self._wrapping(WrappingCall.DROP_SCOPE, parent_span, scope_name),
+        )
 
     async def create_collection(
         self,
@@ -77,6 +95,7 @@ class CollectionManager(Manager):
         settings: CreateCollectionSettings | None = None,
         *,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> None:
         """Make a collection.
 
@@ -88,7 +107,11 @@ class CollectionManager(Manager):
             InvalidArgumentException: no collection can be called so, or the settings are wrong.
         """
         chosen = CreateCollectionSettings() if settings is None else settings
-        await self._change(lambda: CreateCollection(self._bucket, scope_name, collection_name, chosen), retry_strategy)
+        await self._change(
+            lambda: CreateCollection(self._bucket, scope_name, collection_name, chosen),
+            retry_strategy,
+            self._wrapping(WrappingCall.CREATE_COLLECTION, parent_span, scope_name, collection_name),
+        )
 
     async def update_collection(
         self,
@@ -97,6 +120,7 @@ class CollectionManager(Manager):
         settings: UpdateCollectionSettings,
         *,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> None:
         """Change a collection; a setting that is None stays as it is.
 
@@ -108,11 +132,18 @@ class CollectionManager(Manager):
             InvalidArgumentException: no collection can be called so, or the settings are wrong.
         """
         await self._change(
-            lambda: UpdateCollection(self._bucket, scope_name, collection_name, settings), retry_strategy
+            lambda: UpdateCollection(self._bucket, scope_name, collection_name, settings),
+            retry_strategy,
+            self._wrapping(WrappingCall.UPDATE_COLLECTION, parent_span, scope_name, collection_name),
         )
 
     async def drop_collection(
-        self, scope_name: str, collection_name: str, *, retry_strategy: AnyRetryStrategy | None = None
+        self,
+        scope_name: str,
+        collection_name: str,
+        *,
+        retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> None:
         """Remove a collection with all that is in it.
 
@@ -122,7 +153,18 @@ class CollectionManager(Manager):
             BucketNotFoundException: there is no such bucket.
             InvalidArgumentException: no collection can be called so.
         """
-        await self._change(lambda: DropCollection(self._bucket, scope_name, collection_name), retry_strategy)
+        await self._change(
+            lambda: DropCollection(self._bucket, scope_name, collection_name),
+            retry_strategy,
+            self._wrapping(WrappingCall.DROP_COLLECTION, parent_span, scope_name, collection_name),
+        )
 
-    async def _change(self, make: Callable[[], ManifestChange], strategy: AnyRetryStrategy | None) -> None:
-        await carry_out(self._driver, lambda: steps.change_manifest(make()), strategy)
+    async def _change(
+        self, make: Callable[[], ManifestChange], strategy: AnyRetryStrategy | None, wrapping: Wrapping
+    ) -> None:
+        await carry_out(self._driver, lambda: steps.change_manifest(make()), strategy, wrapping)
+
+    def _wrapping(
+        self, call: WrappingCall, parent: RequestSpan | None, scope_name: str, collection_name: str | None = None
+    ) -> Wrapping:
+        return Wrapping(call, parent, keyspace_attributes(self._bucket, scope_name, collection_name))

@@ -7,10 +7,14 @@ from collections.abc import Sequence
 from triclinium._driver.driver import Driver
 from triclinium._management.call import carry_out
 from triclinium._management.manager import Manager
+from triclinium._telemetry.wrapping import Wrapping
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.management import query_indexes as statements, steps
 from triclinium_core.services.management.query_indexes import IndexKeyspace, QueryIndex, QueryIndexesResult
+from triclinium_core.telemetry.attributes import keyspace_attributes
+from triclinium_core.telemetry.span_names import WrappingCall
+from triclinium_core.telemetry.tracing import RequestSpan
 
 
 class QueryIndexManager(Manager):
@@ -25,14 +29,20 @@ class QueryIndexManager(Manager):
     """
 
     async def get_all_indexes(
-        self, bucket_name: str, *, retry_strategy: AnyRetryStrategy | None = None
+        self,
+        bucket_name: str,
+        *,
+        retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> Sequence[QueryIndex]:
         """Return the indexes on a bucket and on all its collections, primary ones first."""
-        return (
-            await self._driver.perform(
-                QueryIndexesResult, lambda: statements.all_indexes(IndexKeyspace(bucket_name)), retry_strategy
+        with _wrapping(WrappingCall.GET_ALL_QUERY_INDEXES, parent_span, bucket_name).around(
+            self._driver.telemetry
+        ) as parent:
+            result = await self._driver.perform(
+                QueryIndexesResult, lambda: statements.all_indexes(IndexKeyspace(bucket_name)), retry_strategy, parent
             )
-        ).indexes
+        return result.indexes
 
     async def create_index(
         self,
@@ -44,6 +54,7 @@ class QueryIndexManager(Manager):
         num_replicas: int | None = None,
         deferred: bool | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> None:
         """Make an index, and wait until it is built, unless it is deferred.
 
@@ -66,6 +77,7 @@ class QueryIndexManager(Manager):
                 ignore_if_exists=ignore_if_exists,
             ),
             retry_strategy,
+            _wrapping(WrappingCall.CREATE_QUERY_INDEX, parent_span, bucket_name),
         )
 
     async def create_primary_index(
@@ -77,6 +89,7 @@ class QueryIndexManager(Manager):
         num_replicas: int | None = None,
         deferred: bool | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> None:
         """Make an index over the ids of all documents, and wait until it is built, unless it is deferred.
 
@@ -99,6 +112,7 @@ class QueryIndexManager(Manager):
                 ignore_if_exists=ignore_if_exists,
             ),
             retry_strategy,
+            _wrapping(WrappingCall.CREATE_PRIMARY_QUERY_INDEX, parent_span, bucket_name),
         )
 
     async def drop_index(
@@ -108,6 +122,7 @@ class QueryIndexManager(Manager):
         *,
         ignore_if_not_exists: bool = False,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> None:
         """Remove an index.
 
@@ -124,6 +139,7 @@ class QueryIndexManager(Manager):
                 statements.drop_index(IndexKeyspace(bucket_name), index_name), ignore_if_not_exists=ignore_if_not_exists
             ),
             retry_strategy,
+            _wrapping(WrappingCall.DROP_QUERY_INDEX, parent_span, bucket_name),
         )
 
     async def drop_primary_index(
@@ -133,6 +149,7 @@ class QueryIndexManager(Manager):
         index_name: str | None = None,
         ignore_if_not_exists: bool = False,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> None:
         """Remove the primary index.
 
@@ -151,6 +168,7 @@ class QueryIndexManager(Manager):
                 ignore_if_not_exists=ignore_if_not_exists,
             ),
             retry_strategy,
+            _wrapping(WrappingCall.DROP_PRIMARY_QUERY_INDEX, parent_span, bucket_name),
         )
 
     async def watch_indexes(
@@ -160,6 +178,7 @@ class QueryIndexManager(Manager):
         *,
         watch_primary: bool = False,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> None:
         """Wait until indexes are online: for as long as it takes, or as the caller's cancel scope lets it.
 
@@ -176,14 +195,22 @@ class QueryIndexManager(Manager):
             self._driver,
             lambda: steps.watch_indexes(IndexKeyspace(bucket_name), index_names, watch_primary=watch_primary),
             retry_strategy,
+            _wrapping(WrappingCall.WATCH_QUERY_INDEXES, parent_span, bucket_name),
         )
 
     async def build_deferred_indexes(
-        self, bucket_name: str, *, retry_strategy: AnyRetryStrategy | None = None
+        self,
+        bucket_name: str,
+        *,
+        retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> Sequence[str]:
         """Have all indexes built that are deferred, and return their names: ``watch_indexes`` waits for them."""
         return await carry_out(
-            self._driver, lambda: steps.build_deferred_indexes(IndexKeyspace(bucket_name)), retry_strategy
+            self._driver,
+            lambda: steps.build_deferred_indexes(IndexKeyspace(bucket_name)),
+            retry_strategy,
+            _wrapping(WrappingCall.BUILD_DEFERRED_QUERY_INDEXES, parent_span, bucket_name),
         )
 
 
@@ -202,11 +229,15 @@ class CollectionQueryIndexManager(Manager):
     def __repr__(self) -> str:
         return f"<CollectionQueryIndexManager {self._on.bucket}.{self._on.scope}.{self._on.collection}>"
 
-    async def get_all_indexes(self, *, retry_strategy: AnyRetryStrategy | None = None) -> Sequence[QueryIndex]:
+    async def get_all_indexes(
+        self, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
+    ) -> Sequence[QueryIndex]:
         """Return the indexes on the collection, primary ones first."""
-        return (
-            await self._driver.perform(QueryIndexesResult, lambda: statements.all_indexes(self._on), retry_strategy)
-        ).indexes
+        with self._wrapping(WrappingCall.GET_ALL_QUERY_INDEXES, parent_span).around(self._driver.telemetry) as parent:
+            result = await self._driver.perform(
+                QueryIndexesResult, lambda: statements.all_indexes(self._on), retry_strategy, parent
+            )
+        return result.indexes
 
     async def create_index(
         self,
@@ -217,6 +248,7 @@ class CollectionQueryIndexManager(Manager):
         num_replicas: int | None = None,
         deferred: bool | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> None:
         """Make an index, and wait until it is built, unless it is deferred.
 
@@ -237,6 +269,7 @@ class CollectionQueryIndexManager(Manager):
                 ignore_if_exists=ignore_if_exists,
             ),
             retry_strategy,
+            self._wrapping(WrappingCall.CREATE_QUERY_INDEX, parent_span),
         )
 
     async def create_primary_index(
@@ -247,6 +280,7 @@ class CollectionQueryIndexManager(Manager):
         num_replicas: int | None = None,
         deferred: bool | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> None:
         """Make an index over the ids of all documents, and wait until it is built, unless it is deferred.
 
@@ -269,6 +303,7 @@ class CollectionQueryIndexManager(Manager):
                 ignore_if_exists=ignore_if_exists,
             ),
             retry_strategy,
+            self._wrapping(WrappingCall.CREATE_PRIMARY_QUERY_INDEX, parent_span),
         )
 
     async def drop_index(
@@ -277,6 +312,7 @@ class CollectionQueryIndexManager(Manager):
         *,
         ignore_if_not_exists: bool = False,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> None:
         """Remove an index.
 
@@ -293,6 +329,7 @@ class CollectionQueryIndexManager(Manager):
                 statements.drop_index(self._on, index_name), ignore_if_not_exists=ignore_if_not_exists
             ),
             retry_strategy,
+            self._wrapping(WrappingCall.DROP_QUERY_INDEX, parent_span),
         )
 
     async def drop_primary_index(
@@ -301,6 +338,7 @@ class CollectionQueryIndexManager(Manager):
         index_name: str | None = None,
         ignore_if_not_exists: bool = False,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> None:
         """Remove the primary index.
 
@@ -319,6 +357,7 @@ class CollectionQueryIndexManager(Manager):
                 ignore_if_not_exists=ignore_if_not_exists,
             ),
             retry_strategy,
+            self._wrapping(WrappingCall.DROP_PRIMARY_QUERY_INDEX, parent_span),
         )
 
     async def watch_indexes(
@@ -327,6 +366,7 @@ class CollectionQueryIndexManager(Manager):
         *,
         watch_primary: bool = False,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> None:
         """Wait until indexes are online: for as long as it takes, or as the caller's cancel scope lets it.
 
@@ -343,8 +383,24 @@ class CollectionQueryIndexManager(Manager):
             self._driver,
             lambda: steps.watch_indexes(self._on, index_names, watch_primary=watch_primary),
             retry_strategy,
+            self._wrapping(WrappingCall.WATCH_QUERY_INDEXES, parent_span),
         )
 
-    async def build_deferred_indexes(self, *, retry_strategy: AnyRetryStrategy | None = None) -> Sequence[str]:
+    async def build_deferred_indexes(
+        self, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
+    ) -> Sequence[str]:
         """Have all indexes built that are deferred, and return their names: ``watch_indexes`` waits for them."""
-        return await carry_out(self._driver, lambda: steps.build_deferred_indexes(self._on), retry_strategy)
+        return await carry_out(
+            self._driver,
+            lambda: steps.build_deferred_indexes(self._on),
+            retry_strategy,
+            self._wrapping(WrappingCall.BUILD_DEFERRED_QUERY_INDEXES, parent_span),
+        )
+
+    def _wrapping(self, call: WrappingCall, parent: RequestSpan | None) -> Wrapping:
+        on = self._on
+        return Wrapping(call, parent, keyspace_attributes(on.bucket, on.scope, on.collection))
+
+
+def _wrapping(call: WrappingCall, parent: RequestSpan | None, bucket_name: str) -> Wrapping:
+    return Wrapping(call, parent, keyspace_attributes(bucket_name))

@@ -28,6 +28,7 @@ from triclinium_core.services.management.search_indexes import (
     UpsertSearchIndex,
 )
 from triclinium_core.services.request import Done
+from triclinium_core.telemetry.tracing import RequestSpan
 
 
 class SearchIndexManager(Manager):
@@ -51,21 +52,33 @@ class SearchIndexManager(Manager):
             return "<SearchIndexManager>"
         return f"<SearchIndexManager {self._scope.bucket_name}.{self._scope.scope_name}>"
 
-    async def get_index(self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None) -> SearchIndex:
+    async def get_index(
+        self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
+    ) -> SearchIndex:
         """Return the definition of an index."""
         make = GetSearchIndex
         return (
-            await self._driver.perform(SearchIndexResult, make, retry_strategy, index_name, scope=self._scope)
+            await self._driver.perform(
+                SearchIndexResult, make, retry_strategy, parent_span, index_name, scope=self._scope
+            )
         ).index
 
-    async def get_all_indexes(self, *, retry_strategy: AnyRetryStrategy | None = None) -> Sequence[SearchIndex]:
+    async def get_all_indexes(
+        self, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
+    ) -> Sequence[SearchIndex]:
         """Return the definitions of all indexes."""
         result = await self._driver.perform(
-            AllSearchIndexesResult, GetAllSearchIndexes, retry_strategy, scope=self._scope
+            AllSearchIndexesResult, GetAllSearchIndexes, retry_strategy, parent_span, scope=self._scope
         )
         return result.indexes
 
-    async def upsert_index(self, index: SearchIndex, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+    async def upsert_index(
+        self,
+        index: SearchIndex,
+        *,
+        retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
+    ) -> None:
         """Make an index, or change the one there is: then ``index`` has the ``uuid`` that ``get_index`` told.
 
         The index is built afterwards; see ``get_indexed_documents_count``.
@@ -76,45 +89,66 @@ class SearchIndexManager(Manager):
             EncodingFailureException: its parameters have no form in JSON.
             QuotaLimitedException: there are too many indexes.
         """
-        await self._driver.perform(Done, UpsertSearchIndex, retry_strategy, index, scope=self._scope)
+        await self._driver.perform(Done, UpsertSearchIndex, retry_strategy, parent_span, index, scope=self._scope)
 
-    async def drop_index(self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+    async def drop_index(
+        self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
+    ) -> None:
         """Remove an index."""
-        await self._driver.perform(Done, DropSearchIndex, retry_strategy, index_name, scope=self._scope)
+        await self._driver.perform(Done, DropSearchIndex, retry_strategy, parent_span, index_name, scope=self._scope)
 
     async def get_indexed_documents_count(
-        self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None
+        self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> int:
         """Return how many documents an index has by now."""
         make = GetIndexedDocumentsCount
-        return (await self._driver.perform(DocumentCount, make, retry_strategy, index_name, scope=self._scope)).count
+        return (
+            await self._driver.perform(DocumentCount, make, retry_strategy, parent_span, index_name, scope=self._scope)
+        ).count
 
-    async def pause_ingest(self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+    async def pause_ingest(
+        self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
+    ) -> None:
         """Have an index take no changes until ``resume_ingest``."""
-        await self._driver.perform(Done, PauseIngest, retry_strategy, index_name, scope=self._scope)
+        await self._driver.perform(Done, PauseIngest, retry_strategy, parent_span, index_name, scope=self._scope)
 
-    async def resume_ingest(self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+    async def resume_ingest(
+        self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
+    ) -> None:
         """Have an index take changes again."""
-        await self._driver.perform(Done, ResumeIngest, retry_strategy, index_name, scope=self._scope)
+        await self._driver.perform(Done, ResumeIngest, retry_strategy, parent_span, index_name, scope=self._scope)
 
-    async def allow_querying(self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+    async def allow_querying(
+        self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
+    ) -> None:
         """Have an index answer searches again."""
-        await self._driver.perform(Done, AllowQuerying, retry_strategy, index_name, scope=self._scope)
+        await self._driver.perform(Done, AllowQuerying, retry_strategy, parent_span, index_name, scope=self._scope)
 
-    async def disallow_querying(self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+    async def disallow_querying(
+        self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
+    ) -> None:
         """Have an index answer no searches until ``allow_querying``."""
-        await self._driver.perform(Done, DisallowQuerying, retry_strategy, index_name, scope=self._scope)
+        await self._driver.perform(Done, DisallowQuerying, retry_strategy, parent_span, index_name, scope=self._scope)
 
-    async def freeze_plan(self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+    async def freeze_plan(
+        self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
+    ) -> None:
         """Have the parts of an index stay on their nodes until ``unfreeze_plan``."""
-        await self._driver.perform(Done, FreezePlan, retry_strategy, index_name, scope=self._scope)
+        await self._driver.perform(Done, FreezePlan, retry_strategy, parent_span, index_name, scope=self._scope)
 
-    async def unfreeze_plan(self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+    async def unfreeze_plan(
+        self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
+    ) -> None:
         """Let the parts of an index move between nodes again."""
-        await self._driver.perform(Done, UnfreezePlan, retry_strategy, index_name, scope=self._scope)
+        await self._driver.perform(Done, UnfreezePlan, retry_strategy, parent_span, index_name, scope=self._scope)
 
     async def analyze_document(
-        self, index_name: str, document: object, *, retry_strategy: AnyRetryStrategy | None = None
+        self,
+        index_name: str,
+        document: object,
+        *,
+        retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> Sequence[Mapping[str, object]]:
         """Return what an index makes of a document, which it does not store: one object for each of its parts.
 
@@ -123,6 +157,6 @@ class SearchIndexManager(Manager):
         """
         make = AnalyzeDocument
         result = await self._driver.perform(
-            AnalyzedDocument, make, retry_strategy, index_name, document, scope=self._scope
+            AnalyzedDocument, make, retry_strategy, parent_span, index_name, document, scope=self._scope
         )
         return result.analyzed

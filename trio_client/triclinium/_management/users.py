@@ -29,6 +29,7 @@ from triclinium_core.services.management.users import (
     UserResult,
 )
 from triclinium_core.services.request import Done
+from triclinium_core.telemetry.tracing import RequestSpan
 
 
 class UserManager(Manager):
@@ -45,6 +46,7 @@ class UserManager(Manager):
         *,
         domain: AuthDomain = AuthDomain.LOCAL,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> UserAndMetadata:
         """Return a user, with the roles of its own and those of its groups.
 
@@ -52,16 +54,25 @@ class UserManager(Manager):
             UserNotFoundException: there is none of that name in the domain.
             InvalidArgumentException: no user can be called so.
         """
-        return (await self._driver.perform(UserResult, GetUser, retry_strategy, username, domain)).user
+        return (await self._driver.perform(UserResult, GetUser, retry_strategy, parent_span, username, domain)).user
 
     async def get_all_users(
-        self, *, domain: AuthDomain = AuthDomain.LOCAL, retry_strategy: AnyRetryStrategy | None = None
+        self,
+        *,
+        domain: AuthDomain = AuthDomain.LOCAL,
+        retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> Sequence[UserAndMetadata]:
         """Return all users of a domain."""
-        return (await self._driver.perform(AllUsersResult, GetAllUsers, retry_strategy, domain)).users
+        return (await self._driver.perform(AllUsersResult, GetAllUsers, retry_strategy, parent_span, domain)).users
 
     async def upsert_user(
-        self, user: User, *, domain: AuthDomain = AuthDomain.LOCAL, retry_strategy: AnyRetryStrategy | None = None
+        self,
+        user: User,
+        *,
+        domain: AuthDomain = AuthDomain.LOCAL,
+        retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> None:
         """Make a user, or change the one there is: roles and groups become those of ``user``.
 
@@ -71,7 +82,7 @@ class UserManager(Manager):
             InvalidArgumentException: a role or a group does not exist, the password is refused, or a user from elsewhere
                 has one.
         """
-        await self._driver.perform(Done, UpsertUser, retry_strategy, user, domain)
+        await self._driver.perform(Done, UpsertUser, retry_strategy, parent_span, user, domain)
 
     async def drop_user(
         self,
@@ -79,6 +90,7 @@ class UserManager(Manager):
         *,
         domain: AuthDomain = AuthDomain.LOCAL,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> None:
         """Remove a user.
 
@@ -86,9 +98,15 @@ class UserManager(Manager):
             UserNotFoundException: there is none of that name in the domain.
             InvalidArgumentException: no user can be called so.
         """
-        await self._driver.perform(Done, DropUser, retry_strategy, username, domain)
+        await self._driver.perform(Done, DropUser, retry_strategy, parent_span, username, domain)
 
-    async def change_password(self, new_password: str, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+    async def change_password(
+        self,
+        new_password: str,
+        *,
+        retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
+    ) -> None:
         """Change the password of the user that this client works for.
 
         Afterwards new connections are refused, and requests fail with ``AuthenticationFailureException``, until the
@@ -97,38 +115,48 @@ class UserManager(Manager):
         Raises:
             InvalidArgumentException: the password is refused.
         """
-        await self._driver.perform(Done, ChangePassword, retry_strategy, new_password)
+        await self._driver.perform(Done, ChangePassword, retry_strategy, parent_span, new_password)
 
-    async def get_roles(self, *, retry_strategy: AnyRetryStrategy | None = None) -> Sequence[RoleAndDescription]:
+    async def get_roles(
+        self, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
+    ) -> Sequence[RoleAndDescription]:
         """Return all roles that the server knows."""
-        return (await self._driver.perform(RolesResult, GetRoles, retry_strategy)).roles
+        return (await self._driver.perform(RolesResult, GetRoles, retry_strategy, parent_span)).roles
 
-    async def get_group(self, group_name: str, *, retry_strategy: AnyRetryStrategy | None = None) -> Group:
+    async def get_group(
+        self, group_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
+    ) -> Group:
         """Return a group.
 
         Raises:
             GroupNotFoundException: there is none of that name.
             InvalidArgumentException: no group can be called so.
         """
-        return (await self._driver.perform(GroupResult, GetGroup, retry_strategy, group_name)).group
+        return (await self._driver.perform(GroupResult, GetGroup, retry_strategy, parent_span, group_name)).group
 
-    async def get_all_groups(self, *, retry_strategy: AnyRetryStrategy | None = None) -> Sequence[Group]:
+    async def get_all_groups(
+        self, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
+    ) -> Sequence[Group]:
         """Return all groups."""
-        return (await self._driver.perform(AllGroupsResult, GetAllGroups, retry_strategy)).groups
+        return (await self._driver.perform(AllGroupsResult, GetAllGroups, retry_strategy, parent_span)).groups
 
-    async def upsert_group(self, group: Group, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+    async def upsert_group(
+        self, group: Group, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
+    ) -> None:
         """Make a group, or change the one there is.
 
         Raises:
             InvalidArgumentException: a role does not exist.
         """
-        await self._driver.perform(Done, UpsertGroup, retry_strategy, group)
+        await self._driver.perform(Done, UpsertGroup, retry_strategy, parent_span, group)
 
-    async def drop_group(self, group_name: str, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+    async def drop_group(
+        self, group_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
+    ) -> None:
         """Remove a group; its users stay.
 
         Raises:
             GroupNotFoundException: there is none of that name.
             InvalidArgumentException: no group can be called so.
         """
-        await self._driver.perform(Done, DropGroup, retry_strategy, group_name)
+        await self._driver.perform(Done, DropGroup, retry_strategy, parent_span, group_name)

@@ -16,6 +16,7 @@ from triclinium_core.services.analytics.result import AnalyticsMetaData
 from triclinium_core.services.statement.keywords import check_keywords
 from triclinium_core.services.statement.parameters import Parameters, RawOptions
 from triclinium_core.services.statement.request import QueryContext
+from triclinium_core.telemetry.tracing import RequestSpan
 
 
 class AnalyticsResult(RowResult[AnalyticsMetaData, Row]):
@@ -41,6 +42,7 @@ class AnalyticsQueries:
         client_context_id: str | None = None,
         raw: Mapping[str, object] | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
         **named: object,
     ) -> AbstractAsyncContextManager[AnalyticsResult[Row]]:
         """Give a block the rows of a statement for analytics, as ``query`` does those of one for the query service.
@@ -73,4 +75,6 @@ class AnalyticsQueries:
             raw=RawOptions(raw),
         )
         decode, strategy = decoder_of(row_type), strategy_for(retry_strategy)
-        return RowsBlock(lambda opened: AnalyticsResult(self._driver, opened, decode), self._driver, request, strategy)
+        return RowsBlock(
+            lambda opened: AnalyticsResult(self._driver, opened, decode), self._driver, request, strategy, parent_span
+        )

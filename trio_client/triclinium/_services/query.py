@@ -18,6 +18,7 @@ from triclinium_core.services.query.result import QueryMetaData
 from triclinium_core.services.statement.keywords import check_keywords
 from triclinium_core.services.statement.parameters import Parameters, RawOptions
 from triclinium_core.services.statement.request import QueryContext
+from triclinium_core.telemetry.tracing import RequestSpan
 
 
 class QueryResult(RowResult[QueryMetaData, Row]):
@@ -54,6 +55,7 @@ class Queries:
         scan_wait: Duration | None = None,
         raw: Mapping[str, object] | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
         **named: object,
     ) -> AbstractAsyncContextManager[QueryResult[Row]]:
         """Give a block the rows of a statement: ``async with cluster.query(...) as result: async for row in result: ...``.
@@ -97,4 +99,6 @@ class Queries:
             raw=RawOptions(raw),
         )
         decode, strategy = decoder_of(row_type), strategy_for(retry_strategy)
-        return RowsBlock(lambda opened: QueryResult(self._driver, opened, decode), self._driver, request, strategy)
+        return RowsBlock(
+            lambda opened: QueryResult(self._driver, opened, decode), self._driver, request, strategy, parent_span
+        )

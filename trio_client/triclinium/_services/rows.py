@@ -18,6 +18,7 @@ from triclinium_core.errors import DecodingFailureException, InvalidArgumentExce
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.request import ServiceRequest, ServiceResult
 from triclinium_core.shown import shown
+from triclinium_core.telemetry.tracing import RequestSpan
 
 if TYPE_CHECKING:
     # A row is an object where no type is asked for. Python has defaults of type variables from 3.13 on.
@@ -209,11 +210,13 @@ class RowsBlock(AbstractAsyncContextManager[Result]):
         driver: Driver,
         request: ServiceRequest,
         strategy: AnyRetryStrategy | None,
+        parent: RequestSpan | None,
     ) -> None:
         self._made = made
         self._driver = driver
         self._request = request
         self._strategy = strategy
+        self._parent = parent
         self._result: Result | None = None
         self._is_entered = False
 
@@ -224,7 +227,8 @@ class RowsBlock(AbstractAsyncContextManager[Result]):
         if self._is_entered:
             raise RuntimeError(f"these rows had their block; ask for {self._request.name} again")
         self._is_entered = True
-        self._result = result = self._made(await self._driver.open_rows(self._request, self._strategy))
+        opened = await self._driver.open_rows(self._request, self._strategy, self._parent)
+        self._result = result = self._made(opened)
         return result
 
     async def __aexit__(

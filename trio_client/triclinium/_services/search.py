@@ -23,6 +23,7 @@ from triclinium_core.services.search.result import SearchFacetResult, SearchMeta
 from triclinium_core.services.search.sorting import Sort
 from triclinium_core.services.search.vectors import VectorSearch
 from triclinium_core.services.statement.request import QueryContext
+from triclinium_core.telemetry.tracing import RequestSpan
 
 
 class SearchResult(RowResult[SearchMetaData, SearchRow]):
@@ -63,6 +64,7 @@ class Searches:
         consistent_with: MutationState | None = None,
         raw: Mapping[str, object] | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> AbstractAsyncContextManager[SearchResult]:
         """Give a block the hits of a search: ``async with scope.search(...) as result: async for row in result: ...``.
 
@@ -108,4 +110,5 @@ class Searches:
             self._driver,
             asked,
             strategy_for(retry_strategy),
+            parent_span,
         )

@@ -18,6 +18,7 @@ from triclinium_core.services.views.options import (
 )
 from triclinium_core.services.views.request import ViewRequest
 from triclinium_core.services.views.result import ViewMetaData, ViewRow, decode_row
+from triclinium_core.telemetry.tracing import RequestSpan
 
 
 class ViewResult(RowResult[ViewMetaData, ViewRow]):
@@ -55,6 +56,7 @@ class ViewQueries:
         debug: bool = False,
         raw: Mapping[str, str] | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> AbstractAsyncContextManager[ViewResult]:
         """Give a block the rows of a view: ``async with bucket.view_query(...) as result: async for row in result: ...``.
 
@@ -95,4 +97,6 @@ class ViewQueries:
             options=options,
         )
         strategy = strategy_for(retry_strategy)
-        return RowsBlock(lambda opened: ViewResult(self._driver, opened, decode_row), self._driver, asked, strategy)
+        return RowsBlock(
+            lambda opened: ViewResult(self._driver, opened, decode_row), self._driver, asked, strategy, parent_span
+        )

@@ -6,10 +6,10 @@ import random
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Unpack
+from typing import Any, Unpack
 
 from triclinium._cluster import Cluster, running
-from triclinium._open_cluster import ClientArguments, make_driver
+from triclinium._open_cluster import ClientArguments, make_driver, users_meter, users_tracer
 from triclinium.abc import Connector
 from triclinium.testing._node_server import NodeServer
 from triclinium_core.options import Authenticator, ClientOptions, PasswordAuthenticator
@@ -67,13 +67,20 @@ class FakeCluster:
             InvalidArgumentException: an argument is wrong.
         """
         nonces = count(1)
+        tracer, meter = users_tracer(arguments.get("tracer")), users_meter(arguments.get("meter"))
+        of_core: dict[str, Any] = {**arguments}
+        # What a user brings is told by the driver, and the core then gathers nothing of the kind.
+        of_core |= {"tracer": None} if tracer is not None else {}
+        of_core |= {"meter": None} if meter is not None else {}
         options = ClientOptions(
-            connection_string=self.connection_string, authenticator=authenticator or self.authenticator, **arguments
+            connection_string=self.connection_string, authenticator=authenticator or self.authenticator, **of_core
         )
         driver = make_driver(
             options,
             connector=self.connector,
             redact_logs=redact_logs,
+            tracer=tracer,
+            meter=meter,
             rng=random.Random(seed),
             make_nonce=lambda: f"client{seed}nonce{next(nonces):016}",
         )

@@ -35,7 +35,7 @@ from triclinium_core.kv.connection.server_time import ServerTime
 from triclinium_core.kv.connection.states import CONNECTION_TRANSITIONS, ConnectionEvent, ConnectionState
 from triclinium_core.kv.connection.waiting_line import WaitingLine
 from triclinium_core.kv.operation.codec_parts import Dialect
-from triclinium_core.kv.operation.operation import Link
+from triclinium_core.kv.operation.link import Link
 from triclinium_core.kv.wire.compression import MalformedCompression, inflate
 from triclinium_core.kv.wire.config_version import CONFIG_VERSION
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Magic, Opcode, ServerOpcode

@@ -11,6 +11,7 @@ from enum import Enum, unique
 
 import msgspec
 
+from triclinium_core.kv.operation.measured import MeasuredOperation
 from triclinium_core.kv.operation.operation import LiveOperation
 from triclinium_core.kv.wire.constants import OPCODE_OFFSET, Opcode
 from triclinium_core.kv.wire.frame import Frame
@@ -54,8 +55,9 @@ class AbandonedScan(msgspec.Struct, frozen=True):
     vbucket: int
 
 
-Owner = LiveOperation | Purpose | CollectionQuestion | Probe | AbandonedScan | None
-"""Who waits for the answer: an operation, one of our own questions, or None for an operation that was abandoned."""
+Owner = LiveOperation | Purpose | CollectionQuestion | Probe | AbandonedScan | MeasuredOperation | None
+"""Who waits for the answer: an operation, or one of our own questions. Of an operation that was abandoned, what was measured
+where its late answer is to be reported, and None otherwise."""
 
 
 def is_last(opcode: int, status: int) -> bool:
@@ -141,7 +143,7 @@ class InFlightTable:
                 self.is_full, self.full_since = False, math.inf
         return request
 
-    def abandon(self, opaque: int, heir: AbandonedScan | None = None) -> None:
+    def abandon(self, opaque: int, heir: AbandonedScan | MeasuredOperation | None = None) -> None:
         """Nobody waits for this answer any more, but for ``heir``; it still counts against the bounds until it comes."""
         request = self._requests.get(opaque)
         if request is not None:

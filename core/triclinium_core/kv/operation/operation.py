@@ -17,6 +17,8 @@ from triclinium_core.client.timers import TimerId
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN, DurabilityLevel
+from triclinium_core.kv.operation.link import Link
+from triclinium_core.kv.operation.measured import MeasuredOperation
 from triclinium_core.kv.operation.requests import DocumentOperation, Mutation, Operation
 from triclinium_core.kv.operation.results import ScanPage, ScanResult
 from triclinium_core.kv.operation.scan.requests import RangeScanContinue, RangeScanCreate
@@ -30,6 +32,7 @@ from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMach
 from triclinium_core.retry.couchbase.states import RequestState
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.telemetry.past_attempts import PastAttempts
 
 _SCANS = (RangeScanCreate, RangeScanContinue)
 
@@ -62,16 +65,6 @@ def timeout_of(operation: Operation, timeouts: TimeoutOptions) -> float:
     return timeouts.kv_scan if isinstance(operation, _SCANS) else timeouts.kv
 
 
-class Link(msgspec.Struct, frozen=True, gc=False):
-    """One stream, as an attempt that travels on it remembers it."""
-
-    stream: int
-    node: str
-    """The node's name in logs and errors: ``host:port``."""
-    local_address: str | None
-    """Our end of the stream, where the driver told."""
-
-
 class LiveOperation(msgspec.Struct, eq=False, gc=False):
     """One operation, its newest attempt, and its retry machine once there is one. Instants are monotonic seconds."""
 
@@ -96,6 +89,14 @@ class LiveOperation(msgspec.Struct, eq=False, gc=False):
     """How many nodes in turn said that the vbucket is not theirs, although that map says so."""
     tokens: AnyRequestTokens | None = None
     """What a token strategy has lent the operation; None under Couchbase's strategies."""
+    is_traced: bool = False
+    """Whether the attempts are told for a tracer."""
+    dispatched_at: float | None = None
+    """When the attempt was sent that is not over; None while there is none."""
+    last_opaque: int | None = None
+    """Of the newest attempt that is over."""
+    past: PastAttempts | None = None
+    """The attempts that are over; None before there is one."""
     found: list[ScanResult] | None = None
     """What the answers to a scan have brought of a page that is not whole yet."""
 
@@ -111,6 +112,32 @@ class LiveOperation(msgspec.Struct, eq=False, gc=False):
         if len(self.found) > self.request.item_limit:
             raise MalformedResponse(f"{len(self.found)} items came, and {self.request.item_limit} were asked for")
         return self.found
+
+    def end_attempt(self, now: float, server_seconds: float | None) -> bool:
+        """Measure the attempt that is over; return whether there was one.
+
+        Args:
+            server_seconds: for how long the node says it has worked on it; None where it did not tell, or not answer.
+        """
+        if self.dispatched_at is None:
+            return False
+        self.last_opaque = self.opaque
+        self.past = self.past or PastAttempts()
+        self.past.add(now - self.dispatched_at, server_seconds)
+        self.dispatched_at = None
+        return True
+
+    def measured(self) -> MeasuredOperation:
+        """Return what was measured so far."""
+        return MeasuredOperation(
+            name=self.request.name,
+            submitted_at=self.submitted_at,
+            deadline=self.deadline,
+            opaque=self.opaque if self.opaque is not None else self.last_opaque,
+            link=self.link,
+            dispatched_at=self.dispatched_at,
+            past=self.past or PastAttempts(),
+        )
 
     @property
     def stream(self) -> int | None:

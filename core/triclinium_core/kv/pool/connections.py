@@ -32,7 +32,7 @@ from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.destinations import Destinations
 from triclinium_core.kv.known_configs import KnownConfigs
 from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN
-from triclinium_core.kv.operation.operation import Link
+from triclinium_core.kv.operation.link import Link
 from triclinium_core.kv.pool.authentication import Authentication
 from triclinium_core.kv.pool.connection_texts import LEFT_THE_MAP, loss_text, overdue_text, ready_text
 from triclinium_core.kv.pool.connection_timers import ConnectionTimers
@@ -271,9 +271,16 @@ class Connections:
         connection = self.streams.connection(event.stream)
         if connection is None or connection.state is not ConnectionState.CONNECTING:
             return None
-        connection.link = Link(connection.stream_number, connection.node, event.local_address or None)
+        plan = self._plans.plan_for(connection, event.nonce)
+        connection.link = Link(
+            connection.stream_number,
+            connection.node,
+            event.local_address or None,
+            event.remote_address or None,
+            plan.connection_id if plan is not None else None,
+        )
         self._terminal_states.tls_established(connection)
-        return connection, connection.stream_opened(self._plans.plan_for(connection, event.nonce), now)
+        return connection, connection.stream_opened(plan, now)
 
     def stream_lost(self, event: StreamLost, now: float) -> Sequence[LostRequest]:
         """Give up a stream that is gone, or was never opened, and return the requests that will not be answered."""

@@ -77,6 +77,9 @@ class ClusterConfig(msgspec.Struct, frozen=True, rename="camel"):
     v_bucket_server_map: VBucketServerMap | None = None
     bucket_capabilities: list[str] = []
     cluster_capabilities: dict[str, list[str]] = {}
+    cluster_uuid: str | None = msgspec.field(default=None, name="clusterUUID")
+    """From server 7.6.4 on, as the name."""
+    cluster_name: str | None = None
 
     @property
     def can(self) -> frozenset[BucketCapability]:

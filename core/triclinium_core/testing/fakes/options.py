@@ -98,6 +98,9 @@ class FakeNodeOptions:
     """Few, so that tests are fast: the password of a fake node is not a secret."""
     error_map: ErrorMapDocument | None = ERROR_MAP
     """None for a node that does not know GET_ERROR_MAP."""
+    cluster_uuid: str | None = None
+    """What configs call the cluster, as its name; None for a server before 7.6.4, which does not tell."""
+    cluster_name: str | None = None
     config_epoch: int = 1
     config_revision: int = 1
     collections: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: {DEFAULT_NAME: {DEFAULT_NAME: 0}})
@@ -139,6 +142,8 @@ class FakeNodeOptions:
         _check_service_ports("service_ports", self.service_ports)
         _check_service_ports("tls_service_ports", self.tls_service_ports)
         check_integer(self.scram_iterations, "scram_iterations", 1, ITERATIONS_MAX)
+        for parameter, label in (("cluster_uuid", self.cluster_uuid), ("cluster_name", self.cluster_name)):
+            check_type(label, parameter, str, NoneType)
         check_integer(self.config_epoch, "config_epoch", 1, UINT32_MAX)
         check_integer(self.config_revision, "config_revision", 1, UINT32_MAX)
         for parameter, buckets in (("buckets", self.buckets), ("memcached_buckets", self.memcached_buckets)):

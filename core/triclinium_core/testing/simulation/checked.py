@@ -91,7 +91,7 @@ class CheckedSimulation(Simulation):
         rng: Random = MIDPOINT,
         clients: int = 1,
     ) -> None:
-        super().__init__(node, options, rng=rng, clients=clients)
+        super().__init__(node, options, rng=rng, clients=clients, is_traced=True)
         self.options = options
         self._timeouts_given = parse_connection_string(options.connection_string).timeouts(options.timeouts)
         self._deadlines: dict[int, float] = {}
@@ -172,7 +172,7 @@ class CheckedSimulation(Simulation):
         self.requests.submitted(token, drawn, self.model.instant(), is_patient=is_patient, is_ill=is_ill)
         if reads_slowly:
             self.slow_readers.add(token)
-        self.feed(RequestSubmitted(token, drawn.request, retry_strategy))
+        self.feed(RequestSubmitted(token, drawn.request, retry_strategy, is_traced=self.is_traced))
         return token
 
     def open(self, stream: StreamId) -> None:

@@ -26,7 +26,9 @@ from triclinium_core.client.actions import (
     PauseReading,
     PublishTopology,
     RecordSuccess,
+    ReportAnswer,
     ReportConnection,
+    ReportDispatch,
     ReportRefusal,
     ReportRetry,
     ReportStrategyError,
@@ -120,6 +122,7 @@ class Simulation:
         options: what the client is told; by default the credentials and addresses of the nodes.
         rng: randomness of the client.
         clients: how many there are, which know nothing of each other; ``machine`` is all of them.
+        is_traced: whether the client tells of the attempts of all that is submitted.
     """
 
     def __init__(
@@ -129,6 +132,7 @@ class Simulation:
         *,
         rng: Random = MIDPOINT,
         clients: int = 1,
+        is_traced: bool = False,
     ) -> None:
         lone = FakeNode() if node is None else node
         self._reaches_by_address = isinstance(lone, FakeNodes)
@@ -137,6 +141,7 @@ class Simulation:
         options = client_options(self.nodes) if options is None else options
         self.clients: tuple[ClientMachine, ...] = tuple(ClientMachine(options, rng=rng) for _ in range(clients))
         self.machine: ClientMachine | Clients = self.clients[0] if clients == 1 else Clients(self.clients)
+        self.is_traced: bool = is_traced
         self.now: float = 0.0
         self.links: dict[StreamId, SimulatedStream] = {}
         self.results: dict[Token, Result] = {}
@@ -165,6 +170,8 @@ class Simulation:
         """The names that the client had looked up, oldest first."""
         self.services: Mapping[str, tuple[tuple[str, int], ...]] | None = {}
         """What DNS lists, by name; None while it does not answer."""
+        self.attempts: set[Token] = set()
+        """Operations and requests of which an attempt was told that is not over."""
         self._answers: deque[StreamLost | ServiceLookedUp | RowsWanted] = deque()
         """Events that the client gets at once: the ends of streams that it closed, the answers of DNS, and that whoever was
         given rows wants more."""
@@ -175,7 +182,7 @@ class Simulation:
     def request(self, request: ServiceRequest, *, retry_strategy: AnyRetryStrategy | None = None) -> Token:
         """Have a user ask a service, read all its rows, and return the request's token."""
         token = self._new_token()
-        self.feed(RequestSubmitted(token, request, retry_strategy))
+        self.feed(RequestSubmitted(token, request, retry_strategy, is_traced=self.is_traced))
         return token
 
     def read_on(self, token: Token) -> None:
@@ -191,12 +198,16 @@ class Simulation:
     ) -> Token:
         """Submit an operation now, and return its token."""
         token = self._new_token()
-        self.feed(OperationSubmitted(token, operation, retry_strategy, client_context))
+        self.feed(OperationSubmitted(token, operation, retry_strategy, client_context, is_traced=self.is_traced))
         return token
 
     def submit_together(self, operations: Iterable[tuple[Operation, AnyRetryStrategy | None]]) -> None:
         """Submit several operations as one event, each with its retry strategy; None for the client's."""
-        self.feed(OperationsSubmitted([OperationSubmitted(self._new_token(), *each) for each in operations]))
+        submissions = [
+            OperationSubmitted(self._new_token(), operation, strategy, is_traced=self.is_traced)
+            for operation, strategy in operations
+        ]
+        self.feed(OperationsSubmitted(submissions))
 
     def inquire(self, inquiry: Inquiry) -> Token:
         """Submit an inquiry now, and return its token."""
@@ -206,6 +217,7 @@ class Simulation:
 
     def abandon(self, token: Token) -> None:
         """Let the caller of an operation, or of an inquiry, leave."""
+        self.attempts.discard(token)
         self.feed(OperationAbandoned(token))
 
     def feed(self, event: Event) -> Sequence[Action]:
@@ -361,6 +373,13 @@ class Simulation:
                 self.recorded.append(action)
             case ReportStrategyError():
                 self.strategy_errors.append(action)
+            case ReportDispatch(token):
+                assert token not in self.settled_at, f"operation {token} is settled, and an attempt of it is told"
+                assert token not in self.attempts, f"operation {token} has an attempt that is not over, and another one"
+                self.attempts.add(token)
+            case ReportAnswer(token):
+                assert token in self.attempts, f"an attempt of operation {token} is over that was not begun"
+                self.attempts.remove(token)
             case ReportRetry():
                 self.retries.append(action)
             case ReportRefusal():
@@ -386,6 +405,8 @@ class Simulation:
     def _settle(self, token: Token) -> None:
         assert token not in self.settled_at, f"operation {token} was settled twice"
         self.settled_at[token] = self.now
+        # Whoever traces an operation ends its attempt with it.
+        self.attempts.discard(token)
 
     def _answer(self, actions: Sequence[NodeAction]) -> None:
         for action in actions:

@@ -6,7 +6,8 @@ import pytest
 
 from tests.core.kv.operation.examples import HOTELS
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.kv.operation.operation import Link, LiveOperation
+from triclinium_core.kv.operation.link import Link
+from triclinium_core.kv.operation.operation import LiveOperation
 from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Operation, Upsert
 from triclinium_core.retry.couchbase.events import (
     Dispatched,

@@ -57,6 +57,8 @@ def encode_config(known: FakeMap, nodes: Sequence[FakeNodeOptions], this_node: i
         "clusterCapabilitiesVer": [1, 0],
         "clusterCapabilities": _cluster_capabilities(nodes[member] for member in known.members),
     }
+    labels = (("clusterUUID", nodes[this_node].cluster_uuid), ("clusterName", nodes[this_node].cluster_name))
+    config |= {name: label for name, label in labels if label is not None}
     if bucket is not None:
         config |= _bucket_part(known, nodes, nodes[this_node].features, bucket)
     return msgspec.json.encode(config)

@@ -1,0 +1,77 @@
+"""What the outer span and the metric of a call tell of it: its name, and what it is about. No key and no value is told.
+
+Source: SDK-RFC 0067 "Outer Request Span Attributes".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from triclinium_core.kv.operation.durability import DurabilityLevel
+from triclinium_core.kv.operation.inquiries import Inquiry
+from triclinium_core.kv.operation.requests import DocumentOperation, Mutation, Operation
+from triclinium_core.kv.operation.scan.requests import VBucketOperation
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.request import ServiceRequest
+from triclinium_core.services.statement.request import StatementRequest
+from triclinium_core.telemetry.attributes import (
+    COLLECTION_NAME,
+    DURABILITY,
+    NAMESPACE,
+    QUERY_TEXT,
+    SCOPE_NAME,
+    SERVICE,
+)
+from triclinium_core.telemetry.span_names import SPAN_NAMES
+from triclinium_core.telemetry.tracing import AttributeValue
+
+Asked = Operation | Inquiry | ServiceRequest
+"""What a call submits."""
+
+DURABILITY_NAMES: Mapping[DurabilityLevel, str | None] = {
+    DurabilityLevel.NONE: None,
+    DurabilityLevel.MAJORITY: "majority",
+    DurabilityLevel.MAJORITY_AND_PERSIST_TO_ACTIVE: "majority_and_persist_active",
+    DurabilityLevel.PERSIST_TO_MAJORITY: "persist_majority",
+}
+"""RFC 0067 "Attribute: Durability Level"."""
+
+
+def name_of(asked: Asked) -> str:
+    """Return the name of the outer span."""
+    return SPAN_NAMES[asked.name]
+
+
+def attributes_of(asked: Asked) -> Mapping[str, AttributeValue]:
+    """Return the attributes of the outer span that are known when the call begins, but for its name."""
+    if isinstance(asked, Operation):
+        known = _of_operation(asked)
+    elif isinstance(asked, ServiceRequest):
+        known = _of_request(asked)
+    else:
+        # It goes to several services.
+        known = {NAMESPACE: asked.bucket}
+    return {key: value for key, value in known.items() if value is not None}
+
+
+def _of_operation(operation: Operation) -> dict[str, AttributeValue | None]:
+    keyspace = operation.keyspace
+    known: dict[str, AttributeValue | None] = {SERVICE: str(Service.KV), NAMESPACE: keyspace.bucket}
+    if isinstance(operation, DocumentOperation | VBucketOperation):
+        known |= {SCOPE_NAME: keyspace.scope, COLLECTION_NAME: keyspace.collection}
+    if isinstance(operation, Mutation):
+        known[DURABILITY] = DURABILITY_NAMES[operation.durability]
+    return known
+
+
+def _of_request(request: ServiceRequest) -> dict[str, AttributeValue | None]:
+    context = request.error_context()
+    # RFC 0067 "Attribute: Statement": with parameters, what is sensitive is most likely in them and not in the text.
+    has_parameters = isinstance(request, StatementRequest) and bool(context.parameters)
+    return {
+        SERVICE: str(request.service),
+        NAMESPACE: context.bucket,
+        SCOPE_NAME: context.scope,
+        COLLECTION_NAME: context.collection,
+        QUERY_TEXT: context.statement if has_parameters else None,
+    }

@@ -1,0 +1,58 @@
+"""What the outer span of a call is told of each retry, and of a retry that was refused: an event with its reason.
+
+The SDK-RFC 0067 has only the number of retries. These events are ours alone, and so are their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from triclinium_core.retry.couchbase.tables.kv_responses import RETRYABLE_STATUSES
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service_responses import RETRYABLE_ERROR_CODES, RETRYABLE_HTTP_STATUSES
+from triclinium_core.telemetry.tracing import AttributeValue
+
+RETRY = "triclinium.retry"
+REFUSAL = "triclinium.retry_refused"
+
+REASON = "triclinium.retry.reason"
+"""Name of the ``RetryReason``."""
+CLAUSE = "triclinium.retry.clause"
+"""Where SDK-RFC 0049 names the reason."""
+DELAY = "triclinium.retry.delay"
+"""Seconds until the call is sent again."""
+DISPATCHES = "triclinium.retry.dispatches"
+"""False where the delay was cut to a limit, so that nothing is sent again."""
+ERROR = "triclinium.retry.error"
+"""Name of the exception that the caller gets instead of the retry."""
+
+_LISTED: Mapping[RetryReason, str] = {
+    reason: f"SDK-RFC 0049 Response Code Retry List, {clause}"
+    for reason, clause in reversed(
+        [
+            *((line.reason, line.clause) for line in RETRYABLE_STATUSES.values()),
+            *((line.reason, line.clause) for line in RETRYABLE_ERROR_CODES.values()),
+            *((line.reason, line.clause) for line in RETRYABLE_HTTP_STATUSES.values()),
+        ]
+    )
+}
+"""The first line of the RFC's list that has each reason."""
+
+
+def clause_of(reason: RetryReason) -> str:
+    """Return where the RFC says that a request may be retried for this."""
+    return _LISTED.get(reason, f"SDK-RFC 0049 RetryReason, {reason}: {reason.meaning}")
+
+
+Event = tuple[str, Mapping[str, AttributeValue]]
+"""Its name and its attributes."""
+
+
+def retry_event(reason: RetryReason, delay: float, *, dispatches: bool) -> Event:
+    """Return what tells of a retry that was decided."""
+    return RETRY, {REASON: str(reason), CLAUSE: clause_of(reason), DELAY: delay, DISPATCHES: dispatches}
+
+
+def refusal_event(reason: RetryReason, error: str) -> Event:
+    """Return what tells of a retry that was refused."""
+    return REFUSAL, {REASON: str(reason), CLAUSE: clause_of(reason), ERROR: error}

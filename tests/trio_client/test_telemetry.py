@@ -1,0 +1,521 @@
+"""What a tracer and a meter are told of calls, held against the tables of SDK-RFC 0067."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+import triclinium
+from tests.trio_client.pair import OPTIONS, open_pair
+from tests.trio_client.recorded_telemetry import RecordedSpan, RecordingMeter, RecordingTracer, current_span
+from triclinium import (
+    BestEffortRetryStrategy,
+    DurabilityLevel,
+    LookupInSpec,
+    MutateInSpec,
+    PrefixScan,
+    RequestSpan,
+    StatusCode,
+)
+from triclinium.errors import DocumentNotFoundException, EncodingFailureException, InvalidArgumentException
+from triclinium.testing import (
+    FakeAnswer,
+    Opcode,
+    drop_response,
+    hang_up,
+    open_fake_cluster,
+    temporary_failure,
+)
+from triclinium_core.telemetry.attributes import ATTRIBUTES, Bearer
+from triclinium_core.telemetry.span_names import DISPATCH, ENCODING
+
+COMMON = {"db.system.name"}
+ALWAYS_OUTER = COMMON | {"db.operation.name", "couchbase.retries"}
+OF_A_DOCUMENT = {"couchbase.service", "db.namespace", "couchbase.scope.name", "couchbase.collection.name"}
+OF_A_NODE = COMMON | {
+    "network.transport",
+    "server.address",
+    "server.port",
+    "network.peer.address",
+    "network.peer.port",
+}
+SECRET = "secret-key"
+VALUE = "secret-value"
+STATEMENT = "SELECT * FROM hotels WHERE city = $city"
+PLAIN_STATEMENT = "SELECT * FROM hotels WHERE city = 'Oslo'"
+
+
+def bearer_of(span: RecordedSpan) -> Bearer:
+    """Return which of the RFC's tables a span belongs to."""
+    return {DISPATCH: Bearer.DISPATCH, ENCODING: Bearer.ENCODING}.get(span.name, Bearer.OUTER)
+
+
+def assert_as_in_the_tables(tracer: RecordingTracer, meter: RecordingMeter) -> None:
+    """Hold all that was told against the tables: what is there may be there, has its type, and nothing else is."""
+    for span in tracer.spans:
+        for key, value in span.attributes.items():
+            row = ATTRIBUTES[key]
+            assert bearer_of(span) in row.bearers, f"{span.name} has {key}"
+            assert isinstance(value, row.kinds), f"{key}={value!r}"
+        for key, row in ATTRIBUTES.items():
+            if bearer_of(span) in row.bearers and not row.when:
+                assert key in span.attributes, f"{span.name} lacks {key}"
+    for name, tags, microseconds in meter.values:
+        assert "db.client.operation.duration" == name
+        assert microseconds >= 0
+        assert all(Bearer.METRIC in ATTRIBUTES[key].bearers for key in tags), tags
+        required = {key for key, row in ATTRIBUTES.items() if Bearer.METRIC in row.bearers and not row.when}
+        assert required <= tags.keys()
+    assert [] == tracer.broken_rules
+
+
+async def test_attributes_of_a_document_operation(autojump_clock: MockClock) -> None:
+    """An outer span, its encoding and its attempt have exactly what the RFC wants on each, and so has the metric."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    async with open_pair(tracer=tracer, meter=meter) as pair:
+        people = pair.cluster.bucket("travel").scope("inventory").collection("people")
+        await people.upsert("ada", 1)
+
+    (upsert,) = tracer.roots
+    encoding, dispatch = upsert.children
+    assert ALWAYS_OUTER | OF_A_DOCUMENT == upsert.attributes.keys()
+    assert COMMON == encoding.attributes.keys()
+    assert OF_A_NODE | {"couchbase.local_id", "couchbase.operation_id", "couchbase.server_duration"} == (
+        dispatch.attributes.keys()
+    )
+    assert {
+        "db.system.name": "couchbase",
+        "db.operation.name": "upsert",
+        "couchbase.service": "kv",
+        "db.namespace": "travel",
+        "couchbase.scope.name": "inventory",
+        "couchbase.collection.name": "people",
+        "couchbase.retries": 0,
+    } == upsert.attributes
+    assert ("tcp", "127.0.0.1") == (dispatch.attributes["network.transport"], dispatch.attributes["server.address"])
+    assert StatusCode.OK is upsert.status
+    ((name, tags, _),) = meter.values
+    assert {key: value for key, value in upsert.attributes.items() if key != "couchbase.retries"} == tags
+    assert "db.client.operation.duration" == name
+    assert_as_in_the_tables(tracer, meter)
+
+
+async def test_every_operation_on_documents(autojump_clock: MockClock) -> None:
+    """Each has its span with one attempt; what takes a transcoder to be sent is encoded first. No key is told."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    async with open_pair(tracer=tracer, meter=meter) as pair:
+        people, binary = pair.people, pair.people.binary
+        await people.insert(SECRET, {"n": VALUE})
+        await people.replace(SECRET, {"n": VALUE}, durability=DurabilityLevel.MAJORITY)
+        await people.exists(SECRET)
+        await people.get_and_touch(SECRET, None)
+        await people.touch(SECRET, None)
+        await people.lookup_in(SECRET, [LookupInSpec.get("n")])
+        await people.mutate_in(SECRET, [MutateInSpec.upsert("n", VALUE)])
+        locked = await people.get_and_lock(SECRET, 5)
+        await people.unlock(SECRET, locked.cas)
+        await binary.increment("hits", initial=1)
+        await binary.decrement("hits", initial=1)
+        await binary.append(SECRET, b" ")
+        await binary.prepend(SECRET, b" ")
+        await people.remove(SECRET)
+
+    encoded = [(name, ENCODING, DISPATCH) for name in ("insert", "replace")]
+    plain = ["exists", "get_and_touch", "touch", "lookup_in"]
+    rest = ["get_and_lock", "unlock", "increment", "decrement", "append", "prepend", "remove"]
+    assert [
+        *encoded,
+        *((name, DISPATCH) for name in plain),
+        ("mutate_in", ENCODING, DISPATCH),
+        *((name, DISPATCH) for name in rest),
+    ] == tracer.shapes()
+    assert ["majority"] == [
+        span.attributes["couchbase.durability"] for span in tracer.spans if "couchbase.durability" in span.attributes
+    ]
+    assert_as_in_the_tables(tracer, meter)
+    told = repr([(span.name, span.attributes, span.events) for span in tracer.spans]) + repr(meter.values)
+    assert SECRET not in told
+    assert VALUE not in told
+
+
+async def test_a_retried_write(autojump_clock: MockClock) -> None:
+    """Each attempt has its span, and the outer one an event for each retry, with reason, delay and clause."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    async with open_pair(tracer=tracer, meter=meter, retry_strategy=BestEffortRetryStrategy()) as pair:
+        pair.fake.node.faults.next(Opcode.SET, temporary_failure(), times=2)
+        await pair.people.upsert("ada", 1)
+
+    (upsert,) = tracer.roots
+    assert ("upsert", ENCODING, DISPATCH, DISPATCH, DISPATCH) == upsert.shape()
+    assert 2 == upsert.attributes["couchbase.retries"]
+    assert ["triclinium.retry"] * 2 == [name for name, _ in upsert.events]
+    first = upsert.events[0][1]
+    assert "KV_TEMPORARY_FAILURE" == first["triclinium.retry.reason"]
+    assert "Temporary Failure 0x86" in str(first["triclinium.retry.clause"])
+    assert isinstance(first["triclinium.retry.delay"], float)
+    assert StatusCode.OK is upsert.status
+    assert_as_in_the_tables(tracer, meter)
+
+
+async def test_a_lost_connection_ends_the_attempt(autojump_clock: MockClock) -> None:
+    """The attempt whose answer was lost ends with its connection, and nothing is known of the server's work."""
+    tracer = RecordingTracer()
+    async with open_pair(tracer=tracer, retry_strategy=BestEffortRetryStrategy()) as pair:
+        await pair.people.exists("ada")
+        pair.fake.node.faults.next(Opcode.GET_META, hang_up())
+        await pair.people.exists("ada")
+
+    lost, answered = tracer.roots[1].children
+    assert "couchbase.server_duration" not in lost.attributes
+    assert "couchbase.server_duration" in answered.attributes
+    assert [] == tracer.broken_rules
+
+
+@pytest.mark.parametrize(
+    ("key", "status", "name"),
+    [("nobody", StatusCode.UNSET, "DocumentNotFound"), ("", StatusCode.ERROR, "UnambiguousTimeout")],
+)
+async def test_how_failures_are_told(key: str, status: StatusCode, name: str, autojump_clock: MockClock) -> None:
+    """What an answer says of the document is no failure; both have their type, in the span and in the metric."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    async with open_pair(tracer=tracer, meter=meter) as pair:
+        if not key:
+            pair.fake.node.faults.next(Opcode.GET, drop_response())
+        with pytest.raises((DocumentNotFoundException, triclinium.errors.TimeoutException)):
+            await pair.people.get(key or "ada")
+
+    (get,) = tracer.roots
+    ((_, tags, microseconds),) = meter.values
+    assert (status, name, name) == (get.status, get.attributes["error.type"], tags["error.type"])
+    assert bool(key) == (microseconds < 1_000_000)
+    assert_as_in_the_tables(tracer, meter)
+
+
+async def test_a_refused_retry(autojump_clock: MockClock) -> None:
+    """The outer span is told why nothing is tried again."""
+    tracer = RecordingTracer()
+
+    class Never(BestEffortRetryStrategy):
+        def retry_after(self, *_: object) -> triclinium.RetryAction:
+            return triclinium.RetryAction.no_retry()
+
+    async with open_pair(tracer=tracer) as pair:
+        pair.fake.node.faults.next(Opcode.GET, temporary_failure())
+        with pytest.raises(triclinium.errors.TemporaryFailureException):
+            await pair.people.get("ada", retry_strategy=Never())
+
+    (get,) = tracer.roots
+    ((event, attributes),) = get.events
+    assert "triclinium.retry_refused" == event
+    assert "TemporaryFailureException" == attributes["triclinium.retry.error"]
+    assert (0, StatusCode.ERROR) == (get.attributes["couchbase.retries"], get.status)
+
+
+async def test_parents(autojump_clock: MockClock) -> None:
+    """A span that is given is the parent; otherwise the tracer sees the context of the caller, also in one write."""
+    tracer = RecordingTracer()
+    async with open_pair(tracer=tracer) as pair:
+        await pair.people.upsert("ada", 1)
+        given = tracer.request_span("given")
+        await pair.people.get("ada", parent_span=given)
+
+        async def work(name: str) -> None:
+            span = tracer.request_span(name)
+            current_span.set(span)
+            await pair.people.get("ada")
+            span.end()
+
+        before = len(pair.fake.node.command_log)
+        async with trio.open_nursery() as nursery:
+            for name in ("first", "second", "third"):
+                nursery.start_soon(work, name)
+        assert 3 == len(pair.fake.node.command_log) - before
+
+    shapes = tracer.shapes()
+    assert ("given", ("get", DISPATCH)) in shapes
+    assert {(name, ("get", DISPATCH)) for name in ("first", "second", "third")} <= {*shapes}
+
+
+async def test_internal_requests_make_no_spans(autojump_clock: MockClock) -> None:
+    """Neither the bootstrap nor what keeps connections alive is told, however long it goes on."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    async with open_pair(tracer=tracer, meter=meter) as pair:
+        await pair.people.exists("ada")
+        await trio.sleep(600)
+
+    assert [("exists", DISPATCH)] == tracer.shapes()
+    assert 1 == len(meter.values)
+
+
+class Broken:
+    """Raises, whatever it is asked for; or at the second question."""
+
+    def __init__(self, *, makes_spans: bool) -> None:
+        self._makes_spans = makes_spans
+
+    def __repr__(self) -> str:
+        return "<Broken>"
+
+    def request_span(self, name: str, parent: RequestSpan | None = None) -> RequestSpan:
+        """Raise, or return what does."""
+        return self._self_or_error()
+
+    def value_recorder(self, name: str, tags: Mapping[str, str]) -> triclinium.ValueRecorder:
+        """Raise, or return what does."""
+        return self._self_or_error()
+
+    def _self_or_error(self) -> Broken:
+        if not self._makes_spans:
+            raise ZeroDivisionError
+        return self
+
+    def set_attribute(self, *_: object) -> None:
+        """Raise."""
+        raise ZeroDivisionError
+
+    add_event = set_status = end = record_value = set_attribute
+
+
+@pytest.mark.parametrize("makes_spans", [True, False])
+async def test_what_a_tracer_raises(
+    makes_spans: bool, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No operation fails with a tracer or a meter: each is logged once, by its name, whatever else it raises."""
+    broken = Broken(makes_spans=makes_spans)
+    async with open_pair(tracer=broken, meter=broken) as pair:
+        pair.fake.node.faults.next(Opcode.SET, temporary_failure())
+        await pair.people.upsert("ada", {"n": 1})
+        assert {"n": 1} == (await pair.people.get("ada")).content
+
+    logged = [record for record in caplog.records if record.name == "triclinium.telemetry"]
+    assert [logging.ERROR] * 2 == [record.levelno for record in logged]
+    assert all("<Broken>" in record.getMessage() and record.exc_info is not None for record in logged)
+
+
+async def test_encoding_that_fails(autojump_clock: MockClock) -> None:
+    """The spans of a value that cannot be encoded end with the error; nothing was dispatched."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    async with open_pair(tracer=tracer, meter=meter) as pair:
+        with pytest.raises(EncodingFailureException):
+            await pair.people.upsert("ada", object())
+
+    assert [("upsert", ENCODING)] == tracer.shapes()
+    assert "EncodingFailure" == tracer.roots[0].attributes["error.type"] == meter.values[0][1]["error.type"]
+    assert [] == tracer.broken_rules
+
+
+async def test_wrong_arguments_make_no_span(autojump_clock: MockClock) -> None:
+    """A call that could not be made into an operation was none."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    async with open_pair(tracer=tracer, meter=meter) as pair:
+        with pytest.raises(InvalidArgumentException):
+            await pair.people.get("")
+
+    assert ([], []) == (tracer.spans, meter.values)
+
+
+async def test_a_closed_cluster_ends_all_spans(autojump_clock: MockClock) -> None:
+    """Of an operation that waits, and of rows that nobody reads just now."""
+    tracer = RecordingTracer()
+    async with trio.open_nursery() as nursery:
+        async with open_pair(tracer=tracer) as pair:
+
+            async def wait() -> None:
+                with pytest.raises(trio.ClosedResourceError):
+                    await pair.people.get("ada")
+
+            async def read() -> None:
+                async with pair.cluster.query(STATEMENT, city="Oslo") as result:
+                    await anext(aiter(result))
+                    await trio.sleep(60)
+
+            pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2, 3], seconds_between_rows=10))
+            nursery.start_soon(read)
+            # The first row has come, and the second has not.
+            await trio.sleep(15)
+            pair.fake.node.faults.next(Opcode.GET, drop_response())
+            nursery.start_soon(wait)
+            await trio.sleep(1)
+            assert 4 == len(tracer.broken_rules)
+
+        assert [] == tracer.broken_rules
+
+
+async def test_a_query(autojump_clock: MockClock) -> None:
+    """Its span lasts as long as its rows; the text is told where there are parameters, for those have what is sensitive."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    async with open_pair(tracer=tracer, meter=meter) as pair:
+        answer = FakeAnswer(rows=[1, 2, 3], seconds_between_rows=10)
+        pair.fake.nodes.script.answer(STATEMENT, answer)
+        pair.fake.nodes.script.answer(PLAIN_STATEMENT, answer)
+        async with pair.cluster.query(STATEMENT, city="Oslo", client_context_id="mine") as result:
+            assert [1, 2, 3] == await result.rows()
+        async with pair.cluster.bucket("travel").scope("inventory").query(PLAIN_STATEMENT) as result:
+            pass
+
+    of_cluster, of_scope = tracer.roots
+    assert [("query", DISPATCH)] * 2 == tracer.shapes()
+    assert ALWAYS_OUTER | {"couchbase.service", "db.query.text"} == of_cluster.attributes.keys()
+    assert ALWAYS_OUTER | {"couchbase.service", "db.namespace", "couchbase.scope.name"} == of_scope.attributes.keys()
+    assert OF_A_NODE | {"couchbase.operation_id"} == of_cluster.children[0].attributes.keys()
+    assert "mine" == of_cluster.children[0].attributes["couchbase.operation_id"]
+    assert [StatusCode.OK] * 2 == [of_cluster.status, of_scope.status]
+    assert meter.values[0][2] >= 20_000_000
+    assert_as_in_the_tables(tracer, meter)
+
+
+async def test_a_prepared_query(autojump_clock: MockClock) -> None:
+    """What has to go before the statement is an attempt of its own, inside of the same outer span."""
+    tracer = RecordingTracer()
+    options = replace(OPTIONS, enhanced_prepared_statements=False)
+    async with open_fake_cluster(options=options) as fake, fake.open_client(tracer=tracer) as cluster:
+        fake.nodes.script.answer("SELECT 1", FakeAnswer(rows=[1]))
+        async with cluster.query("SELECT 1", adhoc=False) as result:
+            assert [1] == await result.rows()
+
+    assert [("query", DISPATCH, DISPATCH)] == tracer.shapes()
+    assert [] == tracer.broken_rules
+
+
+async def test_management(autojump_clock: MockClock) -> None:
+    """One request has the manager's span; several, and statements, stand inside of it. Only they are measured."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    async with open_pair(tracer=tracer, meter=meter) as pair:
+        await pair.cluster.buckets().get_bucket("travel")
+        await pair.cluster.bucket("travel").collections().create_scope("new")
+        await pair.cluster.query_indexes().create_primary_index("travel")
+        await pair.cluster.query_indexes().get_all_indexes("travel")
+        await pair.cluster.users().get_all_users()
+
+    one, several, statement, listed, users = tracer.roots
+    create = "manager_collections_create_scope"
+    assert ("manager_buckets_get_bucket", DISPATCH) == one.shape()
+    assert (create, (create, DISPATCH), ("get_collections_manifest", DISPATCH)) == several.shape()
+    assert ("manager_query_create_primary_index", ("query", DISPATCH)) == statement.shape()
+    assert ("manager_query_get_all_indexes", ("query", DISPATCH)) == listed.shape()
+    assert ("manager_users_get_all_users", DISPATCH) == users.shape()
+    assert ("management", "travel") == (one.attributes["couchbase.service"], one.attributes["db.namespace"])
+    assert ("management", "new") == (
+        several.attributes["couchbase.service"],
+        several.attributes["couchbase.scope.name"],
+    )
+    assert ("query", "travel") == (statement.attributes["couchbase.service"], statement.attributes["db.namespace"])
+    assert [
+        "manager_buckets_get_bucket",
+        create,
+        "get_collections_manifest",
+        "query",
+        "query",
+        "manager_users_get_all_users",
+    ] == [tags["db.operation.name"] for _, tags, _ in meter.values]
+    assert_as_in_the_tables(tracer, meter)
+
+
+async def test_calls_of_several_operations(autojump_clock: MockClock) -> None:
+    """Reads of replicas and scans have a span around those of their operations, which are measured one by one."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    options = replace(OPTIONS, replicas=1)
+    async with (
+        open_fake_cluster(options=options, nodes=2) as fake,
+        fake.open_client(tracer=tracer, meter=meter) as cluster,
+    ):
+        people = cluster.bucket("travel").default_collection()
+        await people.upsert("ada", 1)
+        given = tracer.request_span("given")
+        await people.get_any_replica("ada", parent_span=given)
+        async with people.get_all_replicas("ada") as copies:
+            assert 2 == len([copy async for copy in copies])
+        async with people.scan(PrefixScan("a")) as found:
+            assert ["ada"] == [item.id async for item in found]
+        given.end()
+
+    (any_replica,) = given.children
+    _, _, all_replicas, scan = tracer.roots
+    assert "get_any_replica" == any_replica.name
+    assert {"get", "get_replica"} == {child.name for child in any_replica.children}
+    assert "get_all_replicas" == all_replicas.name
+    assert {"get", "get_replica"} == {child.name for child in all_replicas.children}
+    assert {"range_scan_create", "range_scan_continue"} <= {child.name for child in scan.children}
+    assert ALWAYS_OUTER | OF_A_DOCUMENT == scan.attributes.keys()
+    measured = {tags["db.operation.name"] for _, tags, _ in meter.values}
+    assert not measured & {"get_any_replica", "get_all_replicas", "range_scan"}
+    tracer.spans.remove(given)
+    assert_as_in_the_tables(tracer, meter)
+
+
+async def test_a_ping(autojump_clock: MockClock) -> None:
+    """RFC 0067: it goes to several services, so its span names none."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    async with open_pair(tracer=tracer, meter=meter) as pair:
+        await pair.cluster.ping()
+
+    (ping,) = tracer.roots
+    assert ("ping", ALWAYS_OUTER) == (ping.name, {*ping.attributes})
+    assert_as_in_the_tables(tracer, meter)
+
+
+async def test_labels_of_the_cluster(autojump_clock: MockClock) -> None:
+    """Once a config has told them, they are on every span and every metric."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    options = replace(OPTIONS, cluster_uuid="5f3a", cluster_name="north")
+    async with open_fake_cluster(options=options) as fake, fake.open_client(tracer=tracer, meter=meter) as cluster:
+        people = cluster.bucket("travel").default_collection()
+        await people.upsert("ada", 1)
+        first = len(tracer.spans)
+        await people.upsert("ada", 1)
+
+    labels = {"couchbase.cluster.uuid": "5f3a", "couchbase.cluster.name": "north"}
+    assert 3 == len(tracer.spans[first:])
+    for attributes in (*(span.attributes for span in tracer.spans[first:]), meter.values[-1][1]):
+        assert labels.items() <= attributes.items()
+    assert_as_in_the_tables(tracer, meter)
+
+
+async def test_addresses_of_a_node_in_another_network(autojump_clock: MockClock) -> None:
+    """RFC 0067: the server is named by its own address, the peer by the one that it is reached at."""
+    tracer = RecordingTracer()
+    options = replace(OPTIONS, alternate_addresses={"external": ("ext.example", 31210)})
+    async with (
+        open_fake_cluster(options=options) as fake,
+        fake.open_client(tracer=tracer, network="external") as cluster,
+    ):
+        people = cluster.bucket("travel").default_collection()
+        await people.upsert("ada", 1)
+        await people.get("ada")
+
+    dispatch = tracer.roots[-1].children[-1]
+    assert ("127.0.0.1", 11210) == (dispatch.attributes["server.address"], dispatch.attributes["server.port"])
+
+
+def _calls() -> Iterator[tuple[str, inspect.Signature]]:
+    for kind in vars(triclinium).values():
+        if inspect.isclass(kind) and kind.__module__.startswith("triclinium._"):
+            for name, member in inspect.getmembers(kind, inspect.isfunction):
+                signature = inspect.signature(member)
+                if not name.startswith("_") and "retry_strategy" in signature.parameters:
+                    yield f"{kind.__name__}.{name}", signature
+
+
+def test_every_call_takes_a_parent() -> None:
+    """RFC 0067 "SDK API Surface Area": whatever takes a strategy of its own takes a span to stand inside of."""
+    found = dict(_calls())
+
+    assert {"Collection.get", "Cluster.query", "UserManager.get_user", "BinaryCollection.append"} <= found.keys()
+    for name, signature in found.items():
+        assert "parent_span" in signature.parameters, name
+
+
+@pytest.mark.parametrize("argument", ["tracer", "meter"])
+def test_what_is_no_tracer(argument: str) -> None:
+    """What has not the method is refused before anything is opened."""
+    wrong: dict[str, object] = {argument: object()}
+    with pytest.raises(InvalidArgumentException) as refused:
+        triclinium.open_cluster("memcached://127.0.0.1", **wrong)  # type: ignore[arg-type]  # that is the point
+
+    assert argument == refused.value.parameter

@@ -1,0 +1,133 @@
+"""One call: its outer span, the spans of its encoding and of its attempts, and how long it takes.
+
+The spans of a call are begun in the task of the caller, so that a tracer finds the parent in that task's context; the
+driver's own tasks end them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+import trio
+
+from triclinium_core.client.actions import ReportRefusal, ReportRetry
+from triclinium_core.telemetry.attributes import (
+    COUCHBASE,
+    ERROR_TYPE,
+    OPERATION_NAME,
+    RETRIES,
+    SYSTEM_NAME,
+    error_type,
+    outer_status,
+)
+from triclinium_core.telemetry.retry_events import refusal_event, retry_event
+from triclinium_core.telemetry.span_names import DISPATCH, ENCODING
+from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, StatusCode
+
+if TYPE_CHECKING:
+    from triclinium._telemetry.telemetry import Telemetry
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+CANCELLED = "RequestCanceled"
+"""The ``error.type`` of a call whose task was cancelled (SDK-RFC 0058, 2)."""
+
+encoding_call: ContextVar[CallSpans | None] = ContextVar("triclinium.encoding_call", default=None)
+"""The call whose operation is being made; None where nobody wants to know of encoding."""
+
+
+class CallSpans:
+    """What is told of one call. ``end`` or ``cancel`` is called once, whatever becomes of it.
+
+    Args:
+        telemetry: who is told.
+        parent: of the outer span; None for what the tracer takes for it.
+        is_measured: whether the meter is told as well; a call that wraps several is not, for each of them is.
+    """
+
+    def __init__(self, telemetry: Telemetry, parent: RequestSpan | None, *, is_measured: bool = True) -> None:
+        self.span: RequestSpan | None = None
+        """The outer span; None before ``begin``, and where there is no tracer, or it failed."""
+        self._telemetry = telemetry
+        self._parent = parent
+        self._is_measured = is_measured
+        self._common: dict[str, AttributeValue] = {SYSTEM_NAME: COUCHBASE, **telemetry.cluster_labels()}
+        self._attributes: dict[str, AttributeValue] = {}
+        self._began_at: float | None = None
+        self._dispatch: RequestSpan | None = None
+        self._retries = 0
+
+    def begin(self, name: str, attributes: Mapping[str, AttributeValue]) -> None:
+        """Begin the outer span, unless encoding has begun it already, and tell what is known of the call.
+
+        Args:
+            name: the RFC's identifier.
+        """
+        if self._began_at is None:
+            self._began_at = trio.current_time()
+            self._attributes = {**self._common, OPERATION_NAME: name}
+            self.span = self._telemetry.begin_span(name, self._parent, self._attributes)
+        self._attributes |= attributes
+        self._telemetry.set_attributes(self.span, attributes)
+
+    def encode(self, name: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what ``function`` makes of a value, and tell how long that takes.
+
+        Args:
+            name: the identifier of the operation that the value is for.
+        """
+        self.begin(name, {})
+        span = self._telemetry.begin_child(ENCODING, self.span, self._common)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            self._telemetry.end_span(span)
+
+    def dispatched(self, attributes: Mapping[str, AttributeValue]) -> None:
+        """Begin the span of an attempt."""
+        self.answered({})
+        self._dispatch = self._telemetry.begin_child(DISPATCH, self.span, {**self._common, **attributes})
+
+    def answered(self, attributes: Mapping[str, AttributeValue]) -> None:
+        """End the span of the attempt that is under way, if there is one."""
+        span, self._dispatch = self._dispatch, None
+        self._telemetry.end_span(span, attributes)
+
+    def retried(self, report: ReportRetry) -> None:
+        """Tell that the call will be retried, and why."""
+        self._retries += report.dispatches
+        self._telemetry.add_event(self.span, *retry_event(report.reason, report.delay, dispatches=report.dispatches))
+
+    def refused(self, report: ReportRefusal) -> None:
+        """Tell that the call is not retried, and why."""
+        self._telemetry.add_event(self.span, *refusal_event(report.reason, report.error))
+
+    def end(self, error: BaseException | None) -> None:
+        """End all that is open: the call is over.
+
+        Args:
+            error: what the caller gets instead of a result.
+        """
+        if isinstance(error, trio.Cancelled):
+            self.cancel()
+            return
+        self._end(None if error is None else error_type(error), outer_status(error))
+
+    def cancel(self) -> None:
+        """End all that is open: the caller has left."""
+        self._end(CANCELLED, StatusCode.UNSET)
+
+    def _end(self, failed_with: str | None, status: StatusCode) -> None:
+        if self._began_at is None:
+            return
+        self.answered({})
+        if failed_with is not None:
+            self._attributes[ERROR_TYPE] = failed_with
+            self._telemetry.set_attributes(self.span, {ERROR_TYPE: failed_with})
+        self._telemetry.end_span(self.span, {RETRIES: self._retries}, status)
+        if self._is_measured:
+            self._telemetry.record(trio.current_time() - self._began_at, self._attributes)
+        self._began_at = None

@@ -1,0 +1,115 @@
+"""A user's tracer and meter, and what the client asks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import ParamSpec
+
+from triclinium._telemetry.call_spans import CallSpans, encoding_call
+from triclinium._telemetry.guard import Guard
+from triclinium_core.client.call_attributes import Asked, attributes_of, name_of
+from triclinium_core.telemetry.attributes import tags_of
+from triclinium_core.telemetry.facts import microseconds
+from triclinium_core.telemetry.metrics import OPERATION_DURATION, Meter
+from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, RequestTracer, StatusCode
+
+P = ParamSpec("P")
+
+
+class Telemetry:
+    """Tells a tracer of spans and a meter of durations. Neither can fail an operation.
+
+    Args:
+        tracer: None for nobody.
+        meter: None for nobody.
+        cluster_labels: returns what all spans and metrics tell of the cluster.
+    """
+
+    def __init__(
+        self, tracer: RequestTracer | None, meter: Meter | None, cluster_labels: Callable[[], Mapping[str, str]]
+    ) -> None:
+        self.traces: bool = tracer is not None
+        """Whether anybody wants to know of attempts."""
+        self.cluster_labels: Callable[[], Mapping[str, str]] = cluster_labels
+        self._tracer = tracer
+        self._meter = meter
+        self._guarded, self._guarded_meter = Guard(tracer), Guard(meter)
+
+    def make(
+        self, parent: RequestSpan | None, make: Callable[P, Asked], *args: P.args, **kwargs: P.kwargs
+    ) -> tuple[Asked, CallSpans]:
+        """Return the operation or request that ``make`` returns, and its call, which has begun.
+
+        A call with a wrong argument makes no operation, and no span.
+
+        Raises:
+            BaseException: what ``make`` raises; spans that it has begun are ended.
+        """
+        call = CallSpans(self, parent)
+        token = encoding_call.set(call)
+        try:
+            asked = make(*args, **kwargs)
+        except BaseException as error:
+            call.end(error)
+            raise
+        finally:
+            encoding_call.reset(token)
+        call.begin(name_of(asked), attributes_of(asked))
+        return asked, call
+
+    # -- What a tracer is asked for. None stands for a span that there is not.
+
+    def begin_span(
+        self, name: str, parent: RequestSpan | None, attributes: Mapping[str, AttributeValue]
+    ) -> RequestSpan | None:
+        """Return a new span with attributes."""
+        if self._tracer is None:
+            return None
+        span = self._guarded(self._tracer.request_span, name, parent)
+        self.set_attributes(span, attributes)
+        return span
+
+    def begin_child(
+        self, name: str, outer: RequestSpan | None, attributes: Mapping[str, AttributeValue]
+    ) -> RequestSpan | None:
+        """Return a new span inside another one; without that one there is none."""
+        return self.begin_span(name, outer, attributes) if outer is not None else None
+
+    def set_attributes(self, span: RequestSpan | None, attributes: Mapping[str, AttributeValue]) -> None:
+        """Tell facts about a span."""
+        if span is not None:
+            for key, value in attributes.items():
+                self._guarded(span.set_attribute, key, value)
+
+    def add_event(self, span: RequestSpan | None, name: str, attributes: Mapping[str, AttributeValue]) -> None:
+        """Tell what happened during a span."""
+        if span is not None:
+            self._guarded(span.add_event, name, attributes)
+
+    def end_span(
+        self,
+        span: RequestSpan | None,
+        attributes: Mapping[str, AttributeValue] | None = None,
+        status: StatusCode = StatusCode.UNSET,
+    ) -> None:
+        """End a span, after its last attributes and its status."""
+        if span is None:
+            return
+        self.set_attributes(span, attributes or {})
+        if status is not StatusCode.UNSET:
+            self._guarded(span.set_status, status)
+        self._guarded(span.end)
+
+    # -- What a meter is asked for.
+
+    def record(self, seconds: float, attributes: Mapping[str, AttributeValue]) -> None:
+        """Record how long an operation took.
+
+        Args:
+            attributes: those of its outer span, of which some are tags.
+        """
+        if self._meter is not None:
+            self._guarded_meter(self._record, self._meter, microseconds(seconds), tags_of(attributes))
+
+    def _record(self, meter: Meter, microseconds: int, tags: Mapping[str, str]) -> None:
+        meter.value_recorder(OPERATION_DURATION, tags).record_value(microseconds)

@@ -1,0 +1,43 @@
+"""Calls that take several operations: a span of their own, which is the parent of those of the operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from triclinium._telemetry.call_spans import CallSpans
+from triclinium._telemetry.telemetry import Telemetry
+from triclinium_core.telemetry.attributes import SERVICE
+from triclinium_core.telemetry.span_names import WrappingCall
+from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan
+
+
+class Wrapping(NamedTuple):
+    """Which call it is, of whose span its own is a part, and what it is about."""
+
+    call: WrappingCall
+    parent: RequestSpan | None
+    about: Mapping[str, AttributeValue]
+
+    def begin(self, telemetry: Telemetry | None) -> CallSpans | None:
+        """Begin the span of the call, and return what ends it; None where nobody is told. The meter is told of the parts."""
+        if telemetry is None:
+            return None
+        spans = CallSpans(telemetry, self.parent, is_measured=False)
+        spans.begin(self.call.value, {SERVICE: str(self.call.service), **self.about})
+        return spans
+
+    @contextmanager
+    def around(self, telemetry: Telemetry | None) -> Iterator[RequestSpan | None]:
+        """Begin the span, give the block what is the parent of its operations, and end the span with the block."""
+        spans = self.begin(telemetry)
+        if spans is None:
+            yield self.parent
+            return
+        try:
+            yield spans.span
+        except BaseException as error:
+            spans.end(error)
+            raise
+        spans.end(None)
