@@ -135,7 +135,7 @@ class Driver:
         self._resolver: Resolver = resolver if resolver is not None else DnsResolver()
         self.telemetry: Telemetry | None = telemetry
         self._traces = telemetry is not None and telemetry.traces
-        self._calls = Calls()
+        self._calls = Calls(telemetry)
         self.make_nonce: Callable[[], str] = make_nonce
         self._run: TrioRun
         self._thread = 0
@@ -168,7 +168,12 @@ class Driver:
         self._is_ended = False
         """Closed, or broken down: nothing more is submitted."""
         self._defect: BaseException | None = None
-        self._execute: dict[type[Action], Callable[[Any], None]] = {
+        self._execute: Mapping[type[Action], Callable[[Any], None]] = self._handlers()
+
+    def _handlers(self) -> Mapping[type[Action], Callable[[Any], None]]:
+        """Return what carries out each action; the most frequent one has none, see ``_handle``."""
+        log, calls = self._log, self._calls
+        return {
             LookUpService: self._look_up_service,
             OpenStream: self._open_stream,
             SendBytes: self._send_bytes,
@@ -184,8 +189,8 @@ class Driver:
             ReportStrategyError: log.strategy_error,
             ReportRetry: self._report_retry,
             ReportRefusal: self._report_refusal,
-            ReportDispatch: self._calls.dispatched,
-            ReportAnswer: self._calls.answered,
+            ReportDispatch: calls.dispatched,
+            ReportAnswer: calls.answered,
             ReportConnection: log.connection,
             ReportTelemetry: log.telemetry,
             PublishTopology: self.subscriptions.publish,
@@ -248,7 +253,6 @@ class Driver:
         """Submit the operation, inquiry, or request without rows that ``make`` returns, and return its result.
 
         Where nobody else waits it is sent at once, otherwise with what others ask for in the same pass of trio's loop.
-
         A checkpoint in every case: when ``make`` raises, and when the operation is settled while it is submitted, other
         tasks run too, but it is too late to be cancelled.
 
@@ -265,8 +269,7 @@ class Driver:
             RuntimeError: it is called in another trio run; that is no checkpoint.
             Exception: whatever ``make`` raised; nothing was sent.
 
-        Cancellation: a pending one is noticed before anything is sent. Later, the operation is abandoned; a write may
-        have been applied.
+        Cancellation: one that is pending sends nothing. Later, the operation is abandoned; a write may have been applied.
         """
         if get_ident() != self._thread:
             self._run.check_caller()
@@ -275,11 +278,9 @@ class Driver:
             # Beside others it is submitted when this task is parked, and so known not to be cancelled.
             await trio.lowlevel.checkpoint_if_cancelled()
         token = next(self._tokens)
+        make = make if self.telemetry is None else self._calls.told(token, parent, make)
         try:
-            if self.telemetry is None:
-                operation = make(*args, **kwargs)
-            else:
-                operation, self._calls.open[token] = self.telemetry.make(parent, make, *args, **kwargs)
+            operation = make(*args, **kwargs)
             if self._is_ended:
                 self._run.check_caller()
                 raise self._ending(f"{operation.name} was not sent")
@@ -290,9 +291,7 @@ class Driver:
         del args, kwargs  # Ten thousand tasks that wait need not keep them.
         waiter = Waiter(token, operation, trio.lowlevel.current_task(), self._give_up)
         if not isinstance(operation, Operation):
-            await self._checkpoint_of(token)
-            self._waiters[token] = waiter
-            self._feed(self._submission(token, operation, strategy))
+            await self._submit_asked(waiter, operation, strategy)
         else:
             self._waiters[token] = waiter
             strategy = strategy if strategy is not None else block_strategy.get()
@@ -332,7 +331,7 @@ class Driver:
         rows = OpenRows(next(self._tokens), request)
         if self.telemetry is not None:
             self.check_caller()
-            _, self._calls.open[rows.token] = self.telemetry.make(parent, lambda: request)
+            self._calls.told(rows.token, parent, lambda: request)()
         await self._take_rows(rows, self._submission(rows.token, request, strategy))
         return rows
 
@@ -463,6 +462,19 @@ class Driver:
             self._break_down(error)
             return AbandonedOperation(name, key, ambiguous=True)
         return AbandonedOperation(name, key, ambiguous, context or ErrorContext(operation=name, key=key))
+
+    async def _submit_asked(
+        self, waiter: Waiter, asked: Inquiry | ServiceRequest, strategy: AnyRetryStrategy | None
+    ) -> None:
+        """Submit an inquiry or a request, unless a cancellation is pending."""
+        token = waiter.token
+        try:
+            await trio.lowlevel.checkpoint_if_cancelled()
+        except trio.Cancelled as cancelled:
+            self._calls.end(token, cancelled)
+            raise
+        self._waiters[token] = waiter
+        self._feed(self._submission(token, asked, strategy))
 
     def _submission(
         self, token: Token, asked: Inquiry | ServiceRequest, strategy: AnyRetryStrategy | None
@@ -644,14 +656,6 @@ class Driver:
         self._log.refusal(action)
         self._calls.refused(action)
         self._watched.refused(action, self._waiters.get(action.token))
-
-    async def _checkpoint_of(self, token: Token) -> None:
-        """Let a cancellation be noticed that is pending, before anything of a call is sent."""
-        try:
-            await trio.lowlevel.checkpoint_if_cancelled()
-        except trio.Cancelled as cancelled:
-            self._calls.end(token, cancelled)
-            raise
 
     def _consult_strategy(self, action: ConsultStrategy) -> None:
         self._ask(action.token, lambda: action.strategy.retry_after(action.request, action.reason))

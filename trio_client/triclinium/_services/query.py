@@ -60,9 +60,8 @@ class Queries:
     ) -> AbstractAsyncContextManager[QueryResult[Row]]:
         """Give a block the rows of a statement: ``async with cluster.query(...) as result: async for row in result: ...``.
 
-        Values for ``?`` or ``$1`` follow the statement. A keyword that is no option is the parameter of its name, which has
-        to stand in the statement. What each option does, :class:`QueryRequest
-        <triclinium_core.services.query.request.QueryRequest>` tells.
+        Values for ``?`` or ``$1`` follow the statement. A keyword that is no option is the parameter of its name, which has to
+        stand there. What options do, :class:`QueryRequest <triclinium_core.services.query.request.QueryRequest>` tells.
 
         Args:
             named_parameters: parameters of any name, such as that of an option.

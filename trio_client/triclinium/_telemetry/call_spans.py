@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import trio
 
+from triclinium._telemetry.telemetry import Telemetry
 from triclinium_core.client.actions import ReportRefusal, ReportRetry
 from triclinium_core.telemetry.attributes import (
     COUCHBASE,
@@ -25,9 +26,6 @@ from triclinium_core.telemetry.attributes import (
 from triclinium_core.telemetry.retry_events import refusal_event, retry_event
 from triclinium_core.telemetry.span_names import DISPATCH, ENCODING
 from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, StatusCode
-
-if TYPE_CHECKING:
-    from triclinium._telemetry.telemetry import Telemetry
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -2,16 +2,55 @@
 
 from __future__ import annotations
 
-from triclinium._telemetry.call_spans import CallSpans
+from collections.abc import Callable
+from typing import ParamSpec
+
+from triclinium._telemetry.call_spans import CallSpans, encoding_call
+from triclinium._telemetry.telemetry import Telemetry
 from triclinium_core.client.actions import ReportAnswer, ReportDispatch, ReportRefusal, ReportRetry
+from triclinium_core.client.call_attributes import Asked, attributes_of, name_of
 from triclinium_core.client.events import Token
+from triclinium_core.telemetry.tracing import RequestSpan
+
+P = ParamSpec("P")
 
 
 class Calls:
-    """By token. Unknown ones are ignored: nobody is told of them, or their callers have left."""
+    """By token. Unknown ones are ignored: nobody is told of them, or their callers have left.
 
-    def __init__(self) -> None:
+    Args:
+        telemetry: who is told; None for nobody.
+    """
+
+    def __init__(self, telemetry: Telemetry | None) -> None:
         self.open: dict[Token, CallSpans] = {}
+        self._telemetry = telemetry
+
+    def told(self, token: Token, parent: RequestSpan | None, make: Callable[P, Asked]) -> Callable[P, Asked]:
+        """Return what makes an operation or a request as ``make`` does, and begins its call.
+
+        A call with a wrong argument makes no operation, and no span. Spans that encoding has begun are ended when it fails.
+
+        Args:
+            parent: of the outer span; None for what the tracer takes for it.
+        """
+        assert self._telemetry is not None, "somebody is told"
+        call = CallSpans(self._telemetry, parent)
+
+        def made(*args: P.args, **kwargs: P.kwargs) -> Asked:
+            encoding = encoding_call.set(call)
+            try:
+                asked = make(*args, **kwargs)
+            except BaseException as error:
+                call.end(error)
+                raise
+            finally:
+                encoding_call.reset(encoding)
+            call.begin(name_of(asked), attributes_of(asked))
+            self.open[token] = call
+            return asked
+
+        return made
 
     def retried(self, action: ReportRetry) -> None:
         """Tell that a call will be retried."""

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import ParamSpec
 
-from triclinium._telemetry.call_spans import CallSpans, encoding_call
 from triclinium._telemetry.guard import Guard
-from triclinium_core.client.call_attributes import Asked, attributes_of, name_of
 from triclinium_core.telemetry.attributes import tags_of
 from triclinium_core.telemetry.facts import microseconds
 from triclinium_core.telemetry.metrics import OPERATION_DURATION, Meter
 from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, RequestTracer, StatusCode
-
-P = ParamSpec("P")
 
 
 class Telemetry:
@@ -34,28 +29,6 @@ class Telemetry:
         self._tracer = tracer
         self._meter = meter
         self._guarded, self._guarded_meter = Guard(tracer), Guard(meter)
-
-    def make(
-        self, parent: RequestSpan | None, make: Callable[P, Asked], *args: P.args, **kwargs: P.kwargs
-    ) -> tuple[Asked, CallSpans]:
-        """Return the operation or request that ``make`` returns, and its call, which has begun.
-
-        A call with a wrong argument makes no operation, and no span.
-
-        Raises:
-            BaseException: what ``make`` raises; spans that it has begun are ended.
-        """
-        call = CallSpans(self, parent)
-        token = encoding_call.set(call)
-        try:
-            asked = make(*args, **kwargs)
-        except BaseException as error:
-            call.end(error)
-            raise
-        finally:
-            encoding_call.reset(token)
-        call.begin(name_of(asked), attributes_of(asked))
-        return asked, call
 
     # -- What a tracer is asked for. None stands for a span that there is not.
 
