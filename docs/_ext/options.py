@@ -98,8 +98,14 @@ CLIENT: Rows = {
     ),
     "max_http_connections": ("int", "connections to each service of each node at most; 0 for any number"),
     "enable_dns_srv": (_FLAG, "whether a lone host without a port may be the name of a cluster in DNS"),
-    "tracer": ("`ThresholdLoggingTracer`, None", "which operations are slow, and told of in the log; None for none"),
-    "meter": ("`LoggingMeter`, None", "how often the log tells how long operations took; None for never"),
+    "tracer": (
+        "`ThresholdLoggingTracer`, None",
+        "which operations are slow, and told of in the log; None for none. `open_cluster` takes a `RequestTracer` as well",
+    ),
+    "meter": (
+        "`LoggingMeter`, None",
+        "how often the log tells how long operations took; None for never. `open_cluster` takes a `Meter` as well",
+    ),
     "orphans": ("`OrphanReporter`, None", "how the log tells of answers that nobody waited for; None for not at all"),
 }
 
