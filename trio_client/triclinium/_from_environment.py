@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Unpack, cast
 
 from triclinium._cluster import Cluster
-from triclinium._open_cluster import ClientArguments, ClusterArguments, open_cluster
+from triclinium._open_cluster import ClusterArguments, CoreArguments, open_cluster
 from triclinium_core.environment import read_environment
 from triclinium_core.options import Authenticator, ClientOptions
 
@@ -36,14 +36,14 @@ def open_cluster_from_environment(
     Cancellation: as of ``open_cluster``.
     """
     found = read_environment(environ)
-    of_the_core = {name: value for name, value in arguments.items() if name in ClientArguments.__annotations__}
+    of_the_core = {name: value for name, value in arguments.items() if name in CoreArguments.__annotations__}
     given = ClientOptions(
         connection_string=found.connection_string,
         authenticator=authenticator,
-        **cast("ClientArguments", of_the_core),
+        **cast("CoreArguments", of_the_core),
     )
     options = found.over(given)
-    read = {name: getattr(options, name) for name in ClientArguments.__annotations__}
+    read = {name: getattr(options, name) for name in CoreArguments.__annotations__}
     return open_cluster(
         options.connection_string, options.authenticator, **cast("ClusterArguments", {**arguments, **read})
     )

@@ -119,7 +119,7 @@ def open_cluster(
     return running(driver, connection_string)
 
 
-class ClientArguments(TypedDict, total=False):
+class CoreArguments(TypedDict, total=False):
     """The arguments of ``open_cluster`` that are options of the core, which has the defaults; none has to be there."""
 
     timeouts: TimeoutOptions
@@ -131,9 +131,14 @@ class ClientArguments(TypedDict, total=False):
     network: str
     enable_dns_srv: bool
     max_http_connections: int
+    orphans: OrphanReporter | None
+
+
+class ClientArguments(CoreArguments, total=False):
+    """Those of the core, and who is told of operations: the core's own business, or a user's."""
+
     tracer: RequestTracer | ThresholdLoggingTracer | None
     meter: Meter | LoggingMeter | None
-    orphans: OrphanReporter | None
 
 
 class ClusterArguments(ClientArguments, total=False):
