@@ -1,0 +1,157 @@
+"""Many tasks share a token strategy and are cancelled wherever they are, while their node answers what it likes.
+
+Safety: a node sees one attempt for each token that was not handed back, and one more for each that is always retried; so there
+are never more retries than the strategy permits. No token comes back twice (``TokenBook`` accepts none), and none is lost: one
+that nobody brought back belongs to an attempt that the node saw. Liveness: once the node is well every operation succeeds, and
+successes fill the quota.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+import trio
+from hypothesis import given, strategies as st
+from trio.testing import MockClock
+
+from tests.core.retry.combined.token_book import AwaitedBook, TokenBook
+from triclinium import Collection, StandardRetryStrategy, TokenScope, retrying
+from triclinium.errors import CouchbaseException, TemporaryFailureException
+from triclinium.testing import (
+    FakeCluster,
+    Opcode,
+    delay,
+    drop_response,
+    locked,
+    not_my_vbucket,
+    open_fake_cluster,
+    temporary_failure,
+)
+from triclinium_core.kv.wire.constants import Opcode as AnyOpcode
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+
+TASKS = 8
+FAULTS = (temporary_failure(), locked(), not_my_vbucket(), delay(0.3), drop_response())
+
+
+async def operate(chance: random.Random, people: Collection, key: str, strategy: TokenBook | AwaitedBook) -> None:
+    """Write or read, and leave at any moment; a key is used once."""
+    await trio.sleep(chance.random() * 0.5)
+    with trio.move_on_after(chance.choice([chance.random(), 100.0])):
+        with retrying(TokenScope(strategy, key)):
+            try:
+                await (people.upsert(key, {}) if chance.random() < 0.5 else people.get(key))
+            except CouchbaseException:
+                pass
+
+
+def attempts_seen(fake: FakeCluster) -> tuple[Counter[str], Counter[str]]:
+    """Return how many attempts at each key the node has seen, and beside them those that are always retried."""
+    commands = [command for command in fake.node.command_log if command.opcode in (AnyOpcode.GET, AnyOpcode.SET)]
+    misled = [command for command in commands if command.status == Status.NOT_MY_VBUCKET]
+    keys, wrong = (Counter(command.key.decode() for command in each) for each in (commands, misled))
+    return keys - wrong, wrong
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_every_attempt_has_a_token_and_every_token_an_end(seed: int) -> None:
+    """Whichever shape the strategy has, and whoever leaves when."""
+    chance = random.Random(seed)
+    book = TokenBook(
+        retries=chance.randrange(12), delay=chance.choice([0.0, 0.05, 1.0]), first_delay=chance.choice([0.0, 0.1, 3.0])
+    )
+
+    async def think() -> None:
+        await trio.sleep(chance.random() * 0.2)
+
+    strategy: TokenBook | AwaitedBook = book if chance.random() < 0.5 else AwaitedBook(book, think)
+
+    async def main() -> None:
+        async with open_fake_cluster() as fake, fake.open_client() as cluster:
+            people = cluster.bucket("default").default_collection()
+            await people.upsert("warm", {})
+            for _ in range(chance.randrange(20)):
+                opcode = chance.choice([Opcode.GET, Opcode.SET])
+                fake.node.faults.next(opcode, chance.choice(FAULTS), times=chance.randrange(1, 4))
+            async with trio.open_nursery() as nursery:
+                for number in range(TASKS):
+                    nursery.start_soon(operate, chance, people, f"key{number}", strategy)
+            # What was ordered arrives, and what was to be recorded is.
+            await trio.sleep(10.0)
+            seen, misled = attempts_seen(fake)
+
+        kept = Counter(str(token.token_scope) for token in book.tokens if token.end != "abandoned")
+        unended = Counter(str(token.token_scope) for token in book.tokens if token.end is None)
+
+        # One that was sent to the wrong place last, and whose caller left before it was sent again, has kept its token.
+        assert all(seen[key] <= kept[key] <= seen[key] + misled[key] for key in {*kept, *seen, *misled} - {"warm"})
+        assert all(count == 1 for count in unended.values())
+        assert sum(token.retry_count > 0 for token in book.tokens if token.end != "abandoned") <= book.retries + sum(
+            token.retry_count > 0 for token in book.tokens if token.end == "recorded"
+        )
+
+    trio.run(main, clock=MockClock(autojump_threshold=0))
+
+
+@pytest.mark.parametrize("failures", [3, 9, 30])
+async def test_successes_fill_what_failures_have_emptied(failures: int, autojump_clock: MockClock) -> None:
+    """Once the node is well nothing fails, and after as many successes as are missing the quota is full."""
+    budget = StandardRetryStrategy(rng=random.Random(1), quota_capacity=40)
+    async with open_fake_cluster() as fake, fake.open_client(retry_strategy=budget) as cluster:
+        people = cluster.bucket("default").default_collection()
+        await people.upsert("ada", {})
+        fake.node.faults.always(Opcode.GET, temporary_failure())
+        for _ in range(failures):
+            with pytest.raises(TemporaryFailureException):
+                await people.get("ada")
+        missing = budget.quota_capacity - budget.available_quota()
+        fake.node.faults.clear()
+
+        assert missing
+
+        for _ in range(missing):
+            await people.get("ada")
+
+        assert budget.quota_capacity == budget.available_quota()
+
+
+async def test_a_rebalance_is_survived_with_an_empty_quota(autojump_clock: MockClock) -> None:
+    """What is always retried is, and the quota has no less afterwards."""
+    budget = StandardRetryStrategy(rng=random.Random(1), quota_capacity=0)
+    async with open_fake_cluster() as fake, fake.open_client(retry_strategy=budget) as cluster:
+        people = cluster.bucket("default").default_collection()
+        await people.upsert("ada", {})
+        fake.node.faults.next(Opcode.GET, not_my_vbucket(), times=5)
+        await people.get("ada")
+
+        assert 0 == budget.available_quota()
+
+
+async def test_a_strategy_that_waits_holds_back_its_own_operation_alone(autojump_clock: MockClock) -> None:
+    """The others begin and end meanwhile; whoever leaves calls the waiting off."""
+    gate = trio.Event()
+    book = TokenBook()
+    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+        people = cluster.bucket("default").default_collection()
+
+        async def held() -> None:
+            with retrying(AwaitedBook(book, gate.wait)):
+                await people.upsert("held", {})
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(held)
+            await trio.sleep(0.1)
+            await people.upsert("free", {})
+
+            assert [] == book.tokens
+
+            gate.set()
+        with trio.move_on_after(0.1):
+            with retrying(AwaitedBook(TokenBook(), trio.sleep_forever)):
+                await people.upsert("late", {})
+        await trio.sleep(1.0)
+
+        assert ["recorded"] == book.ends
+        assert {"held", "free"} == {command.key.decode() for command in fake.node.command_log if command.opcode == 1}
