@@ -164,6 +164,8 @@ def clock_of(trend: Trend) -> Callable[[float], float]:
         end, high = lines[line + 1] if line + 1 < len(lines) else (math.inf, low)
         slope = (high - low) / (end - start) if end > start else 0.0
         rest = demand - reached[line]
+        if rest <= 0.0:
+            return start
         # rest = low * x + slope * x² / 2, solved so that nothing cancels out.
         speed = low + math.sqrt(max(low * low + 2.0 * slope * rest, 0.0))
         return start + 2.0 * rest / speed if speed > 0.0 else math.inf

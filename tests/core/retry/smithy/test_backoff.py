@@ -14,6 +14,7 @@ from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.smithy.backoff import (
     WALK_MAX,
+    DecorrelatedRetryBackoffStrategy,
     ExponentialRetryBackoffStrategy,
     Jitter,
     backoff_delay,
@@ -171,3 +172,28 @@ def test_a_backoff_is_asked() -> None:
 
     assert backoff is check_backoff(backoff, "backoff")
     assert 0.05 == backoff_delay(backoff, 2, 0.0)
+
+
+def test_a_decorrelated_delay_follows_the_one_before() -> None:
+    """Between the base and three times that delay, which is the base before the first retry; up to the ceiling."""
+    shortest, longest = (
+        DecorrelatedRetryBackoffStrategy(rng=Fixed(share), base=0.005, max=2.0) for share in (0.0, 1.0)
+    )
+
+    assert (0.005, 0.005) == (
+        shortest.compute_following_backoff_delay(0.0),
+        shortest.compute_following_backoff_delay(1.0),
+    )
+    assert [0.015, 0.3, 2.0] == [
+        pytest.approx(longest.compute_following_backoff_delay(before)) for before in (0.0, 0.1, 1.0)
+    ]
+
+
+def test_a_strategy_tells_a_decorrelated_backoff_the_delay_before() -> None:
+    """So that the delays of a request grow from each other; without a strategy, those before are drawn anew."""
+    backoff = DecorrelatedRetryBackoffStrategy(rng=Fixed(1.0), base=0.005, max=2.0)
+
+    assert 0.3 == pytest.approx(backoff_delay(backoff, 9, 0.1))
+    assert [0.0, 0.015, 0.045, 0.135] == [
+        pytest.approx(backoff.compute_next_backoff_delay(attempt)) for attempt in range(4)
+    ]

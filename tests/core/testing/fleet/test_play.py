@@ -14,11 +14,15 @@ from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.backoff import Random
 from triclinium_core.testing.fleet import (
     STRATEGIES,
+    ClosedLoop,
+    CountedRetries,
+    FixedTime,
     Fleet,
     FleetFigures,
     Outage,
     OutageKind,
     Overload,
+    ParallelService,
     Scenario,
     SimulatedService,
     simulate,
@@ -260,3 +264,51 @@ def test_progress_is_virtual_time() -> None:
     assert SMALL.duration == heard[-1]
     assert 100 < len(heard) <= PROGRESS_STEPS
     assert run(SMALL, "best_effort") == found
+
+
+def test_a_closed_loop_goes_round() -> None:
+    """Each client waits for its answer and pauses, so many times; whoever fails goes on as well."""
+    scenario = Scenario(
+        fleet=Fleet(
+            clients=3,
+            timeout=0.2,
+            arrivals=ClosedLoop(operations=4, pause=FixedTime(seconds=1.0)),
+            clients_per_process=1,
+        ),
+        service=SimulatedService(capacity=10.0, latency=0.0),
+        outage=Outage(1.0, 2.0, OutageKind.SILENT),
+        duration=9.0,
+    )
+    figures = run(scenario, "none")
+
+    # At 0 the third waits for 0.3 s, and at its second time each meets the silence; then they ask one after another.
+    assert (12, 12) == (figures.totals.begun, figures.totals.sent)
+    assert 0 < figures.totals.failed < 12
+    assert figures.totals.succeeded + figures.totals.failed == 12
+    assert 3.0 < figures.finished_at < 6.0
+    assert 3 == run(replace(scenario, outage=None, duration=0.5), "none").totals.begun
+
+
+def test_a_service_works_for_who_has_left() -> None:
+    """Also where it has to be asked again: the attempt counts as wasted when it is answered."""
+    scenario = Scenario(
+        fleet=Fleet(clients=1, timeout=0.5, attempt_timeout=0.2, arrivals=ClosedLoop()),
+        service=ParallelService(base=1.0, growth=0.1, leg=FixedTime(seconds=0.3)),
+        duration=9.0,
+        strategies=(CountedRetries(name="twice", max_attempts=2),),
+    )
+    totals = run(scenario, "twice").totals
+
+    assert (2, 0, 1, 2) == (totals.sent, totals.succeeded, totals.failed, totals.wasted)
+
+
+def test_a_mean_is_exact() -> None:
+    """Unlike percentiles, which are told in steps."""
+    scenario = Scenario(
+        fleet=Fleet(clients=4, period=4.0), service=ParallelService(leg=FixedTime(seconds=0.125)), duration=4.0
+    )
+    figures = run(scenario, "none")
+
+    assert 0.25 == pytest.approx(figures.latency_mean, rel=1e-12)
+    assert 3.25 <= figures.finished_at <= 4.25
+    assert run(replace(scenario, failure_rate=1.0), "none").latency_mean is None

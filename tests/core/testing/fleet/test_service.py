@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 import math
+import random
 
 import pytest
 
 from triclinium_core.retry.backoff import ConstantRandom
-from triclinium_core.testing.fleet.scenario import Outage, OutageKind, Overload, SimulatedService
-from triclinium_core.testing.fleet.service import AttemptOutcome, Fate, QueueMachine
+from triclinium_core.testing.fleet.scenario import (
+    ContendedRow,
+    Outage,
+    OutageKind,
+    Overload,
+    ParallelService,
+    SimulatedService,
+    Work,
+)
+from triclinium_core.testing.fleet.service import (
+    AttemptOutcome,
+    Fate,
+    ParallelMachine,
+    QueueMachine,
+    RowMachine,
+    ServiceMachine,
+)
+from triclinium_core.testing.fleet.times import FixedTime
 
 TEN_A_SECOND = SimulatedService(capacity=10.0, latency=0.01, queue=0.25, rejection_cost=0.5)
 
@@ -94,3 +111,73 @@ def test_what_waited_is_lost_with_the_outage() -> None:
 
     assert (AttemptOutcome.ANSWERED, 3.01) == machine.receive(2.0)
     assert (AttemptOutcome.ANSWERED, 4.01) == machine.receive(2.0)
+
+
+def carried_on(machine: ServiceMachine, now: float) -> tuple[AttemptOutcome, float]:
+    """Return what becomes of a request, having asked as often as the machine says."""
+    fate, at = machine.receive(now)
+    while not isinstance(fate, AttemptOutcome):
+        fate, at = machine.ask(fate, at)
+    return fate, round(at, 9)
+
+
+def test_a_parallel_service_slows_down_with_what_is_in_flight() -> None:
+    """Each takes longer by those that are served when it begins, itself among them; those that are done do not count."""
+    service = ParallelService(base=1.0, growth=0.5, leg=FixedTime(seconds=0.25))
+    machine = ParallelMachine(service, None, rng=ConstantRandom(0.5))
+
+    assert [(AttemptOutcome.ANSWERED, 2.0), (AttemptOutcome.ANSWERED, 2.5)] == [
+        carried_on(machine, 0.0) for _ in range(2)
+    ]
+    assert (2.0, 1.0, 0.0) == (machine.waiting(0.25), machine.waiting(2.0), machine.waiting(2.25))
+    assert (AttemptOutcome.ANSWERED, 7.0) == carried_on(machine, 5.0)
+
+
+def test_a_share_of_requests_fails() -> None:
+    """By chance: below the failure rate."""
+    unlucky, lucky = (
+        ParallelMachine(ParallelService(), None, failure_rate=0.5, rng=ConstantRandom(share)) for share in (0.4, 0.5)
+    )
+
+    assert (AttemptOutcome.FAILED, 0.01) == carried_on(unlucky, 0.0)
+    assert (AttemptOutcome.ANSWERED, 0.01) == carried_on(lucky, 0.0)
+
+
+def test_a_row_takes_the_first_write() -> None:
+    """Who has read before it conflicts, and after reading again does not."""
+    machine = RowMachine(ContendedRow(leg=FixedTime(seconds=1.0)), None, rng=ConstantRandom(0.5))
+    first_read, at = machine.receive(0.0)
+    second_read, _ = machine.receive(0.0)
+    assert not isinstance(first_read, AttemptOutcome)
+    assert not isinstance(second_read, AttemptOutcome)
+    first_write, write_at = machine.ask(first_read, at)
+    second_write, _ = machine.ask(second_read, at)
+    assert not isinstance(first_write, AttemptOutcome)
+    assert not isinstance(second_write, AttemptOutcome)
+
+    assert 3.0 == write_at
+    assert (AttemptOutcome.ANSWERED, 4.0) == machine.ask(first_write, write_at)
+    assert (AttemptOutcome.CONFLICT, 4.0) == machine.ask(second_write, write_at)
+    assert (AttemptOutcome.ANSWERED, 8.0) == carried_on(machine, 4.0)
+
+
+def test_an_outage_takes_what_is_on_its_way() -> None:
+    """At any leg, of a service that cannot tell at once what becomes of a request."""
+    row = RowMachine(ContendedRow(leg=FixedTime(seconds=1.0)), Outage(2.5, 9.0), rng=ConstantRandom(0.5))
+    service = ParallelService(base=1.0, growth=0.5, leg=FixedTime(seconds=1.0))
+    parallel = ParallelMachine(service, Outage(0.5, 1.0), rng=ConstantRandom(0.5))
+
+    assert (AttemptOutcome.CLOSED, 2.5) == carried_on(row, 0.0)
+    assert (AttemptOutcome.REFUSED, 5.0) == carried_on(row, 3.0)
+    assert (AttemptOutcome.CLOSED, 0.5) == carried_on(parallel, 0.0)
+    assert (AttemptOutcome.ANSWERED, 4.5) == carried_on(parallel, 1.0)
+
+
+def test_random_work_is_as_long_on_average() -> None:
+    """An exponential time for each request, in the order in which they come."""
+    service = SimulatedService(capacity=10.0, latency=0.0, queue=1e9, work=Work.EXPONENTIAL)
+    machine = QueueMachine(service, None, rng=random.Random(1))
+    ends = [at for _, at in (machine.receive(0.0) for _ in range(10_000))]
+
+    assert ends == sorted(ends)
+    assert 1_000.0 == pytest.approx(ends[-1], rel=0.03)

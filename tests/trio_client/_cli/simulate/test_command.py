@@ -203,11 +203,11 @@ class Screen(StringIO):
 
 
 def test_progress_has_a_total(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal it counts the virtual seconds of all strategies, and then it is gone; elsewhere there is none."""
+    """On a terminal it counts what is done of all there is to do, and then it is gone; elsewhere there is none."""
     screen = Screen()
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setenv("TERM", "xterm")
-    with command.showing_progress(["none", "standard"], 12.0) as on_progress:
+    with command.showing_progress(24.0, "s") as on_progress:
         assert on_progress is not None
         on_progress(9.0)
     shown = screen.getvalue()
@@ -216,5 +216,5 @@ def test_progress_has_a_total(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown.rstrip("\x1b[?25h").endswith("\x1b[2K")
 
     monkeypatch.setattr(sys, "stderr", StringIO())
-    with command.showing_progress(["none"], 12.0) as on_progress:
+    with command.showing_progress(12.0, "s") as on_progress:
         assert on_progress is None

@@ -20,10 +20,11 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from triclinium._cli._input import WrongInput
 from triclinium._cli._options import takes
 from triclinium._cli.simulate.report import figures_as_json, show_fleet
-from triclinium._cli.simulate.running import OnProgress, simulate_all
+from triclinium._cli.simulate.running import simulate_all
 from triclinium._cli.simulate.scenario import ScenarioOptions, build_scenario, change_scenario, choose_strategies
 from triclinium._cli.simulate.scenario_file import read_scenario
-from triclinium_core.testing.fleet import STRATEGIES, FleetFigures, Scenario
+from triclinium._cli.simulate.validation import count_runs, rows_as_json, show_rows, validate
+from triclinium_core.testing.fleet import STRATEGIES
 
 EPILOG = f"""\b
 Examples:
@@ -32,13 +33,15 @@ Examples:
   triclinium simulate --outage-kind silent --attempt-timeout 0.5 --plot outage.svg
   triclinium simulate --clients 100000 --strategy standard --json
   triclinium simulate --scenario outage.toml --plot outage.svg --theme both
+  triclinium simulate --validate
 
 Strategies: {"; ".join(f"{name}, which {strategy.meaning}" for name, strategy in STRATEGIES.items())}.
 
 Time is virtual, and the same seed gives the same figures. This looks at load; python -m
 triclinium_core.testing.simulation, which looks for bugs in the client, is another thing.
 
-Exit status: 0 when there are figures, whatever they say; 2 when something could not be understood.
+Exit status: 0 when there are figures, whatever they say; 1 when --validate finds that some differ; 2 when something
+could not be understood.
 """
 
 PLOTS = (".svg", ".png")
@@ -76,6 +79,13 @@ THEMES: Mapping[str, Sequence[str]] = {"light": ("light",), "dark": ("dark",), "
     help="Of the picture: light, dark, or both; then the dark one is FILE with -dark in its name.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Answer with one JSON object on one line.")
+@click.option(
+    "--validate",
+    "validates",
+    is_flag=True,
+    help="Play published simulations instead, and compare: takes a minute or two, and --seed, --plot, --theme, --json "
+    "and --jobs.",
+)
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one for each processor]")
 def simulate(
     *,
@@ -85,6 +95,7 @@ def simulate(
     plot: Path | None,
     theme: str,
     as_json: bool,
+    validates: bool,
     jobs: int | None,
     options: ScenarioOptions,
 ) -> None:
@@ -94,13 +105,16 @@ def simulate(
     client runs. Shown are the demand, the load that the service is offered, the goodput, how many attempts there were
     for each operation, and how long it took to recover.
     """
+    if validates:
+        validate_simulator(seed=seed, jobs=jobs, plot=plot, themes=THEMES[theme], as_json=as_json)
+        return
     scenario = (
         change_scenario(read_scenario(file), options, typed_options()) if file is not None else build_scenario(options)
     )
     chosen = choose_strategies(strategies, scenario)
     # What is missing for the picture shows before the work is done.
     draw = None if plot is None else drawing_to(plot, THEMES[theme])
-    with showing_progress(chosen, scenario.duration) as on_progress:
+    with showing_progress(scenario.duration * len(chosen), "s") as on_progress:
         figures = simulate_all(scenario, chosen, seed=seed, jobs=jobs, on_progress=on_progress)
     try:
         if draw is not None:
@@ -121,9 +135,42 @@ def typed_options() -> Collection[str]:
     return [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
 
 
+VALIDATION_OPTIONS = {"validates", "seed", "plot", "theme", "as_json", "jobs"}
+"""What can be said of a validation."""
+
+
+def validate_simulator(*, seed: int, jobs: int | None, plot: Path | None, themes: Sequence[str], as_json: bool) -> None:
+    """Play the references, show how they compare, and exit with 1 where figures differ.
+
+    Raises:
+        WrongInput: an option was given that belongs to a scenario.
+    """
+    others = [name for name in typed_options() if name not in VALIDATION_OPTIONS]
+    if others:
+        raise WrongInput(
+            f"--validate plays scenarios of its own; leave out --{others[0].replace('_', '-')}, or --validate"
+        )
+    draw = None if plot is None else drawing_to(plot, themes, "validation_plot", "draw_validation")
+    with showing_progress(count_runs(), "runs") as on_run:
+        rows = validate(seed=seed, jobs=jobs, on_run=on_run or (lambda runs: None))
+    try:
+        if draw is not None:
+            draw(rows)
+    except OSError as error:
+        raise click.ClickException(f"--plot {str(plot)!r} cannot be written: {error.strerror}") from error
+    finally:
+        if as_json:
+            for line in rows_as_json(rows):
+                click.echo(line)
+        else:
+            show_rows(rows)
+    if not all(row.ok for row in rows):
+        click.get_current_context().exit(1)
+
+
 @contextmanager
-def showing_progress(strategies: Sequence[str], duration: float) -> Iterator[OnProgress | None]:
-    """Show on a terminal how much of all virtual time was simulated; it leaves nothing behind."""
+def showing_progress(total: float, unit: str) -> Iterator[Callable[[float], None] | None]:
+    """Show on a terminal how much is done of all there is to do; it leaves nothing behind."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None
@@ -131,16 +178,16 @@ def showing_progress(strategies: Sequence[str], duration: float) -> Iterator[OnP
     columns = (
         TextColumn("simulating"),
         BarColumn(bar_width=None),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} s"),
+        TextColumn(f"{{task.completed:,.0f}} of {{task.total:,.0f}} {unit}"),
         TimeRemainingColumn(compact=True),
     )
     with Progress(*columns, console=console, transient=True, expand=True) as progress:
-        task = progress.add_task("", total=duration * len(strategies))
-        yield lambda seconds: progress.update(task, completed=seconds)
+        task = progress.add_task("", total=total)
+        yield lambda done: progress.update(task, completed=done)
 
 
-def drawing_to(path: Path, themes: Sequence[str]) -> Callable[[Scenario, Sequence[FleetFigures]], None]:
-    """Return what draws figures into a file, or into one for each theme.
+def drawing_to(path: Path, themes: Sequence[str], module: str = "plot", function: str = "draw") -> Callable[..., None]:
+    """Return what draws something into a file, or into one for each theme: a function of a module that has matplotlib.
 
     Raises:
         WrongInput: its name does not say which kind it is, its folder is missing, or matplotlib is.
@@ -150,12 +197,12 @@ def drawing_to(path: Path, themes: Sequence[str]) -> Callable[[Scenario, Sequenc
     if not path.parent.is_dir():
         raise WrongInput(f"--plot {str(path)!r}: there is no folder {str(path.parent)!r}; make it first")
     try:
-        draw = import_module("triclinium._cli.simulate.plot").draw
+        draw = getattr(import_module(f"triclinium._cli.simulate.{module}"), function)
     except ImportError as error:
         raise WrongInput(f"--plot needs matplotlib; install it with triclinium[plot] ({error})") from error
 
-    def draw_all(scenario: Scenario, figures: Sequence[FleetFigures]) -> None:
+    def draw_all(*shown: object) -> None:
         for number, theme in enumerate(themes):
-            draw(scenario, figures, path if number == 0 else path.with_stem(f"{path.stem}-{theme}"), theme=theme)
+            draw(*shown, path if number == 0 else path.with_stem(f"{path.stem}-{theme}"), theme=theme)
 
     return draw_all

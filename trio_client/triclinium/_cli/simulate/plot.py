@@ -131,9 +131,18 @@ def draw(scenario: Scenario, figures: Sequence[FleetFigures], path: Path, *, the
     Raises:
         OSError: it cannot be written.
     """
+    write(lambda: picture(scenario, figures, THEMES[theme]), path)
+
+
+def write(make: Callable[[], Figure], path: Path) -> None:
+    """Have a picture made in the style of all, and write it to ``path``, as what its name ends in.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     # Which names of settings there are is typed differently from release to release.
     with mpl.rc_context(cast(Any, STYLE)):
-        figure = picture(scenario, figures, THEMES[theme])
+        figure = make()
         if path.suffix.lower() == ".svg":
             text = StringIO()
             figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})

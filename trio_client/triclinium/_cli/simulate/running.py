@@ -85,5 +85,9 @@ def share(reached: MutableSequence[float]) -> None:
 
 def _prepare_process(reached: MutableSequence[float]) -> None:
     share(reached)
-    # Control-C reaches all processes; only the first has something to say about it.
+    heed_interrupts()
+
+
+def heed_interrupts() -> None:
+    """Have a process of a pool end on Control-C without a word: all of them hear it, and only the first says something."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)

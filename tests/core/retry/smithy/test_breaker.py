@@ -1,0 +1,86 @@
+"""The breaker strategy: no retry while many attempts fail."""
+
+from __future__ import annotations
+
+import pytest
+
+from triclinium_core.argument_error import ArgumentError
+from triclinium_core.retry.backoff import ConstantRandom
+from triclinium_core.retry.smithy.breaker import BreakerRetryStrategy
+from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo
+from triclinium_core.retry.smithy.protocols import RetryError
+from triclinium_core.retry.smithy.quota import SCOPES_MAX
+
+ERROR = ClassifiedError(OSError(), ErrorInfo(is_retry_safe=True))
+
+
+def breaker(failure_share: float = 0.25) -> BreakerRetryStrategy:
+    """Return a strategy."""
+    return BreakerRetryStrategy(rng=ConstantRandom(0.0), failure_share=failure_share)
+
+
+def retries_of(strategy: BreakerRetryStrategy, scope: str | None = None) -> int:
+    """Return how often a request is retried that never succeeds."""
+    token = strategy.acquire_initial_retry_token(token_scope=scope)
+    while True:
+        try:
+            token = strategy.refresh_retry_token_for_retry(token_to_renew=token, error=ERROR)
+        except RetryError:
+            return token.retry_count
+
+
+def succeed(strategy: BreakerRetryStrategy, times: int, scope: str | None = None) -> None:
+    """Make requests that succeed at once."""
+    for _ in range(times):
+        strategy.record_success(token=strategy.acquire_initial_retry_token(token_scope=scope))
+
+
+def test_it_trips_above_its_share() -> None:
+    """At exactly a quarter there is still a retry; failed retries count as first attempts do."""
+    strategy = breaker()
+    succeed(strategy, 7)
+
+    assert 2 == retries_of(strategy)
+    assert 0.375 == strategy.failure_share()
+    assert 0 == retries_of(strategy)
+
+
+def test_successes_close_it() -> None:
+    """When there were enough of them; and no first attempt was refused meanwhile."""
+    strategy = breaker()
+    assert 0 == retries_of(strategy)
+    succeed(strategy, 99)
+
+    assert 3 == retries_of(strategy)
+
+
+def test_scopes_are_counted_apart() -> None:
+    """Of very many the oldest are forgotten, and begin anew, also with a request that is under way."""
+    strategy = breaker(failure_share=1.0)
+    token = strategy.acquire_initial_retry_token(token_scope="old")
+    retries_of(strategy, "a")
+    assert (2.0, 0.0) == (strategy.failure_share("a"), strategy.failure_share("b"))
+    for number in range(SCOPES_MAX):
+        succeed(strategy, 1, str(number))
+
+    assert 0.0 == strategy.failure_share("a")
+    assert 1 == strategy.refresh_retry_token_for_retry(token_to_renew=token, error=ERROR).retry_count
+
+
+def test_a_refusal_says_why() -> None:
+    """With the share that it goes by."""
+    strategy = breaker()
+    token = strategy.acquire_initial_retry_token()
+    with pytest.raises(RetryError, match="1 attempts.*0.25"):
+        strategy.refresh_retry_token_for_retry(token_to_renew=token, error=ERROR)
+
+    assert token.is_used
+    assert "BreakerRetryStrategy(max_attempts=4, failure_share=0.25)" == repr(strategy)
+
+
+def test_nonsense_is_refused() -> None:
+    """A share below zero would never permit anything."""
+    with pytest.raises(ArgumentError) as caught:
+        breaker(failure_share=-0.1)
+
+    assert "failure_share" == caught.value.parameter

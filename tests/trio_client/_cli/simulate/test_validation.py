@@ -1,0 +1,118 @@
+"""``triclinium simulate --validate``: what it prints, and when it fails."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from triclinium._cli import main
+from triclinium._cli.simulate import validation
+from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy
+from triclinium_core.testing.fleet.references import REFERENCES
+
+COLUMNS = 60
+QUICK = tuple(
+    experiment
+    for experiment in REFERENCES
+    if experiment.name.startswith(
+        ("closed forms: expo,", "closed forms: decorrelated, 1 ", "retries under failures: N=10 breaker")
+    )
+)
+
+
+def validate(*arguments: str) -> Result:
+    """Run the command in one process."""
+    return CliRunner().invoke(main, ["simulate", "--validate", "--jobs", "1", *arguments])
+
+
+@pytest.fixture(autouse=True)
+def _few(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker("long") is None:
+        monkeypatch.setattr(validation, "REFERENCES", QUICK)
+
+
+def halve_backoffs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant a bug."""
+    compute = ExponentialRetryBackoffStrategy.compute_next_backoff_delay
+    monkeypatch.setattr(
+        ExponentialRetryBackoffStrategy,
+        "compute_next_backoff_delay",
+        lambda backoff, retry_attempt: 0.5 * compute(backoff, retry_attempt),
+    )
+
+
+def test_a_line_for_each_figure() -> None:
+    """Under its reference, on lines that fit; and in the end how many agree."""
+    result = validate()
+    lines = result.output.splitlines()
+
+    assert 0 == result.exit_code, result.output
+    assert {"closed forms", "retries under failures"} <= set(lines)
+    assert 4 == sum(line.endswith(" ok") for line in lines)
+    assert max(map(len, lines)) <= COLUMNS
+    assert "4" in lines[-1]
+
+
+def test_lines_of_json() -> None:
+    """One object a line, with the same keys in each."""
+    result = validate("--json")
+    rows = [json.loads(line) for line in result.output.splitlines()]
+
+    assert 0 == result.exit_code
+    assert 4 == len(rows)
+    assert all({"reference", "quantity", "expected", "tolerance", "got", "ok"} == set(row) for row in rows)
+    assert all(row["ok"] is (abs(row["got"] - row["expected"]) <= row["tolerance"]) is True for row in rows)
+
+
+def test_a_sabotaged_machine_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 1, and what differs is named; the other figures are shown as well."""
+    halve_backoffs(monkeypatch)
+    result = validate()
+    lines = result.output.splitlines()
+
+    assert 1 == result.exit_code
+    assert 1 == sum(line.endswith(" NO") for line in lines)
+    assert 3 == sum(line.endswith(" ok") for line in lines)
+    assert "closed forms" in lines[-1]
+
+
+def test_a_seed_is_a_history() -> None:
+    """The same one gives the same figures, and another one others, which agree as well."""
+    first, second = validate("--json", "--seed", "7"), validate("--json", "--seed", "8")
+
+    assert first.output == validate("--json", "--seed", "7").output
+    assert first.output != second.output
+    assert (0, 0) == (first.exit_code, second.exit_code)
+
+
+def test_options_of_a_scenario_are_refused() -> None:
+    """A validation has scenarios of its own."""
+    result = validate("--clients", "5")
+
+    assert 2 == result.exit_code
+    assert "--clients" in result.output
+
+
+def test_the_picture_has_both_themes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is drawn whether figures agree or not, and says which."""
+    agree, differ = tmp_path / "agree.svg", tmp_path / "differ.svg"
+    first = validate("--plot", str(agree), "--theme", "both")
+    halve_backoffs(monkeypatch)
+    second = validate("--plot", str(differ))
+
+    assert (0, 1) == (first.exit_code, second.exit_code)
+    assert "All 4 figures agree." in agree.read_text(encoding="utf-8")
+    assert agree.read_text(encoding="utf-8") != agree.with_stem("agree-dark").read_text(encoding="utf-8")
+    assert "1 of 4 figures differ" in differ.read_text(encoding="utf-8")
+
+
+@pytest.mark.long
+def test_all_references_agree() -> None:
+    """On as many processors as there are, with the seed that the command has by default."""
+    result = CliRunner().invoke(main, ["simulate", "--validate", "--json"])
+
+    assert 0 == result.exit_code, result.output
+    assert len(result.output.splitlines()) > 100
