@@ -293,6 +293,7 @@ EXTRA_OF: Mapping[str, str] = {
     "triclinium_core.adapters.smithy_core": "smithy-core",
     "triclinium_core.testing": "testing",
     "triclinium._cli.simulate.plot": "plot",
+    "triclinium._cli.simulate.validation_plot": "plot",
     "triclinium.opentelemetry": "opentelemetry",
     "triclinium.testing": "testing",
 }
