@@ -12,6 +12,7 @@ import msgspec
 
 from triclinium._cli._input import DurationParameter, WrongInput, choose_name
 from triclinium._cli._options import option
+from triclinium._cli.simulate.conversion import convert
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.testing.fleet import (
     STRATEGIES,
@@ -120,11 +121,11 @@ def build_scenario(options: ScenarioOptions) -> Scenario:
     table: Table = {"fleet": {}, "service": {}, "outage": None}
     _change(table, options, frozenset(options.__dataclass_fields__))
     try:
-        fleet = msgspec.convert(table["fleet"], Fleet)
+        fleet = convert(table["fleet"], Fleet)
         if options.capacity is None:
             table["service"]["capacity"] = HEADROOM * fleet.demand
-        service = msgspec.convert(table.pop("service"), SimulatedService)
-        return msgspec.convert({**table, "service": msgspec.to_builtins(service)}, Scenario)
+        service = convert(table.pop("service"), SimulatedService)
+        return convert({**table, "service": msgspec.to_builtins(service)}, Scenario)
     except InvalidArgumentException as error:
         raise WrongInput(error.message) from error
 
@@ -138,7 +139,7 @@ def change_scenario(scenario: Scenario, options: ScenarioOptions, given: Collect
     table: Table = msgspec.to_builtins(scenario)
     _change(table, options, given)
     try:
-        return msgspec.convert(table, Scenario)
+        return convert(table, Scenario)
     except InvalidArgumentException as error:
         raise WrongInput(error.message) from error
     except msgspec.ValidationError as error:

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from triclinium._cli._input import WrongInput, suggestion
+from triclinium._cli.simulate.conversion import convert
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.shown import shown
 from triclinium_core.testing.fleet import Scenario
@@ -45,7 +46,7 @@ def read_scenario(path: Path) -> Scenario:
         if problem is not None:
             raise WrongInput(f"{path}: {problem}")
     try:
-        return msgspec.convert(table, Scenario, strict=True)
+        return convert(table, Scenario)
     except (msgspec.ValidationError, OverflowError) as error:
         raise WrongInput(f"{path}: {_explained(str(error), table)}") from error
     except InvalidArgumentException as error:
@@ -112,7 +113,7 @@ def _placed(error: InvalidArgumentException, table: Mapping[str, object]) -> str
     """Return the message of a value that is out of range, with the table that it stands in: the innermost that fails."""
     for place, kinds, value in _tables(msgspec.inspect.type_info(Scenario), table, ()):
         try:
-            msgspec.convert(value, _chosen(kinds, value).cls, strict=True)
+            convert(value, _chosen(kinds, value).cls)
         except InvalidArgumentException as found:
             return f"in {_name(place)}, {found.message}"
     return error.message

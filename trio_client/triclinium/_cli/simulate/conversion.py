@@ -1,0 +1,27 @@
+"""From plain data, as TOML and options have it, to the values of a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import msgspec
+
+from triclinium_core.errors import InvalidArgumentException
+
+T = TypeVar("T")
+
+
+def convert(table: Mapping[str, object], kind: type[T]) -> T:
+    """Return the value of this kind.
+
+    Raises:
+        InvalidArgumentException: a value is out of range; msgspec would put an error of its own in its place.
+        msgspec.ValidationError: something is of the wrong type, or has a name that nobody knows.
+    """
+    try:
+        return msgspec.convert(table, kind, strict=True)
+    except msgspec.ValidationError as error:
+        if isinstance(error.__cause__, InvalidArgumentException):
+            raise error.__cause__ from None
+        raise
