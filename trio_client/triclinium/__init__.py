@@ -30,6 +30,7 @@ from triclinium._retry.strategies import (
     SimpleRetryStrategy,
     StandardRetryStrategy,
 )
+from triclinium._retry.tracing import tracing_retries
 from triclinium._retry.watching import watching_retries
 from triclinium._services.analytics import AnalyticsResult
 from triclinium._services.query import QueryResult
@@ -326,5 +327,6 @@ __all__ = [
     "retry",
     "retrying",
     "run_cluster",
+    "tracing_retries",
     "watching_retries",
 ]

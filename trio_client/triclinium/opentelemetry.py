@@ -8,6 +8,7 @@ Source: SDK-RFC 0067 rev 27 "OpenTelemetryRequestTracer", "OpenTelemetryMeter".
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from importlib.metadata import version
 
 from triclinium_core.errors import InvalidArgumentException
@@ -70,6 +71,10 @@ class OpenTelemetryRequestSpan:
     def end(self) -> None:
         """End the span."""
         self.span.end()
+
+    def as_current(self) -> AbstractContextManager[object]:
+        """Make the span the current one for a block, which does not end it."""
+        return trace.use_span(self.span, record_exception=False, set_status_on_exception=False)
 
 
 class OpenTelemetryRequestTracer:

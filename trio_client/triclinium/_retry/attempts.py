@@ -117,11 +117,16 @@ class Attempt:
     async def _close(self, error: BaseException | None) -> bool:
         """Tell what became of the attempt, and return whether an error ends here."""
         self._state = _State.OVER
-        if error is None and self._info is None:
-            await self._call.succeed()
-        elif (error is None or isinstance(error, Exception)) and await self._call.goes_on(error, self._info):
-            self._state = _State.FAILED
-            return error is not None
+        try:
+            if error is None and self._info is None:
+                await self._call.succeed()
+            elif (error is None or isinstance(error, Exception)) and await self._call.goes_on(error, self._info):
+                self._state = _State.FAILED
+                return error is not None
+        except BaseException as raised:
+            self._call.end(raised)
+            raise
+        self._call.end(error)
         return False
 
     def _misuse(self, how: str) -> ArgumentError:
@@ -149,10 +154,8 @@ class Attempts:
         return self
 
     async def __anext__(self) -> Attempt:
-        if self._attempt is None:
-            await self._call.begin()
-        elif self._attempt._state is _State.FAILED and self._call.is_due:
-            await self._call.sleep()
+        if self._attempt is None or (self._attempt._state is _State.FAILED and self._call.is_due):
+            await self._wait_for_turn()
         elif self._attempt._state is _State.OVER:
             raise StopAsyncIteration
         else:
@@ -162,6 +165,14 @@ class Attempts:
             )
         self._attempt = Attempt(self._terms, self._call)
         return self._attempt
+
+    async def _wait_for_turn(self) -> None:
+        """Wait until the next attempt, or the first one, may begin."""
+        try:
+            await (self._call.begin() if self._attempt is None else self._call.sleep())
+        except BaseException as error:
+            self._call.end(error)
+            raise
 
     @property
     def _standing(self) -> str:

@@ -9,11 +9,12 @@ from typing import TypeVar
 
 import trio
 
+from triclinium._retry.tracing import TracedCall, tracing_of_block
 from triclinium._retry.watching import tell, test_mode
 from triclinium._trio_run import not_on_trio
 from triclinium_core.retry.calls.history import AttemptRecord
 from triclinium_core.retry.calls.machine import AwaitStrategy, CallMachine, Decision, Sleep, first_delay, refuse_first
-from triclinium_core.retry.calls.reports import RetryGivenUp, RetryScheduled, RetrySucceeded
+from triclinium_core.retry.calls.reports import RetryGivenUp, RetryReport, RetryScheduled, RetrySucceeded
 from triclinium_core.retry.calls.terms import CallTerms
 from triclinium_core.retry.smithy.classification import ErrorInfo
 from triclinium_core.retry.smithy.protocols import RetryToken
@@ -26,23 +27,28 @@ async def call(
 ) -> T:
     """Return ``await fn(*args, **kwargs)``, retried on ``terms``."""
     retried = RetriedCall(terms, fn)
-    await retried.begin()
-    while True:
-        made: Awaitable[T] | None = None
-        try:
-            made = fn(*args, **kwargs)
-            result = await made
-        except Exception as error:
-            if _is_of_the_call(error, made) or not await retried.goes_on(error, None):
-                raise
-        else:
-            info = terms.info_of_result(result)
-            if info is None:
-                await retried.succeed()
-                return result
-            if not await retried.goes_on(None, info):
-                return result
-        await retried.sleep()
+    try:
+        await retried.begin()
+        while True:
+            made: Awaitable[T] | None = None
+            try:
+                made = fn(*args, **kwargs)
+                result = await made
+            except Exception as error:
+                if _is_of_the_call(error, made) or not await retried.goes_on(error, None):
+                    raise
+            else:
+                info = terms.info_of_result(result)
+                if info is None:
+                    await retried.succeed()
+                    return result
+                if not await retried.goes_on(None, info):
+                    retried.end(None)
+                    return result
+            await retried.sleep()
+    except BaseException as error:
+        retried.end(error)
+        raise
 
 
 def _is_of_the_call(error: Exception, made: object) -> bool:
@@ -72,7 +78,7 @@ class RetriedCall:
         fn: gives the call its name, unless its terms have one.
     """
 
-    __slots__ = ("_began", "_delay", "_fn", "_machine", "_terms", "_token", "is_due")
+    __slots__ = ("_began", "_delay", "_fn", "_machine", "_terms", "_token", "_traced", "is_due")
 
     def __init__(self, terms: CallTerms[T], fn: object = None) -> None:
         self._terms = terms
@@ -81,13 +87,16 @@ class RetriedCall:
         self._began = 0.0
         self._machine: CallMachine | None = None
         self._delay = 0.0
+        self._traced: TracedCall | None = None
         self.is_due: bool = False
         """Whether another attempt follows, and has not begun."""
 
     def __del__(self) -> None:
         # Whoever leaves a loop between two attempts tells nobody. A collector may run in any thread; a strategy has one.
-        if self.is_due and trio.lowlevel.in_trio_run():
-            self.abandon()
+        if (self.is_due or self._traced is not None) and trio.lowlevel.in_trio_run():
+            if self.is_due:
+                self.abandon()
+            self.end(None)
 
     @property
     def records(self) -> tuple[AttemptRecord, ...]:
@@ -111,7 +120,9 @@ class RetriedCall:
             self._began = trio.current_time()
         except RuntimeError as elsewhere:
             raise not_on_trio("retries sleep and count as trio does; call them") from elsewhere
-        terms = self._terms
+        terms, tracing = self._terms, tracing_of_block.get()
+        if tracing is not None:
+            self._traced = TracedCall(tracing, self._name)
         try:
             answer = terms.strategy.acquire_initial_retry_token(token_scope=terms.token_scope)
             token: RetryToken = await answer if terms.is_async else answer  # type: ignore[assignment, misc]
@@ -125,9 +136,13 @@ class RetriedCall:
                 await self._sleep()
         if self._delay or terms.is_async:
             self._began = trio.current_time()
+        if self._traced is not None:
+            self._traced.begin_attempt(1)
 
     async def goes_on(self, error: Exception | None, info: ErrorInfo | None) -> bool:
         """Tell whether another attempt follows an error, or a result of which ``info`` is said."""
+        if self._traced is not None:
+            self._traced.end_attempt(error)
         machine = self._machine
         if machine is None:
             mode = test_mode.get()
@@ -160,6 +175,8 @@ class RetriedCall:
         await self._sleep()
         self.is_due = False
         self._machine.begin(trio.current_time())
+        if self._traced is not None:
+            self._traced.begin_attempt(self._machine.number)
 
     async def succeed(self) -> None:
         """Tell the strategy, and those who watch, that an attempt succeeded; a checkpoint only where the strategy makes one."""
@@ -170,6 +187,16 @@ class RetriedCall:
         if self._machine is not None:
             self._machine.succeed()
             tell(RetrySucceeded(self._name, self._machine.number, self._terms.token_scope), self._terms.hooks)
+        self.end(None)
+
+    def end(self, error: BaseException | None) -> None:
+        """Tell those who trace calls that this one is over, or was left; harmless where they know.
+
+        Args:
+            error: what the caller gets instead of a result.
+        """
+        if self._traced is not None:
+            self._traced.end(error)
 
     def abandon(self) -> None:
         """Give back what was taken for the attempt to come, for nobody will make it."""
@@ -190,14 +217,19 @@ class RetriedCall:
         return self._terms.name if self._terms.name is not None else name_of(self._fn)
 
     def _tell(self, machine: CallMachine, decision: Decision, error: Exception | None) -> None:
-        terms, number = self._terms, machine.number
+        name, number, scope = self._name, machine.number, self._terms.token_scope
+        report: RetryReport
         if isinstance(decision, Sleep):
             self._token, self._delay, self.is_due = machine.token, decision.delay, True
-            try:
-                tell(RetryScheduled(self._name, number - 1, decision.delay, error, terms.token_scope), terms.hooks)
-            except BaseException:
-                self.abandon()
-                raise
+            report = RetryScheduled(name, number - 1, decision.delay, error, scope)
         else:
             assert not isinstance(decision, AwaitStrategy)
-            tell(RetryGivenUp(self._name, number, decision.ending, error, terms.token_scope), terms.hooks)
+            report = RetryGivenUp(name, number, decision.ending, error, scope)
+        try:
+            tell(report, self._terms.hooks)
+        except BaseException:
+            if self.is_due:
+                self.abandon()
+            raise
+        if self._traced is not None:
+            self._traced.told(report)

@@ -129,6 +129,8 @@ class FailedAnswer(Exception):
         """Of the answer."""
         self.info: ErrorInfo = info
         """What a strategy was told of it; ``retry_after`` is what the answer asked for."""
+        self.error_type: str = str(status_code)
+        """What a span tells of it, as OpenTelemetry's conventions for HTTP have it."""
 
 
 def host_of(request: _Request) -> str | None:
@@ -228,17 +230,21 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
             raise not_on_trio("RetryTransport sleeps and counts as trio does; use its client")
         facts = self._facts_of(request)
         call = RetriedCall(self._terms(request, facts))
-        await call.begin()
-        while True:
-            try:
-                response = await self._transport.handle_async_request(request)
-            except self.library.transport_error as error:
-                if not await call.goes_on(error, None):
-                    raise
-            else:
-                if not await self._goes_on_after(response, call, facts):
-                    return response
-            await call.sleep()
+        try:
+            await call.begin()
+            while True:
+                try:
+                    response = await self._transport.handle_async_request(request)
+                except self.library.transport_error as error:
+                    if not await call.goes_on(error, None):
+                        raise
+                else:
+                    if not await self._goes_on_after(response, call, facts):
+                        return response
+                await call.sleep()
+        except BaseException as error:
+            call.end(error)
+            raise
 
     async def _goes_on_after(self, response: ResponseT, call: RetriedCall, facts: HttpRequestFacts) -> bool:
         """Tell whether another attempt follows ``response``, which is closed then."""
@@ -252,6 +258,7 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
             answer = FailedAnswer(status, rules.judge_answer(facts, status, retry_after, self._wall_clock()))
             if not await call.goes_on(answer, None):
                 response.extensions[ATTEMPTS] = attempts_of(answer)
+                call.end(answer)
                 return False
         except BaseException:
             # Nobody will get it.

@@ -1,0 +1,258 @@
+"""Spans and durations of calls that retry, as OpenTelemetry's own SDK sees them."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import logging
+from collections.abc import Awaitable, Callable
+
+import httpx
+import pytest
+import trio
+from opentelemetry import trace
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import Histogram, InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from trio.testing import MockClock
+
+from tests.rows import rows
+from tests.trio_client.adapters.scripted_transport import ScriptedTransport
+from tests.trio_client.retry_doubles import ScriptedStrategy, Token
+from triclinium import RequestSpan, attempts, retry, tracing_retries
+from triclinium.adapters.httpx import RetryTransport
+from triclinium.errors import InvalidArgumentException
+from triclinium.opentelemetry import OpenTelemetryMeter, OpenTelemetryRequestTracer
+from triclinium_core.retry.smithy.protocols import RetryError
+
+
+class Traced:
+    """A tracer and a meter, and what came of them."""
+
+    def __init__(self) -> None:
+        self._exporter = InMemorySpanExporter()
+        self._reader = InMemoryMetricReader()
+        self.provider = TracerProvider()
+        self.provider.add_span_processor(SimpleSpanProcessor(self._exporter))
+        self.tracer = OpenTelemetryRequestTracer(self.provider)
+        self.meter = OpenTelemetryMeter(MeterProvider([self._reader]))
+
+    @property
+    def spans(self) -> tuple[ReadableSpan, ...]:
+        """The spans that have ended, in the order in which they did."""
+        return self._exporter.get_finished_spans()
+
+    @property
+    def durations(self) -> list[tuple[dict[str, object], float]]:
+        """Tags and sum of each data point of the metric of calls."""
+        data = self._reader.get_metrics_data()
+        assert data is not None
+        (metric,) = data.resource_metrics[0].scope_metrics[0].metrics
+        assert "triclinium.call.duration" == metric.name
+        assert isinstance(metric.data, Histogram)
+        return [(dict(point.attributes or {}), point.sum) for point in metric.data.data_points]
+
+
+def attributes(span: ReadableSpan) -> dict[str, object]:
+    """Return what is told of a span."""
+    return dict(span.attributes or {})
+
+
+class Flaky:
+    """Raises one error after the other, then returns, a second after it is called."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+
+    async def fetch(self) -> None:
+        """Raise or return."""
+        await trio.sleep(1)
+        if self.errors:
+            raise self.errors.pop(0)
+
+
+async def by_loop(function: Callable[[], Awaitable[None]], strategy: ScriptedStrategy) -> None:
+    """Call a function in a loop over ``attempts``."""
+    async for attempt in attempts(strategy, on=OSError, name="fetch"):
+        with attempt:
+            await function()
+
+
+async def by_call(function: Callable[[], Awaitable[None]], strategy: ScriptedStrategy) -> None:
+    """Call a function through ``retry``."""
+    await retry(function, strategy=strategy, on=OSError, name="fetch")
+
+
+Way = Callable[[Callable[[], Awaitable[None]], ScriptedStrategy], Awaitable[None]]
+WAYS = (by_call, by_loop)
+
+
+@rows("way", WAYS)
+async def test_a_call_that_recovers(autojump_clock: MockClock, way: Way) -> None:
+    """The call has a span, each attempt one inside it, and an event tells of the retry."""
+    traced = Traced()
+    with tracing_retries(traced.tracer, traced.meter):
+        await way(Flaky(OSError()).fetch, ScriptedStrategy(Token(), Token(0.5)))
+
+    first, second, call = traced.spans
+    (event,) = call.events
+    assert ["attempt", "attempt", "fetch"] == [span.name for span in traced.spans]
+    assert {call.context.span_id} == {span.parent.span_id for span in (first, second) if span.parent is not None}
+    assert {"triclinium.retry.attempt": 1, "error.type": "OSError"} == attributes(first)
+    assert {"triclinium.retry.attempt": 2} == attributes(second)
+    assert {"triclinium.retry.attempts": 2} == attributes(call)
+    assert [trace.StatusCode.ERROR, trace.StatusCode.OK, trace.StatusCode.OK] == [
+        span.status.status_code for span in traced.spans
+    ]
+    assert ("triclinium.retry", {"triclinium.retry.reason": "OSError", "triclinium.retry.delay": 0.5}) == (
+        event.name,
+        dict(event.attributes or {}),
+    )
+    assert [({"triclinium.call.name": "fetch"}, 2.5)] == traced.durations
+
+
+@rows("way", WAYS)
+async def test_a_call_that_gives_up(autojump_clock: MockClock, way: Way) -> None:
+    """The event says why, and span and metric tell the error."""
+    traced = Traced()
+    with tracing_retries(traced.tracer, traced.meter), pytest.raises(OSError):  # noqa: PT011 - any will do
+        await way(Flaky(OSError()).fetch, ScriptedStrategy(Token(), RetryError()))
+
+    _, call = traced.spans
+    (event,) = call.events
+    assert {"triclinium.retry.ending": "REFUSED", "triclinium.retry.error": "OSError"} == dict(event.attributes or {})
+    assert "triclinium.retry_refused" == event.name
+    assert {"triclinium.retry.attempts": 1, "error.type": "OSError"} == attributes(call)
+    assert trace.StatusCode.ERROR is call.status.status_code
+    assert [({"triclinium.call.name": "fetch", "error.type": "OSError"}, 1.0)] == traced.durations
+
+
+@rows("way", WAYS)
+@rows("seconds", [0.5, 1.25])
+async def test_spans_end_with_a_cancelled_call(autojump_clock: MockClock, way: Way, seconds: float) -> None:
+    """In the midst of an attempt, and in the wait before one; cancelling is no failure."""
+    traced = Traced()
+    async with trio.open_nursery() as nursery:
+        with tracing_retries(traced.tracer, traced.meter):
+            nursery.start_soon(way, Flaky(OSError()).fetch, ScriptedStrategy(Token(), Token(0.5)))
+        await trio.sleep(seconds)
+        # A deadline that is known would end the call before its wait.
+        nursery.cancel_scope.cancel()
+
+    *_, call = traced.spans
+    assert ["attempt", "fetch"] == [span.name for span in traced.spans]
+    assert trace.StatusCode.UNSET is call.status.status_code
+    assert "Cancelled" == attributes(call)["error.type"]
+
+
+async def test_a_loop_that_is_left_ends_its_spans(autojump_clock: MockClock) -> None:
+    """Also by ``break`` after an attempt that failed: once nobody has the loop, or its error, any more."""
+    traced = Traced()
+
+    async def leave() -> None:
+        async for attempt in attempts(ScriptedStrategy(Token(), Token(0.5)), on=OSError):
+            with attempt:
+                raise OSError
+            break
+
+    with tracing_retries(traced.tracer):
+        await leave()
+    gc.collect()
+
+    assert ["attempt", "attempts"] == [span.name for span in traced.spans]
+
+
+@rows("way", WAYS)
+async def test_what_an_attempt_begins_is_a_part_of_it(autojump_clock: MockClock, way: Way) -> None:
+    """The span of an attempt is the current one for the function, and for nothing after it."""
+    traced = Traced()
+
+    async def fetch() -> None:
+        await trio.lowlevel.checkpoint()
+        traced.tracer.request_span("get").end()
+
+    with tracing_retries(traced.tracer):
+        await way(fetch, ScriptedStrategy(Token()))
+    traced.tracer.request_span("after").end()
+
+    get, attempt, call, after = traced.spans
+    assert get.parent is not None
+    assert attempt.context.span_id == get.parent.span_id
+    assert (None, None) == (call.parent, after.parent)
+
+
+async def test_a_result_that_is_refused(autojump_clock: MockClock) -> None:
+    """The call ends well: its caller gets the result."""
+    traced = Traced()
+
+    async def fetch() -> int:
+        await trio.lowlevel.checkpoint()
+        return 503
+
+    with tracing_retries(traced.tracer):
+        await retry(fetch, strategy=ScriptedStrategy(Token(), RetryError()), retry_result=lambda _: True, name="fetch")
+
+    _, call = traced.spans
+    assert trace.StatusCode.OK is call.status.status_code
+    assert {"triclinium.retry.attempts": 1} == attributes(call)
+
+
+@pytest.mark.parametrize("statuses", [(503, 200), (503, 503)])
+async def test_requests_over_http(autojump_clock: MockClock, statuses: tuple[int, int]) -> None:
+    """They have the spans of a call, and tell a status as the conventions for HTTP do."""
+    traced = Traced()
+    strategy = ScriptedStrategy(Token(), Token(0.5), RetryError())
+    transport = RetryTransport(ScriptedTransport(*statuses), strategy=strategy)
+    with tracing_retries(traced.tracer):
+        async with httpx.AsyncClient(transport=transport) as client:
+            answer = await client.get("http://flaky.test/")
+
+    first, second, call = traced.spans
+    assert statuses[-1] == answer.status_code
+    assert ("GET flaky.test", 2) == (call.name, attributes(call)["triclinium.retry.attempts"])
+    assert "503" == attributes(first)["error.type"]
+    last = {} if answer.is_success else {"error.type": "503"}
+    assert last.items() <= attributes(second).items()
+    assert last.items() <= attributes(call).items()
+    assert ("error.type" in attributes(call)) is not answer.is_success
+
+
+async def test_outside_of_the_block_nobody_is_told(autojump_clock: MockClock) -> None:
+    """And an inner block replaces the one around it."""
+    outer, inner = Traced(), Traced()
+    call = functools.partial(by_call, Flaky().fetch, ScriptedStrategy(Token(), Token(), Token()))
+    with tracing_retries(outer.tracer):
+        with tracing_retries(inner.tracer):
+            await call()
+        with tracing_retries():
+            await call()
+    await call()
+
+    assert (0, 2) == (len(outer.spans), len(inner.spans))
+
+
+async def test_a_tracer_that_raises_breaks_no_call(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """Nor does a meter; each is logged once."""
+
+    class Broken:
+        def request_span(self, name: str, parent: RequestSpan | None = None) -> RequestSpan:
+            raise ValueError(name)
+
+        def value_recorder(self, name: str, tags: object) -> object:
+            raise ValueError(name)
+
+    with tracing_retries(Broken(), Broken()):  # type: ignore[arg-type]  # it raises anyway
+        for _ in range(2):
+            await by_call(Flaky().fetch, ScriptedStrategy(Token()))
+
+    assert ["triclinium.telemetry"] * 2 == [record.name for record in caplog.records if record.levelno > logging.INFO]
+
+
+@rows("parameter", ["tracer", "meter"])
+def test_what_is_no_tracer_is_refused(parameter: str) -> None:
+    """Before the block is entered."""
+    wrong: dict[str, object] = {parameter: object()}
+    with pytest.raises(InvalidArgumentException), tracing_retries(**wrong):  # type: ignore[arg-type]
+        pytest.fail("the block was entered")

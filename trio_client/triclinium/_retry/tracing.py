@@ -1,0 +1,184 @@
+"""Spans and durations of the calls of ``retry``, ``retried`` and ``attempts``, and of HTTP transports that retry.
+
+A call has a span, and inside it one for each attempt; its events tell why there was another attempt, or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from typing import Protocol, runtime_checkable
+
+import trio
+
+from triclinium._telemetry.guard import Guard
+from triclinium_core.checks import check_method
+from triclinium_core.retry.calls.reports import RetryGivenUp, RetryReport, RetryScheduled
+from triclinium_core.telemetry.attributes import ERROR_TYPE
+from triclinium_core.telemetry.facts import microseconds
+from triclinium_core.telemetry.metrics import Meter
+from triclinium_core.telemetry.retry_events import DELAY, ERROR, REASON, REFUSAL, RETRY
+from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, RequestTracer, StatusCode
+
+ATTEMPT = "attempt"
+"""The name of the span of one attempt."""
+CALL_DURATION = "triclinium.call.duration"
+"""The metric of whole calls, with all attempts and pauses."""
+CALL_NAME = "triclinium.call.name"
+"""Tag of that metric: what the span of the call is named."""
+ATTEMPTS = "triclinium.retry.attempts"
+"""How many attempts a call took."""
+NUMBER = "triclinium.retry.attempt"
+"""Number of an attempt; 1 is the first."""
+ENDING = "triclinium.retry.ending"
+"""Why there was no other attempt: the name of the ``RetryEnding``."""
+
+
+@runtime_checkable
+class CurrentSpan(RequestSpan, Protocol):
+    """A span that can be made the current one, so that what is begun meanwhile becomes a part of it."""
+
+    def as_current(self) -> AbstractContextManager[object]:
+        """Make it the current span of the task for the block."""
+        ...
+
+
+class Tracing:
+    """Who is told of the calls of a block."""
+
+    def __init__(self, tracer: RequestTracer | None, meter: Meter | None) -> None:
+        self.tracer: RequestTracer | None = tracer
+        self.meter: Meter | None = meter
+        self.guard: Guard = Guard(tracer)
+        self.meter_guard: Guard = Guard(meter)
+
+
+tracing_of_block: ContextVar[Tracing | None] = ContextVar("triclinium.tracing_retries", default=None)
+"""That of the innermost block."""
+
+
+@contextmanager
+def tracing_retries(tracer: RequestTracer | None = None, meter: Meter | None = None) -> Iterator[None]:
+    """Tell a tracer and a meter of the calls of the block that retry, and of those of the tasks that are started in it.
+
+    These are the calls of ``retry``, ``retried`` and ``attempts``, and of HTTP transports. Each has a span with its name,
+    in it a span ``attempt`` for each attempt, which is the current one while the function runs where the tracer knows
+    such; and events ``triclinium.retry`` and ``triclinium.retry_refused``. The meter is told of
+    ``triclinium.call.duration``. An inner block replaces what the one around it says. Around the whole program it is for
+    all calls. Operations of a cluster are told to the tracer and the meter that ``open_cluster`` was given.
+
+    Args:
+        tracer: None for none.
+        meter: None for none.
+
+    Raises:
+        InvalidArgumentException: the tracer or the meter is none.
+    """
+    if tracer is not None:
+        check_method(tracer, "tracer", "request_span", "request_span(name, parent=None)")
+    if meter is not None:
+        check_method(meter, "meter", "value_recorder", "value_recorder(name, tags)")
+    token = tracing_of_block.set(Tracing(tracer, meter))
+    try:
+        yield
+    finally:
+        tracing_of_block.reset(token)
+
+
+class TracedCall:
+    """What is told of one call. ``end`` may be called often, and must be called at last, whatever becomes of the call.
+
+    Args:
+        tracing: who is told.
+        name: of the call.
+    """
+
+    __slots__ = ("_attempt", "_began_at", "_current", "_is_over", "_name", "_number", "_span", "_tracing")
+
+    def __init__(self, tracing: Tracing, name: str) -> None:
+        self._tracing = tracing
+        self._name = name
+        self._began_at = trio.current_time()
+        self._number = 0
+        self._attempt: RequestSpan | None = None
+        self._current: AbstractContextManager[object] | None = None
+        self._is_over = False
+        self._span = self._begin(name, None)
+
+    def begin_attempt(self, number: int) -> None:
+        """Begin the span of an attempt, and make it the current one."""
+        self._number = number
+        if self._span is None:
+            return
+        span = self._attempt = self._begin(ATTEMPT, self._span)
+        if span is not None:
+            self._tracing.guard(span.set_attribute, NUMBER, number)
+        if isinstance(span, CurrentSpan):
+            self._current = self._tracing.guard(span.as_current)
+        if self._current is not None:
+            self._tracing.guard(self._current.__enter__)
+
+    def end_attempt(self, error: BaseException | None) -> None:
+        """End the span of the attempt under way, if there is one."""
+        current, self._current = self._current, None
+        if current is not None:
+            self._tracing.guard(current.__exit__, None, None, None)
+        span, self._attempt = self._attempt, None
+        if span is not None:
+            self._end(span, {}, error)
+
+    def told(self, report: RetryReport) -> None:
+        """Tell why there is another attempt, or none."""
+        if isinstance(report, RetryScheduled):
+            self._add_event(RETRY, {REASON: _kind_of(report.error), DELAY: report.delay})
+        elif isinstance(report, RetryGivenUp):
+            self._add_event(REFUSAL, {ENDING: report.ending.name, ERROR: _kind_of(report.error)})
+
+    def end(self, error: BaseException | None) -> None:
+        """End all that is open: the call is over, or was left.
+
+        Args:
+            error: what its caller gets instead of a result.
+        """
+        self.end_attempt(error)
+        if self._is_over:
+            return
+        self._is_over = True
+        if self._span is not None:
+            self._end(self._span, {ATTEMPTS: self._number}, error)
+        tags = {CALL_NAME: self._name, **_error_type(error)}
+        if self._tracing.meter is not None:
+            self._tracing.meter_guard(_record, self._tracing.meter, trio.current_time() - self._began_at, tags)
+
+    def _begin(self, name: str, parent: RequestSpan | None) -> RequestSpan | None:
+        tracing = self._tracing
+        return None if tracing.tracer is None else tracing.guard(tracing.tracer.request_span, name, parent)
+
+    def _add_event(self, name: str, attributes: Mapping[str, AttributeValue]) -> None:
+        if self._span is not None:
+            self._tracing.guard(self._span.add_event, name, attributes)
+
+    def _end(self, span: RequestSpan, attributes: Mapping[str, AttributeValue], error: BaseException | None) -> None:
+        guard = self._tracing.guard
+        for key, value in {**attributes, **_error_type(error)}.items():
+            guard(span.set_attribute, key, value)
+        if not isinstance(error, trio.Cancelled):
+            guard(span.set_status, StatusCode.OK if error is None else StatusCode.ERROR)
+        guard(span.end)
+
+
+def _kind_of(error: BaseException | None) -> str:
+    """Return in a word what an attempt failed with; an answer that stands for an error has its own."""
+    if error is None:
+        return "result"
+    own = getattr(error, "error_type", None)
+    return own if isinstance(own, str) else type(error).__qualname__
+
+
+def _error_type(error: BaseException | None) -> dict[str, str]:
+    return {} if error is None else {ERROR_TYPE: _kind_of(error)}
+
+
+def _record(meter: Meter, seconds: float, tags: Mapping[str, str]) -> None:
+    meter.value_recorder(CALL_DURATION, tags).record_value(microseconds(seconds))
