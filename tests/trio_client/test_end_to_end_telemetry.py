@@ -1,0 +1,164 @@
+"""What a client tells of its operations without being asked: lines of JSON in the log, and none that says nothing."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.trio_client.pair import open_pair
+from triclinium import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
+from triclinium.errors import UnambiguousTimeoutException
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.testing.fakes.faults import delay, drop_response, temporary_failure
+
+ALWAYS = {
+    "operation_name",
+    "total_duration_us",
+    "last_dispatch_duration_us",
+    "total_dispatch_duration_us",
+    "last_server_duration_us",
+    "total_server_duration_us",
+    "last_local_id",
+    "operation_id",
+    "last_local_socket",
+    "last_remote_socket",
+    "timeout_ms",
+}
+"""What is known of every key-value operation that was answered."""
+
+
+@pytest.fixture(autouse=True)
+def _all_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="triclinium")
+
+
+def told_by(caplog: pytest.LogCaptureFixture, logger: str) -> list[Any]:
+    """Return what one logger told, as data."""
+    return [json.loads(record.getMessage()) for record in caplog.records if record.name == f"triclinium.{logger}"]
+
+
+async def test_a_slow_operation(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """It is told ten seconds later, with all that is known; the one beside it, which was not slow, is not."""
+    async with open_pair() as (fake, _, people):
+        await people.upsert("ada", 1)
+        fake.node.faults.next(Opcode.GET, delay(0.75))
+        await people.get("ada")
+        await people.get("ada")
+        await trio.sleep(9.9)
+
+        assert [] == told_by(caplog, "threshold")
+
+        await trio.sleep(0.2)
+        (report,) = told_by(caplog, "threshold")
+
+    (entry,) = report["kv"]["top_requests"]
+    assert ALWAYS == entry.keys()
+    assert (1, "get", 750_000, 2500) == (
+        report["kv"]["total_count"],
+        entry["operation_name"],
+        entry["total_duration_us"],
+        entry["timeout_ms"],
+    )
+    assert 1 == len(told_by(caplog, "threshold"))
+
+
+async def test_what_retries_take_counts(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """An operation that was retried until it was slow is slow, though each attempt was quick."""
+    async with open_pair(tracer=ThresholdLoggingTracer(kv_threshold=0.05)) as (fake, _, people):
+        fake.node.faults.next(Opcode.SET, temporary_failure(), times=8)
+        await people.upsert("ada", 1)
+
+    (report,) = told_by(caplog, "threshold")
+    (entry,) = report["kv"]["top_requests"]
+    assert entry["total_duration_us"] > 50_000 > entry["total_dispatch_duration_us"]
+    assert entry["last_server_duration_us"] < entry["total_server_duration_us"]
+
+
+async def test_a_slow_request_to_a_service(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """Each service has its threshold, and its place in the report."""
+    async with open_pair() as (fake, cluster, _):
+        fake.node.faults.next(Service.MANAGEMENT, delay(1.5))
+        await cluster.buckets().get_all_buckets()
+
+    (report,) = told_by(caplog, "threshold")
+    assert ["management"] == list(report)
+    assert 1_500_000 == report["management"]["top_requests"][0]["total_duration_us"]
+
+
+async def test_an_orphan(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """An answer that comes when its caller has left is told; so is the timeout, once, with the same number."""
+    async with open_pair() as (fake, _, people):
+        await people.upsert("ada", 1)
+        fake.node.faults.next(Opcode.GET, delay(3.0))
+        with pytest.raises(UnambiguousTimeoutException) as caught:
+            await people.get("ada")
+        await trio.sleep(11)
+        (report,) = told_by(caplog, "orphan")
+
+    (entry,) = report["kv"]["top_requests"]
+    (timeout,) = (record.getMessage() for record in caplog.records if record.name == "triclinium.timeout")
+    assert ALWAYS == entry.keys()
+    assert (3_000_000, f"0x{caught.value.context.opaque:x}") == (entry["total_duration_us"], entry["operation_id"])
+    assert caught.value.context.to_json() in timeout
+
+
+async def test_durations_of_all_operations(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """Every ten minutes, and once more at the end: successes and failures, by operation, and nothing of NOOPs."""
+    async with open_pair() as (fake, _, people):
+        for key in ("ada", "bob"):
+            await people.upsert(key, 1)
+        fake.node.faults.next(Opcode.GET, drop_response())
+        with pytest.raises(UnambiguousTimeoutException):
+            await people.get("ada")
+        await trio.sleep(601)
+        await people.exists("ada")
+
+    first, last = told_by(caplog, "meter")
+    counts = {name: told["total_count"] for name, told in first["operations"]["kv"].items()}
+    assert ({"upsert": 2, "get": 1}, 600) == (counts, first["meta"]["emit_interval_s"])
+    assert 2_500_000 == first["operations"]["kv"]["get"]["percentiles_us"]["100.0"]
+    assert ["exists"] == list(last["operations"]["kv"])
+
+
+async def test_a_client_with_nothing_to_tell(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """An hour without an operation has no line."""
+    async with open_pair() as (_, cluster, _):
+        await cluster.bucket("travel").wait_until_ready()
+        await trio.sleep(3_000)
+
+    assert [[], [], []] == [told_by(caplog, logger) for logger in ("threshold", "orphan", "meter")]
+
+
+async def test_each_can_be_turned_off(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing is told then, whatever happens."""
+    async with open_pair(tracer=None, meter=None, orphans=None) as (fake, _, people):
+        fake.node.faults.next(Opcode.SET, delay(0.75))
+        await people.upsert("ada", 1)
+        fake.node.faults.next(Opcode.GET, delay(3.0))
+        with pytest.raises(UnambiguousTimeoutException):
+            await people.get("ada")
+        await trio.sleep(700)
+
+    assert [[], [], []] == [told_by(caplog, logger) for logger in ("threshold", "orphan", "meter")]
+
+
+async def test_intervals_and_samples_are_options(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """All are counted, and so many are listed; the interval may be short."""
+    async with open_pair(
+        tracer=ThresholdLoggingTracer(kv_threshold=0, sample_size=2, emit_interval=0.5),
+        meter=LoggingMeter(emit_interval=0.5),
+        orphans=OrphanReporter(sample_size=1),
+    ) as (_, _, people):
+        for key in ("ada", "bob", "eve"):
+            await people.upsert(key, 1)
+        await trio.sleep(0.6)
+        (report,), (durations,) = told_by(caplog, "threshold"), told_by(caplog, "meter")
+
+    assert (3, 2) == (report["kv"]["total_count"], len(report["kv"]["top_requests"]))
+    assert 0.5 == durations["meta"]["emit_interval_s"]
