@@ -19,7 +19,8 @@ block_values: ContextVar[Mapping[str, object] | None] = ContextVar("triclinium.c
 def retrying(strategy: AnyRetryStrategy) -> Iterator[None]:
     """Let ``strategy`` decide about all operations of the block, and of the tasks that are started in it.
 
-    The innermost block counts; the ``retry_strategy`` of a single call comes before any block.
+    The innermost block counts; the ``retry_strategy`` of a single call comes before any block. Strategies of either kind
+    are taken: Couchbase's, and those that hand out tokens.
 
     Raises:
         InvalidArgumentException: ``strategy`` is no retry strategy.

@@ -65,7 +65,8 @@ def open_cluster(
         authenticator: a password, a token or a certificate; None only over ``memcached://``. A certificate that is named
             by its files is loaded into ``ssl_context``, where that is given.
         timeouts: the safety net; 2.5 s for an operation unless given.
-        retry_strategy: ``FastFailOnTerminalErrorRetryStrategy()`` unless given.
+        retry_strategy: ``FastFailOnTerminalErrorRetryStrategy()`` unless given; one that hands out tokens, such as
+            ``StandardRetryStrategy()``, is a budget of retries for the whole cluster.
         circuit_breaker: on, with the usual numbers, unless given.
         ssl_context: how to speak TLS; the system's trust store, verifying, unless given.
         connector: replaces TCP and TLS.
