@@ -66,6 +66,12 @@ def _canonical(name: str) -> str:
     return name.strip().casefold().replace("-", "_")
 
 
+class WholeNumber(click.IntRange):
+    """A whole number in a range; what is none is called by that name."""
+
+    name = "whole number"
+
+
 class DurationParameter(click.FloatRange):
     """A number of at least 0, or of more than 0, within the range of every clock; "not a number" is refused.
 

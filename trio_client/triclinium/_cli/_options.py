@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from triclinium._cli._input import spelled
+from triclinium._cli._input import WholeNumber, spelled
 
-COUNT: Mapping[str, object] = {"type": click.IntRange(min=0), "metavar": "N"}
+COUNT: Mapping[str, object] = {"type": WholeNumber(min=0), "metavar": "N"}
 """Settings of an option that is a number of things."""
 
 

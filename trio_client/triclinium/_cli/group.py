@@ -22,6 +22,10 @@ COMMANDS: Mapping[str, str] = {
 """Each command, and the module that defines it under the same name."""
 
 
+CLICK_WRITES = (click.MissingParameter, click.NoSuchOption, click.BadOptionUsage)
+"""Errors whose words are not ours, and name no next step."""
+
+
 class LazyGroup(click.Group):
     """A group that imports a command when it is asked for, and reports wrong input in one line."""
 
@@ -63,7 +67,10 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            raise WrongInput(error.format_message()) from error
+            message = error.format_message()
+            if isinstance(error, CLICK_WRITES) and error.ctx is not None:
+                message += f" {error.ctx.command_path} --help shows how it is called."
+            raise WrongInput(message) from error
 
 
 EPILOG = f"""\b

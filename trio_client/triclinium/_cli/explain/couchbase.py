@@ -9,9 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
-
-from triclinium._cli._input import DurationParameter, WrongInput, choose, choose_name, spelled
+from triclinium._cli._input import DurationParameter, WholeNumber, WrongInput, choose, choose_name, spelled
 from triclinium._cli._options import COUNT, given, option
 from triclinium._cli.explain.telling import retries
 from triclinium_core.errors import InvalidArgumentException
@@ -91,12 +89,10 @@ class CaseOptions:
         help=f"How much of the request a socket that closed had been given: {', '.join(HANDED_OVER)}.  [default: all]",
     )
     reason: str | None = option(metavar="REASON", help="Why nothing was sent.  [default: SOCKET_NOT_AVAILABLE]")
-    code: int | None = option(
-        type=click.IntRange(min=0), metavar="CODE", help="Query or analytics answered this error."
-    )
+    code: int | None = option(type=WholeNumber(min=0), metavar="CODE", help="Query or analytics answered this error.")
     message: str | None = option(metavar="TEXT", help="The text of that error.")
     http_status: int | None = option(
-        type=click.IntRange(100, 599), metavar="STATUS", help="A service other than kv answered this."
+        type=WholeNumber(100, 599), metavar="STATUS", help="A service other than kv answered this."
     )
     body: str | None = option(metavar="TEXT", help="The body of that answer.")
     strategy: str = option(

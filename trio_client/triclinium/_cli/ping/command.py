@@ -47,7 +47,7 @@ class PingOptions:
     as_json: bool = option("--json", is_flag=True, help="Answer with one JSON object on one line.")
 
 
-@click.command()
+@click.command(short_help="Ask each node and service of CONNSTR whether it answers.")
 @click.argument("connstr")
 @takes(PingOptions)
 @click.pass_context

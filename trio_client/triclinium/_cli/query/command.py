@@ -55,7 +55,7 @@ class QueryFailed(click.ClickException):
     """The rows are not all there: one line, and exit status 1."""
 
 
-@click.command()
+@click.command(short_help="Run a SQL++ statement, and print its rows.")
 @click.argument("connstr")
 @click.argument("statement")
 @click.argument("values", nargs=-1)

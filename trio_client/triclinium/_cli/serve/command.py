@@ -14,7 +14,7 @@ from textwrap import fill
 import click
 import trio
 
-from triclinium._cli._input import WrongInput, spelled
+from triclinium._cli._input import WholeNumber, WrongInput, spelled
 from triclinium._cli._options import option, takes
 from triclinium._cli._output import run_trio
 from triclinium._cli.serve.description import describe, describe_as_json
@@ -37,29 +37,34 @@ FILE = click.Path(exists=True, dir_okay=False)
 class ServeOptions:
     """How many nodes, where, and whom they let in."""
 
-    nodes: int = option(type=click.IntRange(1, NODES_MAX), default=1, help="How many; they share one map of vbuckets.")
+    nodes: int = option(
+        type=WholeNumber(1, NODES_MAX), metavar="N", default=1, help="How many; they share one map of vbuckets."
+    )
     replicas: int = option(
-        type=click.IntRange(0, REPLICAS_MAX),
+        type=WholeNumber(0, REPLICAS_MAX),
+        metavar="N",
         default=0,
         help="How many of each vbucket; no more than there are other nodes.",
     )
     port: int = option(
-        type=click.IntRange(0, 0xFFFF),
+        type=WholeNumber(0, 0xFFFF),
+        metavar="PORT",
         default=0,
         help="Of the first node, the others' two apart after it; 0 for any that are free.",
     )
-    username: str = option(default=DEFAULTS.username)
-    password: str = option(default=DEFAULTS.password)
-    bucket: str = option(default=DEFAULTS.buckets[0])
+    username: str = option(metavar="NAME", default=DEFAULTS.username, help="Whom the nodes let in.")
+    password: str = option(metavar="SECRET", default=DEFAULTS.password, help="What that user proves.")
+    bucket: str = option(metavar="NAME", default=DEFAULTS.buckets[0], help="The bucket that there is at first.")
     tokens: tuple[str, ...] = option(
-        "--token", multiple=True, help="A JSON Web Token that is accepted too; may be repeated."
+        "--token", metavar="TOKEN", multiple=True, help="A JSON Web Token that is accepted too; may be repeated."
     )
     tls_cert: str | None = option(
         type=FILE, help="Speak TLS as well: a file in PEM format with the nodes' certificate."
     )
     tls_key: str | None = option(type=FILE, help="Its private key; unless given, that is in the same file.")
     tls_port: int = option(
-        type=click.IntRange(0, 0xFFFF),
+        type=WholeNumber(0, 0xFFFF),
+        metavar="PORT",
         default=0,
         help="For TLS, of the first node, the others' two apart after it; 0 for any that are free.",
     )

@@ -17,7 +17,7 @@ from click.core import ParameterSource
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from triclinium._cli._input import WrongInput
+from triclinium._cli._input import WholeNumber, WrongInput
 from triclinium._cli._options import takes
 from triclinium._cli.simulate.report import figures_as_json, show_fleet
 from triclinium._cli.simulate.running import simulate_all
@@ -48,7 +48,7 @@ PLOTS = (".svg", ".png")
 THEMES: Mapping[str, Sequence[str]] = {"light": ("light",), "dark": ("dark",), "both": ("light", "dark")}
 
 
-@click.command(epilog=EPILOG)
+@click.command(epilog=EPILOG, short_help="Play an outage on many clients that retry.")
 @click.option(
     "--scenario",
     "file",
@@ -86,7 +86,7 @@ THEMES: Mapping[str, Sequence[str]] = {"light": ("light",), "dark": ("dark",), "
     help="Play published simulations instead, and compare: takes a minute or two, and --seed, --plot, --theme, --json "
     "and --jobs.",
 )
-@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one for each processor]")
+@click.option("--jobs", type=WholeNumber(min=1), metavar="N", help="Processes.  [default: one for each processor]")
 def simulate(
     *,
     file: Path | None,

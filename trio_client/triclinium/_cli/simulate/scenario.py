@@ -10,7 +10,7 @@ from typing import Any
 import click
 import msgspec
 
-from triclinium._cli._input import DurationParameter, WrongInput, choose_name
+from triclinium._cli._input import DurationParameter, WholeNumber, WrongInput, choose_name
 from triclinium._cli._options import option
 from triclinium._cli.simulate.conversion import convert
 from triclinium_core.errors import InvalidArgumentException
@@ -33,7 +33,7 @@ HEADROOM = 1.5
 class ScenarioOptions:
     """The options of the command that tell a scenario; None for one that was not given."""
 
-    clients: int = option(type=click.IntRange(min=1), metavar="N", default=1_000)
+    clients: int = option(type=WholeNumber(min=1), metavar="N", default=1_000)
     period: float = option(**SECONDS, default=10.0, help="Each client begins an operation so often.")
     duration: float = option(**SECONDS, default=60.0, help="How long they do.")
     outage: str = option(metavar="FROM-TO", default="20-30", help="Seconds between which the service is away, or none.")
@@ -69,7 +69,7 @@ class ScenarioOptions:
         help="What one attempt may take, for strategies that retry timeouts.  [default: as long as the operation]",
     )
     per_process: int = option(
-        type=click.IntRange(min=1), metavar="N", default=100, help="Clients that share a strategy, and so its quota."
+        type=WholeNumber(min=1), metavar="N", default=100, help="Clients that share a strategy, and so its quota."
     )
     writes: bool = option(is_flag=True, help="Operations must not be applied twice.")
     step: float = option(**SECONDS, default=1.0, help="Width of time steps.")
