@@ -14,7 +14,19 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from tests.bench.parts import calls, core, end_to_end, growth, headers, official, queries, retries, services, start_up
+from tests.bench.parts import (
+    calls,
+    core,
+    end_to_end,
+    growth,
+    headers,
+    official,
+    queries,
+    retries,
+    services,
+    start_up,
+    telemetry,
+)
 from tests.bench.report import machine, plot, show, write_page
 from tests.bench.turns import Effort, Row
 
@@ -29,6 +41,7 @@ PARTS: Mapping[str, Callable[[Effort], Iterator[Row]]] = {
     "start-up": start_up.rows,
     "services": services.rows,
     "queries": queries.rows,
+    "telemetry": telemetry.rows,
 }
 
 

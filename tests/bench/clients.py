@@ -14,14 +14,14 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, asyn
 from enum import Enum
 from functools import partial
 from importlib import import_module
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import trio
 
 from tests.bench.bare import GET, SET, bare_loop, bare_stream
 from tests.bench.servers import BenchServer
 from tests.bench.turns import Stopwatch, Turn
-from triclinium import PasswordAuthenticator, RawBinaryTranscoder, open_cluster
+from triclinium import ClusterArguments, PasswordAuthenticator, RawBinaryTranscoder, open_cluster
 
 KEYS = [f"document-{number:04}" for number in range(64)]
 WARM_UP = 64
@@ -49,11 +49,11 @@ OpenBlocking = Callable[[Job], AbstractContextManager[Callable[[str], object]]]
 
 
 @asynccontextmanager
-async def triclinium(job: Job) -> AsyncIterator[Operate]:
+async def triclinium(job: Job, **arguments: Unpack[ClusterArguments]) -> AsyncIterator[Operate]:
     """Ours, without JSON, which the others do not have."""
     as_bytes, server, value = RawBinaryTranscoder(), job.server, job.value
     authenticator = PasswordAuthenticator(server.username, server.password) if server.bucket else None
-    async with open_cluster(server.connection_string, authenticator) as cluster:
+    async with open_cluster(server.connection_string, authenticator, **arguments) as cluster:
         collection = (
             cluster.bucket(server.bucket).default_collection() if server.bucket else cluster.default_collection()
         )

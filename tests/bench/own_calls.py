@@ -8,13 +8,14 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Unpack
 
 import trio
 
 import triclinium
 import triclinium_core
-from triclinium import Collection, open_cluster
-from triclinium.testing import FakeAnswer, open_fake_cluster
+from triclinium import ClusterArguments, Collection, open_cluster
+from triclinium.testing import ClientArguments, FakeAnswer, open_fake_cluster
 
 PACKAGES = tuple(str(Path(package.__file__ or "").parent) for package in (triclinium, triclinium_core))
 NOT_THE_CLIENT = tuple(str(Path(package) / "testing") for package in PACKAGES)
@@ -100,14 +101,14 @@ def own_calls_of_rows(rows: int) -> OwnCalls:
 
 
 @asynccontextmanager
-async def of_memcached(connection_string: str) -> AsyncIterator[Collection]:
+async def of_memcached(connection_string: str, **arguments: Unpack[ClusterArguments]) -> AsyncIterator[Collection]:
     """Give the block the documents of a memcached."""
-    async with open_cluster(connection_string) as cluster:
+    async with open_cluster(connection_string, **arguments) as cluster:
         yield cluster.default_collection()
 
 
 @asynccontextmanager
-async def of_fake_cluster() -> AsyncIterator[Collection]:
+async def of_fake_cluster(**arguments: Unpack[ClientArguments]) -> AsyncIterator[Collection]:
     """Give the block the documents of a bucket inside the process."""
-    async with open_fake_cluster(buckets=["travel"]) as fake, fake.open_client() as cluster:
+    async with open_fake_cluster(buckets=["travel"]) as fake, fake.open_client(**arguments) as cluster:
         yield cluster.bucket("travel").default_collection()
