@@ -12,7 +12,14 @@ from triclinium_core.errors import (
     InternalError,
     KeyValueException,
 )
-from triclinium_core.telemetry.attributes import ATTRIBUTES, ERROR_TYPES, Bearer, error_type
+from triclinium_core.telemetry.attributes import (
+    ATTRIBUTES,
+    ERROR_TYPES,
+    Bearer,
+    answer_attributes,
+    dispatch_attributes,
+    error_type,
+)
 
 
 class _Narrower(DocumentLockedException):
@@ -48,3 +55,25 @@ def test_what_the_metric_has_the_outer_span_has_too() -> None:
 
     assert 9 == len(tags)
     assert all(Bearer.OUTER in ATTRIBUTES[key].bearers for key in tags)
+
+
+def test_an_attempt_before_its_answer() -> None:
+    """RFC 0067 "Dispatch Span Attributes": server and peer, each as address and port; an IPv6 address has no brackets."""
+    told = dispatch_attributes(("a.example", 11210), peer="[::1]:31210", local_id="0a/0b", operation_id=35)
+
+    assert {
+        "network.transport": "tcp",
+        "server.address": "a.example",
+        "server.port": 11210,
+        "network.peer.address": "::1",
+        "network.peer.port": 31210,
+        "couchbase.local_id": "0a/0b",
+        "couchbase.operation_id": 35,
+    } == told
+
+
+def test_an_attempt_of_which_little_is_known() -> None:
+    """What the driver did not tell, and what the service has not, is left out."""
+    assert {"network.transport", "server.address", "server.port"} == dispatch_attributes(("a", 1), peer=None).keys()
+    assert {} == answer_attributes(None)
+    assert {"couchbase.server_duration": 1500} == answer_attributes(0.0015)

@@ -1,0 +1,60 @@
+"""What the outer span of a call tells of it before it is sent."""
+
+from __future__ import annotations
+
+import pytest
+
+from triclinium_core.client.call_attributes import Asked, attributes_of, name_of
+from triclinium_core.kv.operation.durability import DurabilityLevel
+from triclinium_core.kv.operation.inquiries import Ping
+from triclinium_core.kv.operation.requests import Get, Keyspace, Remove
+from triclinium_core.services.management.buckets import GetBucket
+from triclinium_core.services.query.request import QueryRequest
+from triclinium_core.services.statement.parameters import Parameters
+from triclinium_core.services.statement.request import QueryContext
+
+HOTELS = Keyspace("travel", "inventory", "hotel")
+OF_HOTELS = {
+    "couchbase.service": "kv",
+    "db.namespace": "travel",
+    "couchbase.scope.name": "inventory",
+    "couchbase.collection.name": "hotel",
+}
+
+
+@pytest.mark.parametrize(
+    ("asked", "name", "attributes"),
+    [
+        (Get(HOTELS, "k"), "get", OF_HOTELS),
+        (
+            Remove(HOTELS, "k", durability=DurabilityLevel.PERSIST_TO_MAJORITY),
+            "remove",
+            {**OF_HOTELS, "couchbase.durability": "persist_majority"},
+        ),
+        (Remove(HOTELS, "k"), "remove", OF_HOTELS),
+        (Ping("travel", "report", None), "ping", {"db.namespace": "travel"}),
+        (
+            GetBucket("travel"),
+            "manager_buckets_get_bucket",
+            {"couchbase.service": "management", "db.namespace": "travel"},
+        ),
+        (QueryRequest(statement="SELECT 'secret'"), "query", {"couchbase.service": "query"}),
+        (
+            QueryRequest(
+                statement="SELECT $1",
+                parameters=Parameters(("secret",), None, {}),
+                query_context=QueryContext("travel", "inventory"),
+            ),
+            "query",
+            {
+                "couchbase.service": "query",
+                "db.namespace": "travel",
+                "couchbase.scope.name": "inventory",
+                "db.query.text": "SELECT $1",
+            },
+        ),
+    ],
+)
+def test_what_is_told(asked: Asked, name: str, attributes: dict[str, str]) -> None:
+    """RFC 0067: each attribute is there where its table says so; a text without parameters may hold what is sensitive."""
+    assert (name, attributes) == (name_of(asked), attributes_of(asked))

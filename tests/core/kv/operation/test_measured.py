@@ -1,0 +1,65 @@
+"""What is told of an operation that is over, by what was measured of it."""
+
+from __future__ import annotations
+
+import math
+
+from triclinium_core.kv.operation.link import Link
+from triclinium_core.kv.operation.measured import MeasuredOperation
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.telemetry.facts import OperationFacts
+from triclinium_core.telemetry.past_attempts import PastAttempts
+
+LINK = Link(1, "a:11210", "10.0.0.1:5000", "10.0.0.2:11210", "0a/0b")
+
+
+def measured(
+    *, deadline: float, opaque: int | None, link: Link | None, dispatched_at: float | None
+) -> MeasuredOperation:
+    """Return an operation that was submitted at 1 s, with one attempt of half a second that is over if it was sent."""
+    return MeasuredOperation(
+        name="lookup_in_replica",
+        submitted_at=1.0,
+        deadline=deadline,
+        opaque=opaque,
+        link=link,
+        dispatched_at=dispatched_at,
+        past=PastAttempts(last=0.5, total=0.5, last_server=0.25, total_server=0.25),
+    )
+
+
+def test_an_attempt_whose_answer_has_just_come() -> None:
+    """It is the last one, and added to those that are over; asked again, the sums are the same."""
+    operation = measured(deadline=3.5, opaque=0x23, link=LINK, dispatched_at=2.0)
+    expected = OperationFacts(
+        service=Service.KV,
+        operation_name="get_replica",
+        total_duration_us=2_000_000,
+        last_dispatch_duration_us=1_000_000,
+        total_dispatch_duration_us=1_500_000,
+        last_server_duration_us=125_000,
+        total_server_duration_us=375_000,
+        last_local_id="0a/0b",
+        operation_id="0x23",
+        last_local_socket="10.0.0.1:5000",
+        last_remote_socket="10.0.0.2:11210",
+        timeout_ms=2_500,
+    )
+
+    assert expected == operation.facts(3.0, 0.125)
+    assert expected == operation.facts(3.0, 0.125)
+
+
+def test_what_was_never_sent() -> None:
+    """Of an operation without an attempt, and without a limit, nothing is told of either."""
+    operation = MeasuredOperation(
+        name="get",
+        submitted_at=1.0,
+        deadline=math.inf,
+        opaque=None,
+        link=None,
+        dispatched_at=None,
+        past=PastAttempts(),
+    )
+
+    assert OperationFacts(service=Service.KV, operation_name="get", total_duration_us=500_000) == operation.facts(1.5)

@@ -1,0 +1,32 @@
+"""What the outer span of a call is told of its retries."""
+
+from __future__ import annotations
+
+import pytest
+
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.telemetry.retry_events import clause_of, refusal_event, retry_event
+
+
+@pytest.mark.parametrize("reason", RetryReason)
+def test_every_reason_has_a_clause(reason: RetryReason) -> None:
+    """Either the line of the RFC's list that has it, or its row among the reasons, by name."""
+    clause = clause_of(reason)
+
+    assert clause.startswith("SDK-RFC 0049 ")
+    assert "Response Code Retry List" in clause or reason in clause
+
+
+def test_events() -> None:
+    """A retry has its delay, a refusal the error that the caller gets."""
+    assert (
+        "triclinium.retry",
+        {
+            "triclinium.retry.reason": "KV_LOCKED",
+            "triclinium.retry.clause": clause_of(RetryReason.KV_LOCKED),
+            "triclinium.retry.delay": 0.25,
+            "triclinium.retry.dispatches": True,
+        },
+    ) == retry_event(RetryReason.KV_LOCKED, 0.25, dispatches=True)
+    name, attributes = refusal_event(RetryReason.KV_LOCKED, "DocumentLockedException")
+    assert ("triclinium.retry_refused", "DocumentLockedException") == (name, attributes["triclinium.retry.error"])
