@@ -52,7 +52,9 @@ class BucketManager(Manager):
 
         Cancellation: the bucket may be made; the server goes on with it.
         """
-        wrapping = Wrapping(WrappingCall.CREATE_BUCKET, parent_span, keyspace_attributes(settings.name))
+        # What is no settings is refused when the request is made.
+        name = settings.name if isinstance(settings, BucketSettings) else None
+        wrapping = Wrapping(WrappingCall.CREATE_BUCKET, parent_span, keyspace_attributes(name))
         await carry_out(self._driver, lambda: steps.create_bucket(settings), retry_strategy, wrapping)
 
     async def update_bucket(
