@@ -1,8 +1,8 @@
 """Sphinx directives that show what the code says.
 
 ``{generated} NAME`` is a table of ``tables``, ``{state-diagram} NAME`` and ``{state-table} NAME`` are machines of
-``machines``, ``{retried-write}`` is a run of the client, ``{cli-help}`` is what the commands say of themselves, and
-``{newsfragments}`` what a release will announce. Tables of prose become ``records``, and RFCs and names of trio ``links``.
+``machines``, ``{cli-help}`` is what the commands say of themselves, and ``{newsfragments}`` what a release will announce.
+Tables of prose become ``records``, and RFCs and names of trio ``links``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 
-from docs._ext import entries, links, machines, markdown, options, records, retried_write, state_diagram, tables
+from docs._ext import entries, links, machines, markdown, options, records, state_diagram, tables
 from docs._ext.machines import MACHINES
 from docs._ext.state_diagram import draw_svg
 from docs._ext.tables import TABLES, state_table
@@ -75,16 +75,6 @@ class StateDiagram(_Named):
         return [nodes.raw("", f'<p class="drawing">{draw_svg(machine.table, machine.layout)}</p>', format="html")]
 
 
-class RetriedWrite(SphinxDirective):
-    """Two writes in trouble, played and drawn."""
-
-    def run(self) -> list[nodes.Node]:
-        """Return the drawing; builders that cannot show it leave it out."""
-        self.env.note_dependency(inspect.getsourcefile(retried_write) or "")
-        drawing = retried_write.draw_stories(retried_write.play())
-        return [nodes.raw("", f'<p class="drawing">{drawing}</p>', format="html")]
-
-
 class CliHelp(SphinxDirective):
     """The help texts of all commands."""
 
@@ -134,7 +124,6 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_directive("generated", Generated)
     app.add_directive("state-table", StateTable)
     app.add_directive("state-diagram", StateDiagram)
-    app.add_directive("retried-write", RetriedWrite)
     app.add_directive("cli-help", CliHelp)
     app.add_directive("newsfragments", Newsfragments)
     app.add_transform(records.Records)
