@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.checks import Checks
 
 _CHECKS = Checks(ArgumentError)
-check_duration = _CHECKS.check_duration
-check_seconds = _CHECKS.check_seconds
-check_number = _CHECKS.check_number
-check_integer = _CHECKS.check_integer
-check_flag = _CHECKS.check_flag
-check_text = _CHECKS.check_text
-check_type = _CHECKS.check_type
-check_choice = _CHECKS.check_choice
-check_method = _CHECKS.check_method
-check_random = _CHECKS.check_random
+check_duration: Final = _CHECKS.check_duration
+check_seconds: Final = _CHECKS.check_seconds
+check_number: Final = _CHECKS.check_number
+check_integer: Final = _CHECKS.check_integer
+check_flag: Final = _CHECKS.check_flag
+check_text: Final = _CHECKS.check_text
+check_type: Final = _CHECKS.check_type
+check_choice: Final = _CHECKS.check_choice
+check_method: Final = _CHECKS.check_method
+check_random: Final = _CHECKS.check_random

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import ClassVar
+
 from triclinium.adapters.http_transport import (
     ATTEMPTS,
     FailedAnswer,
@@ -25,5 +28,5 @@ class RetryTransport(HttpRetryTransport[httpx.Request, httpx.Response], httpx.As
     What it takes, sends again and gives back is told by :py:class:`triclinium.adapters.http_transport.HttpRetryTransport`.
     """
 
-    library = HttpTransportLibrary.of(httpx)
-    default_transport = staticmethod(httpx.AsyncHTTPTransport)
+    library: ClassVar[HttpTransportLibrary] = HttpTransportLibrary.of(httpx)
+    default_transport: ClassVar[Callable[[], httpx.AsyncHTTPTransport]] = staticmethod(httpx.AsyncHTTPTransport)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import ClassVar
+
 from triclinium.adapters.http_transport import (
     ATTEMPTS,
     FailedAnswer,
@@ -25,5 +28,5 @@ class RetryTransport(HttpRetryTransport[httpx2.Request, httpx2.Response], httpx2
     What it takes, sends again and gives back is told by :py:class:`triclinium.adapters.http_transport.HttpRetryTransport`.
     """
 
-    library = HttpTransportLibrary.of(httpx2)
-    default_transport = staticmethod(httpx2.AsyncHTTPTransport)
+    library: ClassVar[HttpTransportLibrary] = HttpTransportLibrary.of(httpx2)
+    default_transport: ClassVar[Callable[[], httpx2.AsyncHTTPTransport]] = staticmethod(httpx2.AsyncHTTPTransport)

@@ -189,7 +189,7 @@ class ReplicaFailure(CoordinatorError):
         self.consistency = consistency
         self.block_for = block_for
         self.received = received
-        self.failures = len(reasons) if failures is None and reasons is not None else failures
+        self.failures: int | None = len(reasons) if failures is None and reasons is not None else failures
         self.reasons: Mapping[str, int] = {} if reasons is None else dict(reasons)
 
     def _details(  # What was told, each of which may be missing.
@@ -248,7 +248,7 @@ class FunctionFailure(CoordinatorError):
         super().__init__(message)
         self.keyspace = keyspace
         self.function = function
-        self.arg_types = tuple(arg_types)
+        self.arg_types: tuple[str, ...] = tuple(arg_types)
 
 
 class WriteFailure(ReplicaFailure):

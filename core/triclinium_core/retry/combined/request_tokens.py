@@ -189,7 +189,7 @@ class AsyncRequestTokens(_Tokens):
         self._recorded: RetryToken | None = None
         self.is_acquiring: bool = True
         """Whether the token of the first attempt has yet to come."""
-        self.obstacle = "its retry strategy has not answered yet whether it may begin"
+        self.obstacle: str | None = "its retry strategy has not answered yet whether it may begin"
 
     async def acquire(self) -> RetryAction:
         """Return after how long the first attempt is made; what it raises is what ``RequestTokens.acquire`` raises.

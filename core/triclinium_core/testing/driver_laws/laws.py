@@ -95,7 +95,7 @@ class Lender:
     """An asynchronous token strategy that has one token."""
 
     def __init__(self) -> None:
-        self.token = SingleUseToken(self)
+        self.token: SingleUseToken = SingleUseToken(self)
         self.recorded: list[RetryToken] = []
 
     async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
