@@ -116,6 +116,8 @@ def short_defaults(signature: str, found: object) -> str:
     """Return a signature whose defaults are Python, and none too long: a constant's name or an ellipsis stands instead."""
     signature = signature.replace("<factory>", "...")
     signature = re.sub(r"<[\w.]*?(\w+) object>", r"\1()", signature)
+    # Members of enumerations inside of a default.
+    signature = re.sub(r"<(\w+\.[A-Z_]+): [^<>]*>", r"\1", signature)
     try:
         (function,) = ast.parse(f"def function{signature}: ...").body
     except SyntaxError:

@@ -110,6 +110,7 @@ class Sample:
     [
         ("(a: int, /, b=1, *c, d: str='x', **e)", "(a: int, /, b=1, *c, d: str='x', **e)"),
         ("(a: ~x.Y = <factory>, *, b=<x.y.Json object>)", "(a: ~x.Y=..., *, b=Json())"),
+        ("(a: Y = Y(b=<Colour.RED: 'red'>))", "(a: Y=Y(b=Colour.RED))"),
         ("(a=<no Python>)", "(a=<no Python>)"),
     ],
 )
