@@ -6,6 +6,7 @@ import inspect
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import cast
 
 import pytest
 import trio
@@ -296,6 +297,32 @@ async def test_what_a_tracer_raises(
     logged = [record for record in caplog.records if record.name == "triclinium.telemetry"]
     assert [logging.ERROR] * 2 == [record.levelno for record in logged]
     assert all("<Broken>" in record.getMessage() and record.exc_info is not None for record in logged)
+
+
+class Poor:
+    """Makes spans and recorders that can do nothing at all."""
+
+    def request_span(self, name: str, parent: RequestSpan | None = None) -> RequestSpan:
+        """Return what is no span."""
+        return cast(RequestSpan, object())
+
+    def value_recorder(self, name: str, tags: Mapping[str, str]) -> triclinium.ValueRecorder:
+        """Return what is no recorder."""
+        return cast(triclinium.ValueRecorder, object())
+
+
+async def test_what_a_span_lacks(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """A span without the methods of one fails no operation either, nor does it hold up one that is cancelled."""
+    async with open_pair(tracer=Poor(), meter=Poor()) as pair:
+        pair.fake.node.faults.next(Opcode.SET, temporary_failure())
+        await pair.people.upsert("ada", {"n": 1})
+        pair.fake.node.faults.next(Opcode.GET, drop_response())
+        with trio.move_on_after(1) as scope:
+            await pair.people.get("ada")
+        assert {"n": 1} == (await pair.people.get("ada")).content
+
+    assert scope.cancelled_caught
+    assert 2 == sum(record.name == "triclinium.telemetry" for record in caplog.records)
 
 
 async def test_encoding_that_fails(autojump_clock: MockClock) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 logger = logging.getLogger("triclinium.telemetry")
@@ -23,16 +22,18 @@ class Guard:
         self._subject = subject
         self._has_failed = False
 
-    def __call__(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """Return what ``function`` returns; None where it raises an Exception."""
+    def __call__(self, use: Callable[[], T]) -> T | None:
+        """Return what ``use`` returns; None where it raises an Exception.
+
+        Args:
+            use: looks up the method that it calls as well: it may be missing, or a property that raises.
+        """
         try:
-            return function(*args, **kwargs)
+            return use()
         except Exception:
             if not self._has_failed:
                 self._has_failed = True
                 logger.exception(
-                    "%r failed in %s; operations go on without it, and further failures are not logged",
-                    self._subject,
-                    getattr(function, "__qualname__", function),
+                    "%r failed; operations go on without it, and further failures are not logged", self._subject
                 )
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from triclinium._telemetry.guard import Guard
 from triclinium_core.telemetry.attributes import tags_of
@@ -36,9 +37,10 @@ class Telemetry:
         self, name: str, parent: RequestSpan | None, attributes: Mapping[str, AttributeValue]
     ) -> RequestSpan | None:
         """Return a new span with attributes."""
-        if self._tracer is None:
+        tracer = self._tracer
+        if tracer is None:
             return None
-        span = self._guarded(self._tracer.request_span, name, parent)
+        span = self._guarded(lambda: tracer.request_span(name, parent))
         self.set_attributes(span, attributes)
         return span
 
@@ -52,12 +54,12 @@ class Telemetry:
         """Tell facts about a span."""
         if span is not None:
             for key, value in attributes.items():
-                self._guarded(span.set_attribute, key, value)
+                self._guarded(partial(_set_attribute, span, key, value))
 
     def add_event(self, span: RequestSpan | None, name: str, attributes: Mapping[str, AttributeValue]) -> None:
         """Tell what happened during a span."""
         if span is not None:
-            self._guarded(span.add_event, name, attributes)
+            self._guarded(lambda: span.add_event(name, attributes))
 
     def end_span(
         self,
@@ -70,8 +72,8 @@ class Telemetry:
             return
         self.set_attributes(span, attributes or {})
         if status is not StatusCode.UNSET:
-            self._guarded(span.set_status, status)
-        self._guarded(span.end)
+            self._guarded(lambda: span.set_status(status))
+        self._guarded(lambda: span.end())  # noqa: PLW0108  # the method may be missing, or raise when it is looked up
 
     # -- What a meter is asked for.
 
@@ -81,8 +83,11 @@ class Telemetry:
         Args:
             attributes: those of its outer span, of which some are tags.
         """
-        if self._meter is not None:
-            self._guarded_meter(self._record, self._meter, microseconds(seconds), tags_of(attributes))
+        meter = self._meter
+        if meter is not None:
+            tags, value = tags_of(attributes), microseconds(seconds)
+            self._guarded_meter(lambda: meter.value_recorder(OPERATION_DURATION, tags).record_value(value))
 
-    def _record(self, meter: Meter, microseconds: int, tags: Mapping[str, str]) -> None:
-        meter.value_recorder(OPERATION_DURATION, tags).record_value(microseconds)
+
+def _set_attribute(span: RequestSpan, key: str, value: AttributeValue) -> None:
+    span.set_attribute(key, value)
