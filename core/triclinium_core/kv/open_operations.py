@@ -57,6 +57,7 @@ from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase import actions as orders, events as facts
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
 from triclinium_core.retry.couchbase.failures import loaded, not_begun, subject
+from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
 from triclinium_core.retry.couchbase.tables import kv_responses
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
 from triclinium_core.retry.couchbase.tables.kv_status import Status, status_name
@@ -69,6 +70,7 @@ from triclinium_core.telemetry.facts import MICROSECONDS
 from triclinium_core.telemetry.gathering import Gathering
 from triclinium_core.telemetry.span_names import SPAN_NAMES
 
+_FAIL_FAST = FailFastRetryStrategy()
 _KV = Service.KV
 _SUCCESS = int(Status.SUCCESS)
 """A plain number: comparing a member of an enumeration takes far longer."""
@@ -152,8 +154,11 @@ class Operations:
             elif deadline < self.next_deadline:
                 self.next_deadline = deadline
             if lends_tokens:
-                self._acquire_token(operation, strategy, now)
-                continue
+                if request.is_awaited:
+                    self._acquire_token(operation, strategy, now)
+                    continue
+                # No token is lent for what is sent at once and abandoned at once: nobody could bring it back.
+                operation.strategy = _FAIL_FAST
             undispatched = dispatch(operation, now)
             if undispatched is not None:
                 self._fail_dispatch(operation, undispatched, now)
@@ -506,7 +511,8 @@ class Operations:
         self._dispatcher.stop_waiting(operation)
         connection = self._connections.streams.connection(operation.stream)
         if connection is not None and operation.opaque is not None:
-            orphan = operation.measured() if self._gathering.takes_orphans else None
+            takes_orphan = self._gathering.takes_orphans and operation.request.is_awaited
+            orphan = operation.measured() if takes_orphan else None
             opens_scan = isinstance(operation.request, RangeScanCreate)
             connection.in_flight.abandon(operation.opaque, AbandonedScan(operation.vbucket) if opens_scan else orphan)
         operation.opaque = None

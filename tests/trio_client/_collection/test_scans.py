@@ -12,6 +12,7 @@ import trio
 from trio.testing import MockClock, assert_checkpoints
 
 import triclinium
+from tests.core.retry.combined.token_book import AwaitedBook, TokenBook
 from tests.rows import rows
 from tests.trio_client.cancelling import Moments, at_every_moment, end_of
 from tests.trio_client.pair import PATIENCE, Never
@@ -259,6 +260,26 @@ async def test_leaving_the_block_ends_what_is_open(autojump_clock: MockClock) ->
         assert (0, 0) == (cluster.cluster.statistics().open_operations, cluster.cluster.statistics().in_flight)
         with pytest.raises(trio.ClosedResourceError):
             await anext(found)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_no_token_is_lent_for_the_end_of_a_scan(
+    is_async: bool, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Under a token strategy the nodes are told of it at once; no token is lost with it, and its answer is no orphan."""
+    book = TokenBook()
+    strategy = AwaitedBook(book, trio.lowlevel.checkpoint) if is_async else book
+    async with open_scanned(retry_strategy=strategy) as cluster:
+        async with cluster.people.scan(ALL, batch_item_limit=1) as found:
+            await anext(found)
+            open_before = cluster.open_scans
+        await trio.sleep(1.0)
+
+        assert (1, 0) == (open_before, cluster.open_scans)
+        assert 1 == cluster.asked(Opcode.RANGE_SCAN_CANCEL)
+    assert book.tokens
+    assert all(end == "recorded" for end in book.ends), book.ends
+    assert [] == [record for record in caplog.records if record.name == "triclinium.orphan"]
 
 
 @pytest.mark.parametrize(("scan_type", "expected"), [(ALL, 600), (SamplingScan(10), 10)], ids=str)

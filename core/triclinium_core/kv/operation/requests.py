@@ -52,13 +52,14 @@ class Operation(msgspec.Struct, frozen=True, gc=False):
 
     ``name`` is the word for it in tables, logs and errors; ``opcode`` is how it travels; ``capability`` is what a bucket
     must say in its config that it can do, if it must say anything; ``reads_replica`` tells that it is for another copy of
-    its document than the active one.
+    its document than the active one; ``is_awaited`` tells that somebody waits for what becomes of it.
     """
 
     name: ClassVar[str] = ""
     opcode: ClassVar[Opcode]
     capability: ClassVar[BucketCapability | None] = None
     reads_replica: ClassVar[bool] = False
+    is_awaited: ClassVar[bool] = True
 
     keyspace: Keyspace
 

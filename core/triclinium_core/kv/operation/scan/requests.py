@@ -92,10 +92,11 @@ class RangeScanContinue(ScanOperation, frozen=True, gc=False):
 
 
 class RangeScanCancel(ScanOperation, frozen=True, gc=False):
-    """End a scan before all of it was taken."""
+    """End a scan before all of it was taken. Whoever has left a scan does not wait for that, nor retries it."""
 
     name: ClassVar[str] = "range_scan_cancel"
     opcode: ClassVar[Opcode] = Opcode.RANGE_SCAN_CANCEL
+    is_awaited: ClassVar[bool] = False
 
 
 SCAN_OPERATIONS: tuple[type[Operation], ...] = (RangeScanCreate, RangeScanContinue, RangeScanCancel)
