@@ -155,11 +155,13 @@ class OpenRequests:
 
     def submit(self, event: RequestSubmitted, now: float) -> None:
         """Begin a request: its first dispatch, and its deadline."""
+        strategy = event.retry_strategy
         live = self._begin(
             event.token,
             event.request,
             now,
-            strategy=event.retry_strategy or self._options.retry_strategy,
+            # A strategy may have a length, and be empty.
+            strategy=strategy if strategy is not None else self._options.retry_strategy,
             timeout=self._options.timeouts.of_service(event.request.service),
             client_context=event.client_context or {},
         )

@@ -11,6 +11,7 @@ import pytest
 from tests.core.kv.simulated import TIMEOUT, Recorded, client_options, get, upsert
 from tests.core.retry.combined.token_book import AwaitedBook, TokenBook
 from tests.core.retry.smithy.cases import Fixed
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.client.actions import AcquireToken, CompleteOperation, ConsultStrategy, RecordSuccess, SendBytes
 from triclinium_core.client.events import StrategyDecided, Token
 from triclinium_core.errors import (
@@ -330,6 +331,15 @@ def test_a_strategy_that_breaks_before_the_first_attempt_fails_the_operation_uns
     assert sent == sum(isinstance(action, SendBytes) for action in simulation.actions)
 
 
+def test_a_first_token_with_a_delay_that_makes_no_sense_goes_back() -> None:
+    """The operation fails unsent; what was lent for it is not lost."""
+    book = TokenBook(first_delay=-1.0)
+    error = ready(TokenBook()).failure(RequestCanceledException, get(), retry_strategy=book)
+
+    assert isinstance(error.__cause__, ArgumentError)
+    assert ["abandoned"] == book.ends
+
+
 def test_a_strategy_that_breaks_at_a_success_costs_nobody_the_result() -> None:
     """It is reported instead."""
     broken = ZeroDivisionError("a strategy with a defect")
@@ -419,6 +429,19 @@ def test_a_token_that_comes_too_late_goes_back(is_retry: bool) -> None:
         question.send(None)
 
     assert ("abandoned", book.retries) == (book.ends[-1], book.left)
+
+
+def test_an_awaited_first_token_with_a_delay_that_makes_no_sense_goes_back() -> None:
+    """As from a strategy that answers at once."""
+    book = TokenBook(first_delay=-1.0)
+    asked = Asked(book)
+    token = asked.simulation.submit(get(), retry_strategy=asked.strategy)
+    with pytest.raises(ArgumentError) as caught:
+        completed(asking(asked.simulation.consulted.pop(0)))
+    asked.simulation.feed(StrategyDecided(token, None, caught.value))
+
+    assert caught.value is asked.simulation.error(RequestCanceledException, token).__cause__
+    assert ["abandoned"] == book.ends
 
 
 @pytest.mark.parametrize("raised", [None, ZeroDivisionError("a strategy with a defect")])

@@ -59,6 +59,21 @@ def test_the_strategy_says_when_to_try_again_and_is_told_why() -> None:
     assert ROWS == simulation.rows[token]
 
 
+class Empty(TokenBook):
+    """Has a length, and that is 0."""
+
+    def __len__(self) -> int:
+        return 0
+
+
+def test_an_empty_strategy_is_one() -> None:
+    """A call's own strategy is asked, whatever it is like as a condition."""
+    book = Empty()
+    Asking().finish(asking(), retry_strategy=book)
+
+    assert ["recorded"] == book.ends
+
+
 def test_an_empty_quota_ends_the_request_with_its_own_error() -> None:
     """And with the words of the strategy."""
     simulation = Asking(retry_strategy=StandardRetryStrategy(rng=Fixed(), quota_capacity=0))

@@ -96,13 +96,12 @@ class _Tokens:
         return token
 
     def _take_first(self, token: RetryToken) -> float:
-        """Return the seconds to wait before the first attempt."""
-        if self._is_over:
-            abandon(self._strategy, token)
-            return 0.0
-        delay = delay_of(self._strategy, token)
+        """Return the seconds to wait before the first attempt. Where they make no sense the token is there to give back."""
         self._token = token
-        return delay
+        if self._is_over:
+            self.give_back()
+            return 0.0
+        return delay_of(self._strategy, token)
 
     def _question(self, request: RetryRequest, reason: RetryReason) -> _Question | RetryAction:
         """Return what to ask the strategy, or the answer where there is nothing to ask."""
