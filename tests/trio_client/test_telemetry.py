@@ -476,6 +476,31 @@ async def test_calls_of_several_operations(autojump_clock: MockClock) -> None:
     assert_as_in_the_tables(tracer, meter)
 
 
+async def test_calls_of_several_operations_that_are_cancelled(autojump_clock: MockClock) -> None:
+    """Their spans say so, as those of their operations do; a block that is left early is no failure."""
+    tracer = RecordingTracer()
+    async with open_pair(tracer=tracer) as pair:
+        people = pair.people
+        await people.upsert("ada", 1)
+        pair.fake.node.faults.always(Opcode.GET, drop_response())
+        with trio.move_on_after(1):
+            await people.get_any_replica("ada")
+        async with people.scan(PrefixScan("a"), batch_item_limit=1) as left:
+            await anext(left)
+        with trio.move_on_after(1):
+            async with people.scan(PrefixScan("a")) as cancelled:
+                await anext(cancelled)
+                pair.fake.node.faults.always(Opcode.RANGE_SCAN_CREATE, drop_response())
+                await anext(cancelled)
+
+    _, any_replica, early, late = tracer.roots
+    (active,) = (child for child in any_replica.children if child.name == "get")
+    for span in (active, any_replica, late):
+        assert (StatusCode.UNSET, "RequestCanceled") == (span.status, span.attributes.get("error.type")), span
+    assert (StatusCode.OK, False) == (early.status, "error.type" in early.attributes)
+    assert [] == tracer.broken_rules
+
+
 async def test_a_ping(autojump_clock: MockClock) -> None:
     """RFC 0067: it goes to several services, so its span names none."""
     tracer, meter = RecordingTracer(), RecordingMeter()

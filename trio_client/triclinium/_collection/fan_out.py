@@ -5,6 +5,7 @@ What is submitted when, and what all of it means, is up to the core's ``FanOut``
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from typing import Generic, Self, TypeVar
@@ -62,11 +63,16 @@ class FanOutTasks:
                             await self.submitter.park()
                     nursery.cancel_scope.cancel()
         finally:
+            # Out here the scopes around the block are seen again.
+            is_cancelled = not self._fan_out.is_over and trio.current_effective_deadline() == -math.inf
             for operation in self._fan_out.close():
                 self._driver.send_off(operation)
             self.takers.unpark_all()
             if spans is not None:
-                spans.end(self._fan_out.failure)
+                if is_cancelled:
+                    spans.cancel()
+                else:
+                    spans.end(self._fan_out.failure)
 
     def close(self) -> None:
         """Give up what is open, for the block was left."""
