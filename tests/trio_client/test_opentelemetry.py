@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import importlib
 import sys
+from contextvars import copy_context
 from importlib.metadata import version
 from typing import cast
 
 import pytest
-from opentelemetry import trace
+from opentelemetry import baggage, trace
+from opentelemetry.context import Context, attach
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import Histogram, HistogramDataPoint, InMemoryMetricReader
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
@@ -128,6 +130,35 @@ def test_a_parent_that_is_named_wins_over_the_current_span() -> None:
     assert get.parent is not None
     assert outer.get_span_context().span_id == get.parent.span_id
     assert get.context.span_id == dispatch.parent.span_id
+
+
+class Baggages(SpanProcessor):
+    """Keeps the baggage that each span begins with."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[str, object]] = []
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        """Keep it."""
+        self.found.append((span.name, baggage.get_baggage("tenant", parent_context)))
+
+
+def test_a_span_inside_another_has_the_baggage_of_that() -> None:
+    """The client begins it in whichever task sends, and that may be another caller's."""
+    spans, baggages = Spans(), Baggages()
+    spans.provider.add_span_processor(baggages)
+    outer = [copy_context().run(begun_with_baggage, spans.tracer, "get", tenant, None) for tenant in ("ours", "theirs")]
+    copy_context().run(begun_with_baggage, spans.tracer, "dispatch_to_server", "theirs", outer[0])
+
+    assert [("get", "ours"), ("get", "theirs"), ("dispatch_to_server", "ours")] == baggages.found
+
+
+def begun_with_baggage(
+    tracer: OpenTelemetryRequestTracer, name: str, tenant: str, parent: RequestSpan | None
+) -> RequestSpan:
+    """Begin a span where there is baggage."""
+    attach(baggage.set_baggage("tenant", tenant))
+    return tracer.request_span(name, parent)
 
 
 def test_a_span_of_another_make_is_no_parent() -> None:

@@ -17,6 +17,7 @@ from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, Statu
 
 try:
     from opentelemetry import metrics, trace
+    from opentelemetry.context import Context
 except ImportError as _missing:
     raise ImportError(
         "the package opentelemetry-api is missing; run: pip install 'triclinium[opentelemetry]'"
@@ -41,14 +42,18 @@ _STATUS_CODES = {
 class OpenTelemetryRequestSpan:
     """A span of OpenTelemetry as a span of this client: for ``parent_span``, where it is not the current one.
 
+    Spans inside of it have its context, with the baggage, whichever task begins them.
+
     Args:
         span: what all is passed on to.
+        context: in which it is; the current one unless given.
     """
 
-    __slots__ = ("span",)
+    __slots__ = ("context", "span")
 
-    def __init__(self, span: trace.Span) -> None:
+    def __init__(self, span: trace.Span, context: Context | None = None) -> None:
         self.span: trace.Span = span
+        self.context: Context = trace.set_span_in_context(span, context)
 
     def __repr__(self) -> str:
         return f"<OpenTelemetryRequestSpan over {self.span!r}>"
@@ -101,13 +106,13 @@ class OpenTelemetryRequestTracer:
         if parent is None:
             context = None
         elif isinstance(parent, OpenTelemetryRequestSpan):
-            context = trace.set_span_in_context(parent.span)
+            context = parent.context
         else:
             raise InvalidArgumentException(
                 f"parent={parent!r} must be an OpenTelemetryRequestSpan; wrap a span of OpenTelemetry in one",
                 parameter="parent",
             )
-        return OpenTelemetryRequestSpan(self._tracer.start_span(name, context, trace.SpanKind.CLIENT))
+        return OpenTelemetryRequestSpan(self._tracer.start_span(name, context, trace.SpanKind.CLIENT), context)
 
 
 class OpenTelemetryValueRecorder:
