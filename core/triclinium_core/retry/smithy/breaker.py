@@ -65,19 +65,25 @@ class BreakerRetryStrategy(BaseRetryStrategy):
         token = super().acquire_initial_retry_token(token_scope=token_scope)
         counts = self._counts.get(token_scope)
         if counts is None:
-            self._counts[token_scope] = [1, 0]
-            if len(self._counts) > SCOPES_MAX:
-                del self._counts[next(iter(self._counts))]
+            self._count_anew(token_scope)
         else:
             counts[0] += 1
         return token
 
     def _refusal(self, info: ErrorInfo, count: int, scope: str | None) -> str | None:
         # A scope that was forgotten begins anew, with this request.
-        self._counts.setdefault(scope, [1, 0])[1] += 1
+        if scope not in self._counts:
+            self._count_anew(scope)
+        self._counts[scope][1] += 1
         share = self.failure_share(scope)
         if share > self._failure_share_max:
             return (
                 f"{share:.3g} attempts failed for each request, and above {self._failure_share_max:g} none is retried"
             )
         return super()._refusal(info, count, scope)
+
+    def _count_anew(self, scope: str | None) -> None:
+        """Count one request of a scope, and forget the scope that began first where there are too many."""
+        self._counts[scope] = [1, 0]
+        if len(self._counts) > SCOPES_MAX:
+            del self._counts[next(iter(self._counts))]

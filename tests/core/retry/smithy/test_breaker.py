@@ -67,6 +67,17 @@ def test_scopes_are_counted_apart() -> None:
     assert 1 == strategy.refresh_retry_token_for_retry(token_to_renew=token, error=ERROR).retry_count
 
 
+def test_failures_of_forgotten_scopes_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scope that comes back with a failure takes the place of another one, as a new one does."""
+    monkeypatch.setattr("triclinium_core.retry.smithy.breaker.SCOPES_MAX", 2)
+    strategy = breaker(failure_share=1.0)
+    tokens = [strategy.acquire_initial_retry_token(token_scope=str(number)) for number in range(5)]
+    for token in tokens:
+        strategy.refresh_retry_token_for_retry(token_to_renew=token, error=ERROR)
+
+    assert [0.0, 0.0, 0.0, 1.0, 1.0] == [strategy.failure_share(str(number)) for number in range(5)]
+
+
 def test_a_refusal_says_why() -> None:
     """With the share that it goes by."""
     strategy = breaker()
