@@ -18,6 +18,7 @@ from tests.trio_client.recorded_telemetry import RecordedSpan, RecordingMeter, R
 from triclinium import (
     BestEffortRetryStrategy,
     DurabilityLevel,
+    LoggingMeter,
     LookupInSpec,
     MutateInSpec,
     PrefixScan,
@@ -563,11 +564,13 @@ def test_every_call_takes_a_parent() -> None:
         assert "parent_span" in signature.parameters, name
 
 
-@pytest.mark.parametrize("argument", ["tracer", "meter"])
-def test_what_is_no_tracer(argument: str) -> None:
-    """What has not the method is refused before anything is opened."""
-    wrong: dict[str, object] = {argument: object()}
+@pytest.mark.parametrize("wrong_value", [object(), "tracer", 7, True, RecordingTracer, LoggingMeter])
+@pytest.mark.parametrize("argument", ["tracer", "meter", "orphans"])
+def test_what_is_no_tracer(argument: str, wrong_value: object) -> None:
+    """What has not the method, or is a class, is refused by name before anything is opened."""
+    wrong: dict[str, object] = {argument: wrong_value}
     with pytest.raises(InvalidArgumentException) as refused:
         triclinium.open_cluster("memcached://127.0.0.1", **wrong)  # type: ignore[arg-type]  # that is the point
 
     assert argument == refused.value.parameter
+    assert argument in str(refused.value)

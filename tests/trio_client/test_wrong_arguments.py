@@ -15,6 +15,7 @@ from trio.testing import MockClock
 from tests.rows import rows
 from tests.trio_client.doubles import open_scripted
 from tests.trio_client.pair import open_pair
+from tests.trio_client.recorded_telemetry import RecordedSpan, RecordingTracer
 from triclinium import (
     BestEffortRetryStrategy,
     BinaryCollection,
@@ -23,6 +24,7 @@ from triclinium import (
     JsonTranscoder,
     LookupInSpec,
     MutateInSpec,
+    PrefixScan,
     RawBinaryTranscoder,
     RawStringTranscoder,
     StoreSemantics,
@@ -66,10 +68,18 @@ RIGHT_IN: Mapping[tuple[str, str], object] = {
 """What nobody minds of one method."""
 
 HUGE = 10**5000
+
+
+class OnlyEnds:
+    """Some of a span."""
+
+    def end(self) -> None:
+        """Do nothing."""
+
+
 _NO_UINT64 = (-1, 2**64, HUGE, "7", b"7", 7.0, True, None)
 WRONG: Mapping[str, Sequence[object]] = {
-    # The tracer's own: what it minds is logged, and no call fails with it.
-    "parent_span": (),
+    "parent_span": ("span", 7, True, object(), {}, RecordedSpan, OnlyEnds()),
     "key": ("", "x" * 251, "é" * 126, "\ud800", b"ada", 7, None, ["ada"]),
     "value": (b"x" * (20 * MEBIBYTE + 1),),
     "expiry": (
@@ -289,3 +299,38 @@ async def test_what_a_block_of_replicas_is_not_given(autojump_clock: MockClock) 
         await trio.sleep(5)
 
         assert before == len(fake.node.command_log)
+
+
+@pytest.mark.parametrize("is_traced", [True, False])
+async def test_a_parent_that_is_no_span(is_traced: bool, autojump_clock: MockClock) -> None:
+    """Calls of services, managers and blocks refuse it too, whether a tracer is there or not; no span is begun."""
+    tracer = RecordingTracer()
+    async with open_pair(tracer=tracer if is_traced else None) as (fake, cluster, people):
+        await people.exists("ada")
+        before, spans = len(fake.node.command_log), len(tracer.spans)
+        for wrong in WRONG["parent_span"]:
+            arguments: dict[str, Any] = {"parent_span": wrong}
+            calls: Mapping[str, Callable[..., object]] = {
+                "query": lambda **given: cluster.query("SELECT 1", **given),
+                "analytics_query": lambda **given: cluster.analytics_query("SELECT 1", **given),
+                "get_all_replicas": lambda **given: people.get_all_replicas("ada", **given),
+                "scan": lambda **given: people.scan(PrefixScan("a"), **given),
+            }
+            for name, call in calls.items():
+                with pytest.raises(InvalidArgumentException) as caught:
+                    call(**arguments)
+                assert "parent_span" == caught.value.parameter, name
+            awaited: Mapping[str, Callable[..., Awaitable[object]]] = {
+                "ping": cluster.ping,
+                "get_bucket": lambda **given: cluster.buckets().get_bucket("travel", **given),
+                "drop_bucket": lambda **given: cluster.buckets().drop_bucket("travel", **given),
+                "get_all_indexes": lambda **given: cluster.query_indexes().get_all_indexes("travel", **given),
+            }
+            for name, method in awaited.items():
+                with trio.testing.assert_checkpoints():
+                    assert "parent_span" == await blame(method, arguments), name
+        await trio.sleep(5)
+
+        assert (before, spans) == (len(fake.node.command_log), len(tracer.spans))
+        assert 0 == cluster.statistics().open_operations
+        await cluster.buckets().get_bucket("travel")

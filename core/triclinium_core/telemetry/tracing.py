@@ -10,7 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum, unique
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.shown import shown
+
+T = TypeVar("T")
 
 AttributeValue = str | int | float | bool
 """What an attribute may be."""
@@ -67,3 +72,26 @@ class RequestTracer(Protocol):
                 current in the calling task.
         """
         ...
+
+
+SPAN_METHODS = ("set_attribute", "add_event", "set_status", "end")
+"""What a ``RequestSpan`` has."""
+
+
+def check_parent(span: T) -> T:
+    """Return the span that a call is to be a part of; None where it names none.
+
+    Raises:
+        InvalidArgumentException: ``span`` is no ``RequestSpan``; the argument is called ``parent_span``.
+    """
+    if span is None:
+        return span
+    missing = [name for name in SPAN_METHODS if not callable(getattr(span, name, None))]
+    if isinstance(span, type) or missing:
+        hint = f"it lacks {', '.join(missing)}" if missing else "it is a class"
+        raise InvalidArgumentException(
+            f"parent_span={shown(span)} must be a span of the cluster's tracer, with the methods "
+            f"{', '.join(SPAN_METHODS)}, or None; {hint}",
+            parameter="parent_span",
+        )
+    return span

@@ -20,7 +20,7 @@ from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.fan_out import FanOut
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
-from triclinium_core.telemetry.tracing import RequestSpan
+from triclinium_core.telemetry.tracing import RequestSpan, check_parent
 
 T_co = TypeVar("T_co", covariant=True)
 F = TypeVar("F", bound=FanOut[object])
@@ -143,5 +143,6 @@ def in_block(
     Cancellation: one that is pending on entering is noticed before anything is sent.
     """
     driver.check_caller()
+    check_parent(wrapping.parent)
     tasks = FanOutTasks(driver, fan_out, strategy, wrapping)
     return in_background(tasks, results(fan_out, tasks))

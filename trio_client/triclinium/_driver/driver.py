@@ -267,7 +267,7 @@ class Driver:
             InternalError: a background task crashed.
             CouchbaseException: what the machine decided.
             RuntimeError: it is called in another trio run; that is no checkpoint.
-            Exception: whatever ``make`` raised; nothing was sent.
+            Exception: whatever ``make`` raised, or that ``parent`` is no span; nothing was sent.
 
         Cancellation: one that is pending sends nothing. Later, the operation is abandoned; a write may have been applied.
         """
@@ -278,7 +278,7 @@ class Driver:
             # Beside others it is submitted when this task is parked, and so known not to be cancelled.
             await trio.lowlevel.checkpoint_if_cancelled()
         token = next(self._tokens)
-        make = make if self.telemetry is None else self._calls.told(token, parent, make)
+        make = make if self.telemetry is None and parent is None else self._calls.told(token, parent, make)
         try:
             operation = make(*args, **kwargs)
             if self._is_ended:

@@ -41,22 +41,23 @@ async def carry_out(
     except Exception:
         await trio.lowlevel.checkpoint()
         raise
-    with closing(steps), wrapping.around(driver.telemetry) as parent:
-        try:
-            while True:
-                if isinstance(step, Pause):
-                    await trio.sleep(step.seconds)
-                    step = steps.send(None)
-                    continue
-                try:
-                    result = await driver.perform(object, _as_it_is, strategy, parent, step)
-                except CouchbaseException as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(result)
-        except StopIteration as end:
-            returned: R = end.value
-            return returned
+    with closing(steps):
+        async with wrapping.around(driver.telemetry) as parent:
+            try:
+                while True:
+                    if isinstance(step, Pause):
+                        await trio.sleep(step.seconds)
+                        step = steps.send(None)
+                        continue
+                    try:
+                        result = await driver.perform(object, _as_it_is, strategy, parent, step)
+                    except CouchbaseException as error:
+                        step = steps.throw(error)
+                    else:
+                        step = steps.send(result)
+            except StopIteration as end:
+                returned: R = end.value
+                return returned
 
 
 def _as_it_is(step: Operation | Inquiry | ServiceRequest) -> Operation | Inquiry | ServiceRequest:

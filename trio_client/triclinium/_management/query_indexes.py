@@ -36,7 +36,7 @@ class QueryIndexManager(Manager):
         parent_span: RequestSpan | None = None,
     ) -> Sequence[QueryIndex]:
         """Return the indexes on a bucket and on all its collections, primary ones first."""
-        with _wrapping(WrappingCall.GET_ALL_QUERY_INDEXES, parent_span, bucket_name).around(
+        async with _wrapping(WrappingCall.GET_ALL_QUERY_INDEXES, parent_span, bucket_name).around(
             self._driver.telemetry
         ) as parent:
             result = await self._driver.perform(
@@ -233,7 +233,9 @@ class CollectionQueryIndexManager(Manager):
         self, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> Sequence[QueryIndex]:
         """Return the indexes on the collection, primary ones first."""
-        with self._wrapping(WrappingCall.GET_ALL_QUERY_INDEXES, parent_span).around(self._driver.telemetry) as parent:
+        async with self._wrapping(WrappingCall.GET_ALL_QUERY_INDEXES, parent_span).around(
+            self._driver.telemetry
+        ) as parent:
             result = await self._driver.perform(
                 QueryIndexesResult, lambda: statements.all_indexes(self._on), retry_strategy, parent
             )

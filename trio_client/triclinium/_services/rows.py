@@ -18,7 +18,7 @@ from triclinium_core.errors import DecodingFailureException, InvalidArgumentExce
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.request import ServiceRequest, ServiceResult
 from triclinium_core.shown import shown
-from triclinium_core.telemetry.tracing import RequestSpan
+from triclinium_core.telemetry.tracing import RequestSpan, check_parent
 
 if TYPE_CHECKING:
     # A row is an object where no type is asked for. Python has defaults of type variables from 3.13 on.
@@ -216,7 +216,7 @@ class RowsBlock(AbstractAsyncContextManager[Result]):
         self._driver = driver
         self._request = request
         self._strategy = strategy
-        self._parent = parent
+        self._parent = parent if parent is None else check_parent(parent)
         self._result: Result | None = None
         self._is_entered = False
 

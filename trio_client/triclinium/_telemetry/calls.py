@@ -10,7 +10,7 @@ from triclinium._telemetry.telemetry import Telemetry
 from triclinium_core.client.actions import ReportAnswer, ReportDispatch, ReportRefusal, ReportRetry
 from triclinium_core.client.call_attributes import Asked, attributes_of, name_of
 from triclinium_core.client.events import Token
-from triclinium_core.telemetry.tracing import RequestSpan
+from triclinium_core.telemetry.tracing import RequestSpan, check_parent
 
 P = ParamSpec("P")
 
@@ -32,12 +32,15 @@ class Calls:
         A call with a wrong argument makes no operation, and no span. Spans that encoding has begun are ended when it fails.
 
         Args:
-            parent: of the outer span; None for what the tracer takes for it.
+            parent: of the outer span; None for what the tracer takes for it. What is returned raises
+                InvalidArgumentException where it is no span, also where nobody is told.
         """
-        assert self._telemetry is not None, "somebody is told"
-        call = CallSpans(self._telemetry, parent)
 
         def made(*args: P.args, **kwargs: P.kwargs) -> Asked:
+            check_parent(parent)
+            if self._telemetry is None:
+                return make(*args, **kwargs)
+            call = CallSpans(self._telemetry, parent)
             encoding = encoding_call.set(call)
             try:
                 asked = make(*args, **kwargs)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import NamedTuple
+
+import trio
 
 from triclinium._telemetry.call_spans import CallSpans
 from triclinium._telemetry.telemetry import Telemetry
+from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.telemetry.attributes import SERVICE
 from triclinium_core.telemetry.span_names import WrappingCall
-from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan
+from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, check_parent
 
 
 class Wrapping(NamedTuple):
@@ -28,9 +31,20 @@ class Wrapping(NamedTuple):
         spans.begin(self.call.value, {SERVICE: str(self.call.service), **self.about})
         return spans
 
-    @contextmanager
-    def around(self, telemetry: Telemetry | None) -> Iterator[RequestSpan | None]:
-        """Begin the span, give the block what is the parent of its operations, and end the span with the block."""
+    @asynccontextmanager
+    async def around(self, telemetry: Telemetry | None) -> AsyncIterator[RequestSpan | None]:
+        """Begin the span, give the block what is the parent of its operations, and end the span with the block.
+
+        A checkpoint only where it raises.
+
+        Raises:
+            InvalidArgumentException: the parent is no span.
+        """
+        try:
+            check_parent(self.parent)
+        except InvalidArgumentException:
+            await trio.lowlevel.checkpoint()
+            raise
         spans = self.begin(telemetry)
         if spans is None:
             yield self.parent
