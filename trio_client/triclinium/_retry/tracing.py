@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 import trio
@@ -113,17 +114,18 @@ class TracedCall:
             return
         span = self._attempt = self._begin(ATTEMPT, self._span)
         if span is not None:
-            self._tracing.guard(span.set_attribute, NUMBER, number)
+            self._tracing.guard.set_attribute(span, NUMBER, number)
         if isinstance(span, CurrentSpan):
             self._current = self._tracing.guard(span.as_current)
-        if self._current is not None:
-            self._tracing.guard(self._current.__enter__)
+        current = self._current
+        if current is not None:
+            self._tracing.guard(lambda: current.__enter__())  # noqa: PLW0108  # the method may be missing
 
     def end_attempt(self, error: BaseException | None) -> None:
         """End the span of the attempt under way, if there is one."""
         current, self._current = self._current, None
         if current is not None:
-            self._tracing.guard(current.__exit__, None, None, None)
+            self._tracing.guard(lambda: current.__exit__(None, None, None))
         span, self._attempt = self._attempt, None
         if span is not None:
             self._end(span, {}, error)
@@ -149,23 +151,25 @@ class TracedCall:
             self._end(self._span, {ATTEMPTS: self._number}, error)
         tags = {CALL_NAME: self._name, **_error_type(error)}
         if self._tracing.meter is not None:
-            self._tracing.meter_guard(_record, self._tracing.meter, trio.current_time() - self._began_at, tags)
+            took = trio.current_time() - self._began_at
+            self._tracing.meter_guard(partial(_record, self._tracing.meter, took, tags))
 
     def _begin(self, name: str, parent: RequestSpan | None) -> RequestSpan | None:
-        tracing = self._tracing
-        return None if tracing.tracer is None else tracing.guard(tracing.tracer.request_span, name, parent)
+        tracer = self._tracing.tracer
+        return None if tracer is None else self._tracing.guard(lambda: tracer.request_span(name, parent))
 
     def _add_event(self, name: str, attributes: Mapping[str, AttributeValue]) -> None:
-        if self._span is not None:
-            self._tracing.guard(self._span.add_event, name, attributes)
+        span = self._span
+        if span is not None:
+            self._tracing.guard(lambda: span.add_event(name, attributes))
 
     def _end(self, span: RequestSpan, attributes: Mapping[str, AttributeValue], error: BaseException | None) -> None:
         guard = self._tracing.guard
         for key, value in {**attributes, **_error_type(error)}.items():
-            guard(span.set_attribute, key, value)
+            guard.set_attribute(span, key, value)
         if not isinstance(error, trio.Cancelled):
-            guard(span.set_status, StatusCode.OK if error is None else StatusCode.ERROR)
-        guard(span.end)
+            guard(lambda: span.set_status(StatusCode.OK if error is None else StatusCode.ERROR))
+        guard(lambda: span.end())  # noqa: PLW0108  # the method may be missing
 
 
 def _kind_of(error: BaseException | None) -> str:

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
+from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan
+
 T = TypeVar("T")
 
 logger = logging.getLogger("triclinium.telemetry")
@@ -37,3 +39,7 @@ class Guard:
                     "%r failed; operations go on without it, and further failures are not logged", self._subject
                 )
             return None
+
+    def set_attribute(self, span: RequestSpan, key: str, value: AttributeValue) -> None:
+        """Tell one fact about a span."""
+        self(lambda: span.set_attribute(key, value))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 
 from triclinium._telemetry.guard import Guard
 from triclinium_core.telemetry.attributes import tags_of
@@ -54,7 +53,7 @@ class Telemetry:
         """Tell facts about a span."""
         if span is not None:
             for key, value in attributes.items():
-                self._guarded(partial(_set_attribute, span, key, value))
+                self._guarded.set_attribute(span, key, value)
 
     def add_event(self, span: RequestSpan | None, name: str, attributes: Mapping[str, AttributeValue]) -> None:
         """Tell what happened during a span."""
@@ -87,7 +86,3 @@ class Telemetry:
         if meter is not None:
             tags, value = tags_of(attributes), microseconds(seconds)
             self._guarded_meter(lambda: meter.value_recorder(OPERATION_DURATION, tags).record_value(value))
-
-
-def _set_attribute(span: RequestSpan, key: str, value: AttributeValue) -> None:
-    span.set_attribute(key, value)
