@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -396,6 +397,21 @@ async def test_a_query(autojump_clock: MockClock) -> None:
     assert [StatusCode.OK] * 2 == [of_cluster.status, of_scope.status]
     assert meter.values[0][2] >= 20_000_000
     assert_as_in_the_tables(tracer, meter)
+
+
+async def test_rows_that_are_taken_slowly(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """A query is not slow because its reader is: once the answer is whole its time is over. One that is slow is told."""
+    async with open_pair() as pair:
+        for seconds in (0.0, 2.0):
+            pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2], seconds_between_rows=seconds))
+            async with pair.cluster.query(STATEMENT, city="Oslo") as result:
+                await trio.sleep(60)
+                assert 2 == len([row async for row in result])
+
+    (line,) = (json.loads(each.getMessage()) for each in caplog.records if each.name == "triclinium.threshold")
+    (slow,) = line["query"]["top_requests"]
+    assert 1 == line["query"]["total_count"]
+    assert 1_000_000 <= slow["total_duration_us"] < 10_000_000
 
 
 async def test_a_prepared_query(autojump_clock: MockClock) -> None:

@@ -588,6 +588,7 @@ class OpenRequests:
             return
         self._timers.cancel(live.deadline_timer)
         self._end_tokens(live, succeeded=True)
+        self._measure(live, now)
         self._give(live, now)
 
     def _end_attempt(self, live: LiveRequest, now: float) -> None:
@@ -596,7 +597,9 @@ class OpenRequests:
             self._emit(ReportAnswer(Token(live.token), {}))
 
     def _measure(self, live: LiveRequest, now: float) -> None:
-        """Gather how long a request took that is over."""
+        """Gather how long a request took whose answer is whole, or will not come; pings are nobody's."""
+        if live.owner is not None:
+            return
         service, took = live.request.service, now - live.retry.annotation.submitted_at
         thresholds, durations = self._gathering.thresholds, self._gathering.durations
         if durations is not None:
@@ -618,11 +621,9 @@ class OpenRequests:
             self._timers.cancel(live.deadline_timer)
             self._emit(RowsReceived(token, live.take_rows()))
         elif isinstance(outcome, CouchbaseException):
-            self._measure(live, now)
             self._forget(live)
             self._emit(FailOperation(token, outcome))
         elif outcome is not None:
-            self._measure(live, now)
             self._forget(live)
             self._emit(CompleteRequest(token, outcome))
 
@@ -746,6 +747,7 @@ class OpenRequests:
             live.drop_rows()
             live.wants_rows = True
         live.outcome = error
+        self._measure(live, now)
         self._give(live, now)
 
     def _end_tokens(self, live: LiveRequest, *, succeeded: bool) -> None:
