@@ -67,11 +67,11 @@ class BudgetRetryStrategy(BaseRetryStrategy):
         """
         token = super().acquire_initial_retry_token(token_scope=token_scope)
         if self._missing:
-            self._give_back(self._deposit, token_scope)
+            token.deposit = self._give_back(self._deposit, token_scope)
         return token
 
     def abandon(self, *, token: RetryToken) -> None:
-        """Take back the token of an attempt that will not be made; what it took from the budget is given back.
+        """Take back the token of an attempt that will not be made; the budget is what it would be without it.
 
         Raises:
             ArgumentError: the token is used up, or not from here; the budget has not changed then.
@@ -80,6 +80,8 @@ class BudgetRetryStrategy(BaseRetryStrategy):
         super().abandon(token=token)
         if mine.quota_acquired:
             self._give_back(float(mine.quota_acquired), mine.token_scope)
+        elif mine.deposit:
+            self._take(mine.deposit, mine.token_scope)
 
     def _charge(self, error: Exception, info: ErrorInfo, scope: str | None, delay: float) -> int:
         available = self.available_budget(scope)
@@ -90,17 +92,20 @@ class BudgetRetryStrategy(BaseRetryStrategy):
                 f"left, and {available:g} of {self._capacity:g} is; each first attempt adds {self._deposit:g}",
                 retry_after=delay,
             ) from error
-        # Popped and put back, the scope is now the newest.
-        self._missing[scope] = self._missing.pop(scope, 0.0) + 1.0
-        if len(self._missing) > SCOPES_MAX:
-            del self._missing[next(iter(self._missing))]
+        self._take(1.0, scope)
         return 1
 
-    def _give_back(self, amount: float, scope: str | None) -> None:
-        missing = self._missing.get(scope)
-        if missing is None:
-            return
+    def _take(self, amount: float, scope: str | None) -> None:
+        # Popped and put back, the scope is now the newest.
+        self._missing[scope] = min(self._missing.pop(scope, 0.0) + amount, self._capacity)
+        if len(self._missing) > SCOPES_MAX:
+            del self._missing[next(iter(self._missing))]
+
+    def _give_back(self, amount: float, scope: str | None) -> float:
+        """Return how much of ``amount`` the budget had room for."""
+        missing = self._missing.get(scope, 0.0)
         if missing > amount:
             self._missing[scope] = missing - amount
-        else:
-            del self._missing[scope]
+            return amount
+        self._missing.pop(scope, None)
+        return missing

@@ -28,6 +28,8 @@ class SingleUseToken:
     """Seconds to wait before the attempt."""
     quota_acquired: int = field(default=0, repr=False)
     """What the attempt took from the quota: 0 for a first attempt."""
+    deposit: float = field(default=0.0, repr=False)
+    """What the first attempt added to a budget."""
     holds_slot: bool = field(default=False, repr=False)
     """Whether a rate limiter keeps a place for the attempt."""
 

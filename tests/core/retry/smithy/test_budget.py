@@ -71,6 +71,17 @@ def test_an_attempt_that_is_not_made_costs_nothing() -> None:
     assert 5.0 == strategy.available_budget()
 
 
+def test_a_first_attempt_that_is_not_made_feeds_nothing() -> None:
+    """Whoever leaves before anything is sent neither fills an empty budget nor empties a full one."""
+    strategy = budget()
+    assert 4 == retries_of(strategy)
+    for _ in range(100):
+        strategy.abandon(token=strategy.acquire_initial_retry_token())
+
+    assert 1.0 == strategy.available_budget()
+    assert 1 == retries_of(strategy)
+
+
 def test_scopes_have_budgets_of_their_own() -> None:
     """And so many that are short are remembered; the one that took a retry longest ago counts as full again."""
     strategy = budget()
