@@ -389,11 +389,11 @@ async def test_a_query(autojump_clock: MockClock) -> None:
             pass
 
     of_cluster, of_scope = tracer.roots
-    assert [("query", DISPATCH)] * 2 == tracer.shapes()
+    assert [("query", ENCODING, DISPATCH)] * 2 == tracer.shapes()
     assert ALWAYS_OUTER | {"couchbase.service", "db.query.text"} == of_cluster.attributes.keys()
     assert ALWAYS_OUTER | {"couchbase.service", "db.namespace", "couchbase.scope.name"} == of_scope.attributes.keys()
-    assert OF_A_NODE | {"couchbase.operation_id"} == of_cluster.children[0].attributes.keys()
-    assert "mine" == of_cluster.children[0].attributes["couchbase.operation_id"]
+    assert OF_A_NODE | {"couchbase.operation_id"} == of_cluster.children[1].attributes.keys()
+    assert "mine" == of_cluster.children[1].attributes["couchbase.operation_id"]
     assert [StatusCode.OK] * 2 == [of_cluster.status, of_scope.status]
     assert meter.values[0][2] >= 20_000_000
     assert_as_in_the_tables(tracer, meter)
@@ -423,7 +423,7 @@ async def test_a_prepared_query(autojump_clock: MockClock) -> None:
         async with cluster.query("SELECT 1", adhoc=False) as result:
             assert [1] == await result.rows()
 
-    assert [("query", DISPATCH, DISPATCH)] == tracer.shapes()
+    assert [("query", ENCODING, DISPATCH, ENCODING, DISPATCH)] == tracer.shapes()
     assert [] == tracer.broken_rules
 
 
@@ -440,9 +440,9 @@ async def test_management(autojump_clock: MockClock) -> None:
     one, several, statement, listed, users = tracer.roots
     create = "manager_collections_create_scope"
     assert ("manager_buckets_get_bucket", DISPATCH) == one.shape()
-    assert (create, (create, DISPATCH), ("get_collections_manifest", DISPATCH)) == several.shape()
-    assert ("manager_query_create_primary_index", ("query", DISPATCH)) == statement.shape()
-    assert ("manager_query_get_all_indexes", ("query", DISPATCH)) == listed.shape()
+    assert (create, (create, ENCODING, DISPATCH), ("get_collections_manifest", DISPATCH)) == several.shape()
+    assert ("manager_query_create_primary_index", ("query", ENCODING, DISPATCH)) == statement.shape()
+    assert ("manager_query_get_all_indexes", ("query", ENCODING, DISPATCH)) == listed.shape()
     assert ("manager_users_get_all_users", DISPATCH) == users.shape()
     assert ("management", "travel") == (one.attributes["couchbase.service"], one.attributes["db.namespace"])
     assert ("management", "new") == (

@@ -19,7 +19,7 @@ from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.options import Authenticator
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase.strategy import RetryAction
-from triclinium_core.services.request import ServiceRequest
+from triclinium_core.services.request import Encoding, ServiceRequest
 
 Token = NewType("Token", int)
 """Names a user's operation, or inquiry, for its whole life; an opaque names one attempt on one connection."""
@@ -63,6 +63,9 @@ class RequestSubmitted(msgspec.Struct, frozen=True):
     """What a retry strategy may look at."""
     is_traced: bool = False
     """As in ``OperationSubmitted``."""
+    encoding: Encoding | None = None
+    """Has the payload of each attempt encoded, and measures that, for which the core has no clock; None where nobody
+    wants to know."""
 
 
 class RowsWanted(msgspec.Struct, frozen=True, gc=False):

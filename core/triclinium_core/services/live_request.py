@@ -13,7 +13,7 @@ from triclinium_core.kv.address import Address
 from triclinium_core.retry.combined.request_tokens import AnyRequestTokens
 from triclinium_core.retry.couchbase.machine import RetryMachine
 from triclinium_core.services.endpoint import Endpoint
-from triclinium_core.services.request import ServiceRequest, ServiceResult
+from triclinium_core.services.request import Encoding, ServiceRequest, ServiceResult
 from triclinium_core.services.rows import RowSplitter
 from triclinium_core.services.statement.request import StatementRequest
 from triclinium_core.telemetry.facts import OperationFacts, microseconds, milliseconds
@@ -81,6 +81,8 @@ class LiveRequest:
     """Whether reading was to pause."""
     is_traced: bool = False
     """Whether the attempts are told for a tracer."""
+    encoding: Encoding | None = None
+    """Has the payload of each attempt encoded; None where nobody measures that."""
     dispatched_at: float | None = None
     """When the attempt was sent that is not over; None while there is none."""
     past: PastAttempts | None = None

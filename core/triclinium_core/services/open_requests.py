@@ -165,7 +165,7 @@ class OpenRequests:
             timeout=self._options.timeouts.of_service(event.request.service),
             client_context=event.client_context or {},
         )
-        live.is_traced = event.is_traced
+        live.is_traced, live.encoding = event.is_traced, event.encoding
         if live.tokens is None:
             self._dispatch(live, now)
         else:
@@ -380,7 +380,11 @@ class OpenRequests:
     def _send(self, live: LiveRequest, endpoint: Endpoint, stream: StreamId, now: float) -> None:
         connection = endpoint.connections[stream]
         live.message = self._message(live.request)
-        data = connection.send(live.message.encode(max(live.deadline - now, SECONDS_LEFT_MIN)))
+        remaining = max(live.deadline - now, SECONDS_LEFT_MIN)
+        if live.encoding is None or not live.message.has_body:
+            data = connection.send(live.message.encode(remaining))
+        else:
+            data = connection.send(live.encoding(lambda: live.message.encode(remaining)))
         live.stream = stream
         live.is_paused = False
         live.dispatched_at, live.sockets = now, (connection.local_address, connection.remote_address or endpoint.node)

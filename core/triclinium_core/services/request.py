@@ -7,6 +7,7 @@ Source: SDK-RFC 0059 "HTTP"; the RFCs of the services.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 import msgspec
@@ -32,6 +33,10 @@ class HttpRequest(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"HttpRequest({self.method} {self.target}, body=<{len(self.body)} bytes>)"
+
+
+Encoding = Callable[[Callable[[], HttpRequest]], HttpRequest]
+"""Returns what its argument returns, which encodes a payload, and may measure that."""
 
 
 class HttpAnswer(msgspec.Struct, frozen=True):
@@ -71,6 +76,11 @@ class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def idempotent(self) -> bool:
         """Whether it may be sent again at any stage."""
+        return False
+
+    @property
+    def has_body(self) -> bool:
+        """Whether ``encode`` has a payload to encode, and so takes a time that is worth telling."""
         return False
 
     @property

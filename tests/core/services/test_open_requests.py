@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.core.services.asking import ANSWER, ROWS, STATEMENT, Asking, asking
@@ -31,7 +33,9 @@ from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.live_request import HELD_SIZE_BYTES, HELD_SIZE_BYTES_MAX
+from triclinium_core.services.management.buckets import GetBucket
 from triclinium_core.services.query.result import QueryMetaData
+from triclinium_core.services.request import HttpRequest
 from triclinium_core.testing.fakes.faults import Fault, drop_response, hang_up, refuse_connection
 from triclinium_core.testing.fakes.services import faults
 from triclinium_core.testing.fakes.services.answers import FakeAnswer
@@ -508,6 +512,26 @@ def test_what_cannot_be_submitted() -> None:
     simulation.run()
 
     assert ROWS == simulation.rows[token]
+
+
+def test_whoever_measures_has_the_payload_of_each_attempt_encoded() -> None:
+    """What comes of it travels, as often as there is an attempt; what has no payload is not measured."""
+    simulation = Asking()
+    failing = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
+    simulation.nodes.script.answer(STATEMENT, failing, ANSWER)
+    encoded: list[str] = []
+
+    def encoding(encode: Callable[[], HttpRequest]) -> HttpRequest:
+        sent = encode()
+        encoded.append(sent.target)
+        return sent
+
+    simulation.feed(RequestSubmitted(Token(1001), asking(), encoding=encoding))
+    simulation.feed(RequestSubmitted(Token(1002), GetBucket("travel"), encoding=encoding))
+    simulation.live(5)
+
+    assert ["/query/service"] * 2 == encoded == [each.target for each in simulation.asked if each.method == "POST"]
+    assert "/pools/default/buckets/travel" in [each.target for each in simulation.asked]
 
 
 def test_an_asynchronous_strategy_is_consulted() -> None:

@@ -482,7 +482,8 @@ class Driver:
         if isinstance(asked, Inquiry):
             return InquirySubmitted(token, asked)
         strategy = strategy if strategy is not None else block_strategy.get()
-        return RequestSubmitted(token, asked, strategy, block_values.get(), self._traces)
+        encoding = self._calls.encoding(token) if self._traces else None
+        return RequestSubmitted(token, asked, strategy, block_values.get(), self._traces, encoding)
 
     # -- Events in, actions out.
 

@@ -78,9 +78,13 @@ class CallSpans:
             name: the identifier of the operation that the value is for.
         """
         self.begin(name, {})
+        return self.encode_payload(lambda: function(*args, **kwargs))
+
+    def encode_payload(self, encode: Callable[[], T]) -> T:
+        """Return what ``encode`` makes in a call that has begun, and tell how long that takes."""
         span = self._telemetry.begin_child(ENCODING, self.span, self._common)
         try:
-            return function(*args, **kwargs)
+            return encode()
         finally:
             self._telemetry.end_span(span)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ParamSpec
+from typing import ParamSpec, TypeVar
 
 from triclinium._telemetry.call_spans import CallSpans, encoding_call
 from triclinium._telemetry.telemetry import Telemetry
@@ -13,6 +13,7 @@ from triclinium_core.client.events import Token
 from triclinium_core.telemetry.tracing import RequestSpan, check_parent
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Calls:
@@ -66,6 +67,15 @@ class Calls:
         call = self.open.get(action.token)
         if call is not None:
             call.refused(action)
+
+    def encoding(self, token: Token) -> Callable[[Callable[[], T]], T]:
+        """Return what encodes the payload of an attempt of a call, and tells of that."""
+
+        def encoded(encode: Callable[[], T]) -> T:
+            call = self.open.get(token)
+            return encode() if call is None else call.encode_payload(encode)
+
+        return encoded
 
     def dispatched(self, action: ReportDispatch) -> None:
         """Begin the span of an attempt."""

@@ -61,6 +61,11 @@ class ManagementRequest(ServiceRequest, frozen=True, kw_only=True):
         """Return the fields of the form that it sends; empty for no body."""
         return {}
 
+    @property
+    def has_body(self) -> bool:
+        """The form is one, where it has fields."""
+        return bool(self.form())
+
     def encode(self, remaining: float) -> HttpRequest:
         """Return what one attempt sends; the service takes no timeout."""
         form = self.form()

@@ -287,6 +287,11 @@ class UpsertSearchIndex(_SearchRequest, frozen=True):
         needed = super().required_capabilities
         return needed | {ClusterCapability.VECTOR_SEARCH} if needed and self.index.has_vectors else needed
 
+    @property
+    def has_body(self) -> bool:
+        """The definition is one."""
+        return True
+
     def encode(self, remaining: float) -> HttpRequest:
         """Return what one attempt sends."""
         # RFC 0054 "UpsertIndex".
@@ -408,6 +413,11 @@ class AnalyzeDocument(_OfIndex, frozen=True):
     def __post_init__(self) -> None:
         _OfIndex.__post_init__(self)
         msgspec.structs.force_setattr(self, "_body", encode_json(self.document, "document"))
+
+    @property
+    def has_body(self) -> bool:
+        """The document is one."""
+        return True
 
     def encode(self, remaining: float) -> HttpRequest:
         """Return what one attempt sends."""

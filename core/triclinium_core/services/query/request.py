@@ -194,6 +194,11 @@ class PrepareRequest(ServiceRequest, frozen=True, kw_only=True):
         """It changes no document."""
         return True
 
+    @property
+    def has_body(self) -> bool:
+        """The statement is one."""
+        return True
+
     def encode(self, remaining: float) -> HttpRequest:
         """Return the query with ``PREPARE`` before its statement."""
         statement = f"PREPARE {self.query.statement}"

@@ -304,6 +304,11 @@ class SearchQueryRequest(ServiceRequest, frozen=True, kw_only=True):
             parts = ["bucket", self.bucket_name, "scope", self.scope_name, *parts]
         return f"/api/{'/'.join(quote(part, safe='') for part in parts)}/query"
 
+    @property
+    def has_body(self) -> bool:
+        """The search is one."""
+        return True
+
     def encode(self, remaining: float) -> HttpRequest:
         """Return the request as one JSON object; the service gives up when ``remaining`` is over, as the client does."""
         members = {

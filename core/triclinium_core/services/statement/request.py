@@ -98,6 +98,11 @@ class StatementRequest(ServiceRequest, frozen=True, kw_only=True):
         """Return the members of the request that say what is to be run."""
         return {"statement": self.statement}
 
+    @property
+    def has_body(self) -> bool:
+        """The statement is one."""
+        return True
+
     def encode(self, remaining: float) -> HttpRequest:
         """Return the request as one JSON object; the service gives up when ``remaining`` is over, as the client does."""
         members = self.said()

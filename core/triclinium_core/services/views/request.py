@@ -60,6 +60,11 @@ class ViewRequest(ServiceRequest, frozen=True, kw_only=True):
         bucket, document, view = (quote(name, safe="") for name in (self.bucket_name, design_document, self.view_name))
         return f"/{bucket}/_design/{document}/_view/{view}"
 
+    @property
+    def has_body(self) -> bool:
+        """The keys are one, where there are some."""
+        return self.options.keys is not None
+
     def encode(self, remaining: float) -> HttpRequest:
         """Return a GET, or a POST where there are ``keys``. The service knows no timeout, so it is told of none."""
         # The service reads a plus sign as one, not as a space.

@@ -81,6 +81,7 @@ MOST = CreateBucketSettings(
 def test_what_travels(request: GetBucket, expected: HttpRequest) -> None:
     """Method, path and form; what is not set is left to the server."""
     assert expected == request.encode(75.0)
+    assert bool(expected.body) == request.has_body
 
 
 ALL_FIELDS = {

@@ -74,6 +74,7 @@ def test_what_travels(request: ManagementRequest, method: str, target: str, body
     sent = request.encode(75.0)
 
     assert (method, target, body) == (sent.method, sent.target, sent.body)
+    assert bool(body) == request.has_body
     assert not body or sent.content_type == "application/x-www-form-urlencoded"
 
 

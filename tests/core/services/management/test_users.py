@@ -106,6 +106,7 @@ def test_what_travels(request: ManagementRequest, method: str, target: str, form
 
     assert (method, target) == (sent.method, sent.target)
     assert form == dict(parse_qsl(sent.body.decode(), keep_blank_values=True))
+    assert bool(form) == request.has_body
     assert not form or sent.content_type == "application/x-www-form-urlencoded"
 
 

@@ -48,8 +48,11 @@ def test_query_strings() -> None:
 
 def test_several_keys() -> None:
     """They travel in the body of a POST, and the other options as ever."""
-    sent = request(options=ViewOptions(keys=["a", 5], limit=2)).encode(1)
+    asked = request(options=ViewOptions(keys=["a", 5], limit=2))
+    sent = asked.encode(1)
 
+    assert asked.has_body
+    assert not request().has_body
     assert HttpRequest("POST", "/travel/_design/people/_view/by_name?limit=2", b'{"keys":["a",5]}') == sent
 
 
