@@ -295,6 +295,9 @@ async def test_what_a_tracer_raises(
         pair.fake.node.faults.next(Opcode.SET, temporary_failure())
         await pair.people.upsert("ada", {"n": 1})
         assert {"n": 1} == (await pair.people.get("ada")).content
+        pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1]))
+        async with pair.cluster.query(STATEMENT, city="Oslo") as result:
+            assert [1] == await result.rows()
 
     logged = [record for record in caplog.records if record.name == "triclinium.telemetry"]
     assert [logging.ERROR] * 2 == [record.levelno for record in logged]
@@ -322,6 +325,9 @@ async def test_what_a_span_lacks(autojump_clock: MockClock, caplog: pytest.LogCa
         with trio.move_on_after(1) as scope:
             await pair.people.get("ada")
         assert {"n": 1} == (await pair.people.get("ada")).content
+        pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1]))
+        async with pair.cluster.query(STATEMENT, city="Oslo") as result:
+            assert [1] == await result.rows()
 
     assert scope.cancelled_caught
     assert 2 == sum(record.name == "triclinium.telemetry" for record in caplog.records)

@@ -71,6 +71,7 @@ def test_what_travels(
     for scope, root in ((None, "/api/index"), (SCOPE, IN_SCOPE)):
         request = make(scope)
         sent = request.encode(75.0)
+        assert bool(sent.body) == request.has_body
 
         assert (method, root + path, body) == (sent.method, sent.target, sent.body)
         assert Service.SEARCH is request.service

@@ -44,6 +44,7 @@ TOKENS = (
 
 def body_of(request: SearchQueryRequest, remaining: float = math.inf) -> Mapping[str, object]:
     """Return the JSON that travels."""
+    assert request.has_body
     body: Mapping[str, object] = json.loads(request.encode(remaining).body)
     return body
 
