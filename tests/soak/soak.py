@@ -28,8 +28,13 @@ READ_SECONDS = 200.0
 POLL_SECONDS = 0.05
 MANY = 100
 """Of so many operations, some must succeed."""
-ROUTINE_TIMERS = {TimerKind.KEEP_ALIVE, TimerKind.CONFIG_POLL, TimerKind.CIRCUIT_BREAKER}
-"""What a connection at rest waits for."""
+ROUTINE_TIMERS = {
+    TimerKind.KEEP_ALIVE,
+    TimerKind.CONFIG_POLL,
+    TimerKind.CIRCUIT_BREAKER,
+    TimerKind.TELEMETRY,
+}
+"""What a client at rest waits for."""
 
 
 @dataclass
@@ -183,13 +188,21 @@ class Soak:
 
     async def _settle(self, report: SoakReport, cluster: Cluster) -> None:
         """Wait until the client is at rest, or should have been, and take down what is left."""
+        driver: Any = cluster._driver
+        timers = driver._machine._timers
+
+        def timers_left() -> list[str]:
+            return [
+                kind.name for _, timer, kind, _ in timers._heap if timer in timers._live and kind not in ROUTINE_TIMERS
+            ]
+
+        def is_busy() -> bool:
+            statistics = cluster.statistics()
+            return bool(statistics.in_flight or statistics.open_operations or timers_left())
+
         with trio.move_on_after(SETTLE_SECONDS):
-            while cluster.statistics().in_flight or cluster.statistics().open_operations:  # noqa: ASYNC110 - nobody tells
+            while is_busy():  # noqa: ASYNC110 - nobody tells
                 await trio.sleep(POLL_SECONDS)
         report.statistics = cluster.statistics()
-        driver: Any = cluster._driver
         report.waiters_left = len(driver._waiters) + len(driver._consultations) + len(driver._postponed)
-        timers = driver._machine._timers
-        report.timers_left = [
-            kind.name for _, timer, kind, _ in timers._heap if timer in timers._live and kind not in ROUTINE_TIMERS
-        ]
+        report.timers_left = timers_left()
