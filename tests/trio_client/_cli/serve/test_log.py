@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import json
 
-from triclinium._cli.serve.log import json_line, line
+import pytest
+from trio.testing import MockClock
+
+from triclinium import open_cluster
+from triclinium._cli.serve.log import ServeLog, json_line, line
+from triclinium.testing import open_fake_cluster
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.service import Service
@@ -113,3 +118,43 @@ def test_a_line_of_json() -> None:
         "applied": False,
         "fault": {"kind": "http_status", "code": 503},
     } == json.loads(json_line(0, request(status=503, fault=refused)))
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+async def test_lines_come_in_the_order_of_the_answers(
+    as_json: bool, autojump_clock: MockClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each command once; after the end nothing more is heard."""
+    async with open_fake_cluster() as fake:
+        log = ServeLog(fake.nodes, as_json=as_json)
+        async with open_cluster(fake.connection_string, fake.authenticator, connector=fake.connector) as cluster:
+            people = cluster.bucket(fake.node.options.buckets[0]).default_collection()
+            await people.upsert("ada", {})
+            await people.get("ada")
+            log.end()
+            await people.remove("ada")
+        await log.print_lines()
+    lines = capsys.readouterr().out.splitlines()
+    told = [json.loads(each)["command"] if as_json else each for each in lines]
+
+    assert ["set", "get"] == [
+        name for each in told for name in ("set", "get", "delete") if each == name or f": {name} '" in each
+    ]
+
+
+async def test_what_nobody_reads_is_counted(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first lines are kept, and whoever reads them hears how many are missing."""
+    monkeypatch.setattr("triclinium._cli.serve.log.LINES_WAITING_MAX", 1)
+    async with open_fake_cluster() as fake:
+        log = ServeLog(fake.nodes, as_json=True)
+        async with open_cluster(fake.connection_string, fake.authenticator, connector=fake.connector) as cluster:
+            await cluster.bucket(fake.node.options.buckets[0]).default_collection().upsert("ada", {})
+        log.end()
+        await log.print_lines()
+    first, lost = map(json.loads, capsys.readouterr().out.splitlines())
+
+    assert "command" == first["event"]
+    assert "lines_lost" == lost["event"]
+    assert 0 < lost["lines"]

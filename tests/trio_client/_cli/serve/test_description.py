@@ -1,0 +1,32 @@
+"""What ``triclinium serve`` says of how to connect."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from trio.testing import MockClock
+
+from triclinium._cli.serve.description import describe, describe_as_json
+from triclinium.testing import FakeNodeOptions, open_fake_cluster
+
+
+@pytest.mark.parametrize(
+    ("nodes", "listens"), [(1, "A fake Couchbase node listens"), (2, "2 fake Couchbase nodes listen")]
+)
+async def test_programs_and_people_are_told_the_same(
+    nodes: int, listens: str, autojump_clock: MockClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the nodes are, whose bucket it is, and every endpoint of a service, for one node and for several."""
+    async with open_fake_cluster(options=FakeNodeOptions(username="ada", buckets=("travel",)), nodes=nodes) as fake:
+        told = json.loads(describe_as_json(fake))
+        describe(fake)
+    said = capsys.readouterr().out
+
+    assert (fake.connection_string, "ada", "travel") == (told["connection_string"], told["username"], told["bucket"])
+    assert listens in said
+    assert told["connection_string"] in said
+    assert [nodes] * len(told["endpoints"]) == [len(addresses) for addresses in told["endpoints"].values()]
+    assert [] == [each for addresses in told["endpoints"].values() for each in addresses if each not in said]
+    assert "await people.upsert" in said
+    assert "Cluster.connect" in said
