@@ -51,7 +51,7 @@ from triclinium_core.kv.pool.keepalive import KeepAlive
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.framing_extras import server_duration
 from triclinium_core.options import TimeoutOptions
-from triclinium_core.retry.backoff import Random, cap
+from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.combined.request_tokens import AsyncRequestTokens, says_well, tokens_of
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase import actions as orders, events as facts
@@ -180,16 +180,11 @@ class Operations:
         """Dispatch an operation for the first time in ``delay`` seconds; one that has no time for that waits for its deadline."""
         tokens = operation.tokens
         assert tokens is not None
-        if not delay:
-            tokens.obstacle = None
+        wait = tokens.postpone(delay, operation.deadline - now)
+        if wait == 0.0:
             self._dispatch(operation, now)
-            return
-        tokens.obstacle = f"its retry strategy holds it back for {delay:g} s"
-        _, dispatches = cap(delay, operation.deadline - now)
-        if dispatches:
-            operation.retry_timer = self._timers.schedule(now + delay, TimerKind.RETRY, operation)
-        else:
-            tokens.give_back()
+        elif wait is not None:
+            operation.retry_timer = self._timers.schedule(now + wait, TimerKind.RETRY, operation)
 
     def _dispatch(self, operation: LiveOperation, now: float, *, turn_at: Connection | None = None) -> None:
         undispatched = self._dispatcher.dispatch(operation, now, turn_at=turn_at)

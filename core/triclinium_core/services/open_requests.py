@@ -56,7 +56,7 @@ from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.options import Authenticator, ClientOptions
-from triclinium_core.retry.backoff import Random, cap
+from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.combined.request_tokens import AsyncRequestTokens, says_well, tokens_of
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase import actions as orders, events as facts, failures, strategy as couchbase
@@ -188,16 +188,11 @@ class OpenRequests:
         """Dispatch a request for the first time in ``delay`` seconds; one that has no time for that waits for its deadline."""
         tokens = live.tokens
         assert tokens is not None
-        if not delay:
-            tokens.obstacle = None
+        wait = tokens.postpone(delay, live.deadline - now)
+        if wait == 0.0:
             self._dispatch(live, now)
-            return
-        tokens.obstacle = f"its retry strategy holds it back for {delay:g} s"
-        _, dispatches = cap(delay, live.deadline - now)
-        if dispatches:
-            live.retry_timer = self._timers.schedule(now + delay, TimerKind.REQUEST_RETRY, live)
-        else:
-            tokens.give_back()
+        elif wait is not None:
+            live.retry_timer = self._timers.schedule(now + wait, TimerKind.REQUEST_RETRY, live)
 
     def ping(self, owner: object, endpoint: Endpoint, seconds: float, now: float) -> None:
         """Ask an endpoint whether it answers, and have ``ping_outcomes`` tell, after so many seconds at the latest."""

@@ -14,6 +14,7 @@ from typing import NamedTuple, cast
 
 from triclinium_core import errors as e
 from triclinium_core.errors import CouchbaseException
+from triclinium_core.retry.backoff import cap
 from triclinium_core.retry.calls.history import RetryEnding
 from triclinium_core.retry.calls.machine import refuse_first
 from triclinium_core.retry.calls.terms import abandon, delay_of, is_refusal
@@ -76,6 +77,24 @@ class _Tokens:
     def strategy(self) -> TokenStrategy:
         """What hands out the tokens."""
         return self._strategy
+
+    def postpone(self, delay: float, time_left: float) -> float | None:
+        """Return after how many seconds the first attempt is made; None where that is past the deadline, as T5 has it.
+
+        The token of an attempt that will not be made is given back, and ``obstacle`` tells what the deadline waits for.
+
+        Args:
+            delay: what the strategy asks for.
+            time_left: seconds to the deadline.
+        """
+        if not delay:
+            self.obstacle = None
+            return 0.0
+        self.obstacle = f"its retry strategy holds it back for {delay:g} s"
+        if not cap(delay, time_left)[1]:
+            self.give_back()
+            return None
+        return delay
 
     def begin(self) -> None:
         """Record that the attempt of the token in hand is made."""
