@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import logging
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import cast
@@ -24,6 +25,7 @@ from triclinium import (
     MutateInSpec,
     PrefixScan,
     RequestSpan,
+    Service,
     StatusCode,
 )
 from triclinium.errors import DocumentNotFoundException, EncodingFailureException, InvalidArgumentException
@@ -525,14 +527,51 @@ async def test_calls_of_several_operations_that_are_cancelled(autojump_clock: Mo
 
 
 async def test_a_ping(autojump_clock: MockClock) -> None:
-    """RFC 0067: it goes to several services, so its span names none."""
+    """RFC 0067: it goes to several services, so its span names none; each probe, of whatever service, is inside of it."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with open_pair(tracer=tracer, meter=meter) as pair:
-        await pair.cluster.ping()
+        result = await pair.cluster.ping()
 
     (ping,) = tracer.roots
+    of_kv, *of_services = ping.children
     assert ("ping", ALWAYS_OUTER) == (ping.name, {*ping.attributes})
+    assert [DISPATCH] * len(Service) == [span.name for span in ping.children]
+    assert OF_A_NODE | {"couchbase.local_id", "couchbase.operation_id", "couchbase.server_duration"} == (
+        of_kv.attributes.keys()
+    )
+    assert [OF_A_NODE] * len(of_services) == [span.attributes.keys() for span in of_services]
+    assert {endpoint.remote for found in result.endpoints.values() for endpoint in found} == {
+        f"{span.attributes['network.peer.address']}:{span.attributes['network.peer.port']}" for span in ping.children
+    }
     assert_as_in_the_tables(tracer, meter)
+
+
+async def test_probes_that_are_not_answered(autojump_clock: MockClock) -> None:
+    """Their spans end with those of the ping, also where it is cancelled, and have nothing of the server."""
+    tracer = RecordingTracer()
+    async with open_pair(tracer=tracer) as pair:
+        for _ in range(2):
+            pair.fake.node.faults.next(Opcode.NOOP, drop_response())
+            pair.fake.node.faults.next(Service.QUERY, drop_response())
+            with trio.move_on_after(1 if tracer.spans else math.inf):
+                await pair.cluster.ping(service_types=(Service.KV, Service.QUERY))
+
+    reported, cancelled = tracer.roots
+    assert ("ping", DISPATCH, DISPATCH) == reported.shape() == cancelled.shape()
+    assert not any("couchbase.server_duration" in span.attributes for span in tracer.spans)
+    assert (StatusCode.OK, StatusCode.UNSET) == (reported.status, cancelled.status)
+    assert [] == tracer.broken_rules
+
+
+async def test_a_wait_until_ready(autojump_clock: MockClock) -> None:
+    """An operation that the RFC does not have: the pings of services over HTTP are inside of its span, each time anew."""
+    tracer = RecordingTracer()
+    async with open_pair(tracer=tracer) as pair:
+        pair.fake.node.faults.next(Service.QUERY, hang_up())
+        await pair.cluster.wait_until_ready(service_types=(Service.KV, Service.QUERY))
+
+    assert [("wait_until_ready", DISPATCH, DISPATCH)] == tracer.shapes()
+    assert [] == tracer.broken_rules
 
 
 async def test_labels_of_the_cluster(autojump_clock: MockClock) -> None:

@@ -111,15 +111,18 @@ class FailOperation(msgspec.Struct, frozen=True, gc=False):
 
 
 class ReportDispatch(msgspec.Struct, frozen=True, gc=False):
-    """For the tracer: an attempt is about to be sent. Its span is ``dispatch_to_server``; only traced operations have it.
+    """For the tracer: an attempt is about to be sent. Its span is ``dispatch_to_server``; only what is traced has it.
 
-    There is one attempt at a time: ``ReportAnswer``, ``CompleteOperation``, ``CompleteRequest`` or ``FailOperation`` ends
-    it, and so does ``OperationAbandoned``.
+    An operation and a request have one attempt at a time, an inquiry has one on each stream. ``ReportAnswer`` with the
+    same token and stream ends it; ``CompleteOperation``, ``CompleteRequest``, ``FailOperation`` and
+    ``OperationAbandoned`` end all attempts of their token.
     """
 
     token: Token
     attributes: Mapping[str, AttributeValue]
     """Those of SDK-RFC 0067 "Dispatch Span Attributes" that are known before there is an answer."""
+    stream: StreamId
+    """On which the attempt travels."""
 
 
 class ReportAnswer(msgspec.Struct, frozen=True, gc=False):
@@ -128,6 +131,8 @@ class ReportAnswer(msgspec.Struct, frozen=True, gc=False):
     token: Token
     attributes: Mapping[str, AttributeValue]
     """What the answer has told for the attempt's span; nothing where there was no answer."""
+    stream: StreamId
+    """On which the attempt travelled."""
 
 
 class ConsultStrategy(msgspec.Struct, frozen=True, gc=False):

@@ -401,7 +401,7 @@ class ClientMachine:
                 "couchbase://",
                 parameter="service_types",
             )
-        self._inquiries.submit(event.token, event.inquiry, now)
+        self._inquiries.submit(event.token, event.inquiry, now, is_traced=event.is_traced)
 
     def _check_token(self, token: object) -> None:
         check_type(token, "token", int)
@@ -563,7 +563,7 @@ class ClientMachine:
         elif isinstance(owner, CollectionQuestion):
             self._on_collection_id(connection, owner, frame, now)
         elif isinstance(owner, Probe):
-            self._orphans += not self._inquiries.answered(connection, owner, now)
+            self._orphans += not self._inquiries.answered(connection, owner, frame, now)
         else:
             self._orphans += owner is None
 

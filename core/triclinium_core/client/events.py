@@ -79,6 +79,8 @@ class InquirySubmitted(msgspec.Struct, frozen=True, gc=False):
 
     token: Token
     inquiry: Inquiry
+    is_traced: bool = False
+    """As in ``OperationSubmitted``: each probe is an attempt."""
 
 
 class OperationAbandoned(msgspec.Struct, frozen=True, gc=False):

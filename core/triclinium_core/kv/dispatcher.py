@@ -12,7 +12,7 @@ from collections.abc import Callable
 import msgspec
 
 from triclinium_core.client.actions import Action, ReportDispatch
-from triclinium_core.client.events import Token
+from triclinium_core.client.events import StreamId, Token
 from triclinium_core.errors import (
     CouchbaseException,
     DocumentUnretrievableException,
@@ -30,6 +30,7 @@ from triclinium_core.kv.operation.requests import DocumentOperation
 from triclinium_core.kv.pool.connection_texts import status_text
 from triclinium_core.kv.pool.connections import Connections
 from triclinium_core.kv.pool.keepalive import KeepAlive
+from triclinium_core.kv.topology.own_addresses import OwnAddresses
 from triclinium_core.retry.couchbase.events import Dispatched, DispatchFailed, Load
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
@@ -53,6 +54,15 @@ Undispatched = DispatchFailed | Refused
 def load_of(connection: Connection) -> Load:
     """Return how much a connection has to do."""
     return Load(len(connection.in_flight), connection.waiting.peak if connection.waiting else 0)
+
+
+def dispatch_report(token: int, connection: Connection, opaque: int, own_addresses: OwnAddresses) -> ReportDispatch:
+    """Return what is told of an attempt that was just ordered to be sent on a connection."""
+    link, server = connection.link, own_addresses.of(connection.address)
+    attributes = dispatch_attributes(
+        (server.host, server.port), peer=link.remote_address, local_id=link.local_id, operation_id=opaque
+    )
+    return ReportDispatch(Token(token), attributes, StreamId(link.stream))
 
 
 class Dispatcher:
@@ -137,21 +147,10 @@ class Dispatcher:
         operation.opaque, operation.link, operation.dispatched_at = opaque, connection.link, now
         self._connections.send(connection, operation, frame)
         if operation.is_traced:
-            self._report(operation, connection)
+            self._emit(dispatch_report(operation.token, connection, opaque, self._keyspaces.own_addresses))
         if operation.retry is not None:
             operation.retry.handle(Dispatched(connection.node, opaque, connection.link.local_address), now)
         return None
-
-    def _report(self, operation: LiveOperation, connection: Connection) -> None:
-        """Tell of the attempt that was just ordered to be sent."""
-        link, server = connection.link, self._keyspaces.own_addresses.of(connection.address)
-        attributes = dispatch_attributes(
-            (server.host, server.port),
-            peer=link.remote_address,
-            local_id=link.local_id,
-            operation_id=operation.opaque,
-        )
-        self._emit(ReportDispatch(Token(operation.token), attributes))
 
     def lost(
         self, operation: LiveOperation, connection: Connection, detail: str, *, load: Load | None = None

@@ -471,8 +471,10 @@ class Operations:
 
     def _end_attempt(self, operation: LiveOperation, now: float, server_seconds: float | None = None) -> None:
         """Measure the attempt that is over, if there is one, and tell of it where that is asked for."""
-        if operation.end_attempt(now, server_seconds) and operation.is_traced:
-            self._emit(ReportAnswer(Token(operation.token), answer_attributes(server_seconds)))
+        link = operation.link
+        if operation.end_attempt(now, server_seconds) and operation.is_traced and link is not None:
+            attributes = answer_attributes(server_seconds)
+            self._emit(ReportAnswer(Token(operation.token), attributes, StreamId(link.stream)))
 
     def _pass_on(
         self, token: Token, action: orders.ConsultStrategy | orders.ReportRetry | orders.ReportRefusal

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from triclinium_core.client.events import StreamId
+from triclinium_core.client.events import StreamId, Token
 from triclinium_core.client.timers import TimerId
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException
@@ -79,12 +79,14 @@ class LiveRequest:
     """Whether rows were handed out, so that nothing can be retried."""
     is_paused: bool = False
     """Whether reading was to pause."""
-    is_traced: bool = False
-    """Whether the attempts are told for a tracer."""
+    traced_as: Token | None = None
+    """Whose attempts these are to a tracer: the request's own, or those of who pings; None where nobody is told."""
     encoding: Encoding | None = None
     """Has the payload of each attempt encoded; None where nobody measures that."""
     dispatched_at: float | None = None
     """When the attempt was sent that is not over; None while there is none."""
+    dispatched_on: StreamId | None = None
+    """The stream of the newest attempt, which may be gone."""
     past: PastAttempts | None = None
     """The attempts that are over; None before there is one."""
     sockets: tuple[str | None, str] | None = None

@@ -165,7 +165,7 @@ class OpenRequests:
             timeout=self._options.timeouts.of_service(event.request.service),
             client_context=event.client_context or {},
         )
-        live.is_traced, live.encoding = event.is_traced, event.encoding
+        live.traced_as, live.encoding = event.token if event.is_traced else None, event.encoding
         if live.tokens is None:
             self._dispatch(live, now)
         else:
@@ -194,8 +194,14 @@ class OpenRequests:
         elif wait is not None:
             live.retry_timer = self._timers.schedule(now + wait, TimerKind.REQUEST_RETRY, live)
 
-    def ping(self, owner: object, endpoint: Endpoint, seconds: float, now: float) -> None:
-        """Ask an endpoint whether it answers, and have ``ping_outcomes`` tell, after so many seconds at the latest."""
+    def ping(
+        self, owner: object, endpoint: Endpoint, seconds: float, now: float, *, traced_as: Token | None = None
+    ) -> None:
+        """Ask an endpoint whether it answers, and have ``ping_outcomes`` tell, after so many seconds at the latest.
+
+        Args:
+            traced_as: whose attempt it is to a tracer; None where nobody is told.
+        """
         self._last_ping += 1
         live = self._begin(
             -self._last_ping,
@@ -205,7 +211,7 @@ class OpenRequests:
             timeout=seconds,
             client_context={},
         )
-        live.owner, live.pinned = owner, endpoint
+        live.owner, live.pinned, live.traced_as = owner, endpoint, traced_as
         self._dispatch(live, now)
 
     def stop_pings(self, owner: object, now: float) -> None:
@@ -382,15 +388,16 @@ class OpenRequests:
             data = connection.send(live.encoding(lambda: live.message.encode(remaining)))
         live.stream = stream
         live.is_paused = False
-        live.dispatched_at, live.sockets = now, (connection.local_address, connection.remote_address or endpoint.node)
+        live.dispatched_at, live.dispatched_on = now, stream
+        live.sockets = (connection.local_address, connection.remote_address or endpoint.node)
         if live.owner is not None:
             live.sent = SentPing(stream, connection.local_address, now)
-        elif live.is_traced:
+        if live.traced_as is not None:
             own = self._own_address(endpoint.address)
             attributes = dispatch_attributes(
                 (own.host, own.port), peer=connection.remote_address, operation_id=live.operation_id
             )
-            self._emit(ReportDispatch(Token(live.token), attributes))
+            self._emit(ReportDispatch(live.traced_as, attributes, stream))
         self._travelling[stream] = live
         self._sending.append(SendBytes(stream, data))
         if live.tokens is not None:
@@ -592,8 +599,8 @@ class OpenRequests:
 
     def _end_attempt(self, live: LiveRequest, now: float) -> None:
         """Measure the attempt that is over, if there is one, and tell of it where that is asked for."""
-        if live.end_attempt(now) and live.is_traced:
-            self._emit(ReportAnswer(Token(live.token), {}))
+        if live.end_attempt(now) and live.traced_as is not None and live.dispatched_on is not None:
+            self._emit(ReportAnswer(live.traced_as, {}, live.dispatched_on))
 
     def _measure(self, live: LiveRequest, now: float) -> None:
         """Gather how long a request took whose answer is whole, or will not come; pings are nobody's."""

@@ -480,7 +480,7 @@ class Driver:
         self, token: Token, asked: Inquiry | ServiceRequest, strategy: AnyRetryStrategy | None
     ) -> InquirySubmitted | RequestSubmitted:
         if isinstance(asked, Inquiry):
-            return InquirySubmitted(token, asked)
+            return InquirySubmitted(token, asked, self._traces)
         strategy = strategy if strategy is not None else block_strategy.get()
         encoding = self._calls.encoding(token) if self._traces else None
         return RequestSubmitted(token, asked, strategy, block_values.get(), self._traces, encoding)

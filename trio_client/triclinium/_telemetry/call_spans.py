@@ -14,6 +14,7 @@ import trio
 
 from triclinium._telemetry.telemetry import Telemetry
 from triclinium_core.client.actions import ReportRefusal, ReportRetry
+from triclinium_core.client.events import StreamId
 from triclinium_core.telemetry.attributes import (
     COUCHBASE,
     ERROR_TYPE,
@@ -55,7 +56,8 @@ class CallSpans:
         self._common: dict[str, AttributeValue] = {SYSTEM_NAME: COUCHBASE, **telemetry.cluster_labels()}
         self._attributes: dict[str, AttributeValue] = {}
         self._began_at: float | None = None
-        self._dispatch: RequestSpan | None = None
+        self._attempts: dict[StreamId, RequestSpan | None] = {}
+        """Those under way, by the stream on which each travels."""
         self._retries = 0
 
     def begin(self, name: str, attributes: Mapping[str, AttributeValue]) -> None:
@@ -88,15 +90,13 @@ class CallSpans:
         finally:
             self._telemetry.end_span(span)
 
-    def dispatched(self, attributes: Mapping[str, AttributeValue]) -> None:
+    def dispatched(self, stream: StreamId, attributes: Mapping[str, AttributeValue]) -> None:
         """Begin the span of an attempt."""
-        self.answered({})
-        self._dispatch = self._telemetry.begin_child(DISPATCH, self.span, {**self._common, **attributes})
+        self._attempts[stream] = self._telemetry.begin_child(DISPATCH, self.span, {**self._common, **attributes})
 
-    def answered(self, attributes: Mapping[str, AttributeValue]) -> None:
-        """End the span of the attempt that is under way, if there is one."""
-        span, self._dispatch = self._dispatch, None
-        self._telemetry.end_span(span, attributes)
+    def answered(self, stream: StreamId, attributes: Mapping[str, AttributeValue]) -> None:
+        """End the span of the attempt that travels on a stream."""
+        self._telemetry.end_span(self._attempts.pop(stream, None), attributes)
 
     def retried(self, report: ReportRetry) -> None:
         """Tell that the call will be retried, and why."""
@@ -125,7 +125,9 @@ class CallSpans:
     def _end(self, failed_with: str | None, status: StatusCode) -> None:
         if self._began_at is None:
             return
-        self.answered({})
+        for span in self._attempts.values():
+            self._telemetry.end_span(span)
+        self._attempts.clear()
         if failed_with is not None:
             self._attributes[ERROR_TYPE] = failed_with
             self._telemetry.set_attributes(self.span, {ERROR_TYPE: failed_with})

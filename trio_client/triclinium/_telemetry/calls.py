@@ -81,13 +81,13 @@ class Calls:
         """Begin the span of an attempt."""
         call = self.open.get(action.token)
         if call is not None:
-            call.dispatched(action.attributes)
+            call.dispatched(action.stream, action.attributes)
 
     def answered(self, action: ReportAnswer) -> None:
         """End the span of an attempt."""
         call = self.open.get(action.token)
         if call is not None:
-            call.answered(action.attributes)
+            call.answered(action.stream, action.attributes)
 
     def end(self, token: Token, error: BaseException | None) -> None:
         """Tell how a call has ended."""

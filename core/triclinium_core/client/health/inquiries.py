@@ -22,6 +22,7 @@ from triclinium_core.kv.keyspaces import Keyspaces
 from triclinium_core.kv.operation.inquiries import Ping, WaitUntilReady, check_report_id
 from triclinium_core.kv.operation.reports import DiagnosticsResult, EndpointDiagnostics
 from triclinium_core.kv.pool.connections import Connections
+from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
@@ -54,6 +55,7 @@ class Inquiries:
             timeouts=timeouts,
             sdk=sdk,
             config_revision=keyspaces.newest_revision,
+            own_addresses=keyspaces.own_addresses,
             terminal_states=terminal_states,
             timers=timers,
             emit=emit,
@@ -68,7 +70,7 @@ class Inquiries:
     def __contains__(self, token: object) -> bool:
         return token in self._pings.open or token in self._readiness.open
 
-    def submit(self, token: Token, inquiry: Ping | WaitUntilReady, now: float) -> None:
+    def submit(self, token: Token, inquiry: Ping | WaitUntilReady, now: float, *, is_traced: bool) -> None:
         """Begin an inquiry, and open the connections that it is about."""
         if inquiry.bucket is None and Service.KV in inquiry.services:
             self._keyspaces.reach_all_nodes(now)
@@ -79,9 +81,9 @@ class Inquiries:
         self._connections.routes.fresh = dict.fromkeys(self._connections.all)
         match inquiry:
             case Ping():
-                self._pings.submit(token, inquiry, now)
+                self._pings.submit(token, inquiry, now, is_traced=is_traced)
             case WaitUntilReady():
-                self._readiness.submit(token, inquiry)
+                self._readiness.submit(token, inquiry, is_traced=is_traced)
             case _:
                 assert_never(inquiry)
 
@@ -135,9 +137,9 @@ class Inquiries:
             endpoints=endpoints,
         )
 
-    def answered(self, connection: Connection, probe: Probe, now: float) -> bool:
+    def answered(self, connection: Connection, probe: Probe, frame: Frame, now: float) -> bool:
         """Record an answer to a ping's NOOP, and return whether anybody still waited for it."""
-        return self._pings.answered(connection, probe, now)
+        return self._pings.answered(connection, probe, frame, now)
 
     def service_answered(self, outcome: PingOutcome, now: float) -> None:
         """Take what became of the ping of a service over HTTP to whoever asked."""

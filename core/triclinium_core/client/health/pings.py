@@ -9,11 +9,11 @@ Source: SDK-RFC 0061 "The ping Command".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from triclinium_core.client.actions import Action, CompleteOperation
-from triclinium_core.client.events import Token
+from triclinium_core.client.actions import Action, CompleteOperation, ReportAnswer
+from triclinium_core.client.events import StreamId, Token
 from triclinium_core.client.health.diagnostics import endpoint_id, stream_id
 from triclinium_core.client.health.service_pings import (
     endpoints_of,
@@ -26,18 +26,23 @@ from triclinium_core.client.timers import TimerId, TimerKind, Timers
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.in_flight import Probe
 from triclinium_core.kv.connection.states import ConnectionState
+from triclinium_core.kv.dispatcher import dispatch_report
 from triclinium_core.kv.operation.inquiries import Ping
 from triclinium_core.kv.operation.reports import EndpointPingReport, PingResult, PingState
 from triclinium_core.kv.pool.connection_texts import status_text
 from triclinium_core.kv.pool.connections import Connections
+from triclinium_core.kv.topology.own_addresses import OwnAddresses
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.kv.wire.frame import encode_request
+from triclinium_core.kv.wire.frame import Frame, encode_request
+from triclinium_core.kv.wire.framing_extras import server_duration
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.services.endpoint import Endpoint
 from triclinium_core.services.open_requests import OpenRequests, PingOutcome
+from triclinium_core.telemetry.attributes import answer_attributes
+from triclinium_core.telemetry.tracing import AttributeValue
 
 
 @dataclass(slots=True)
@@ -50,6 +55,8 @@ class _Target:
     """When the NOOP was ordered, or the ping began."""
     stream_number: int | None = None
     """The stream on which the NOOP travels; None while there is none."""
+    is_told: bool = False
+    """Whether a tracer was told of that NOOP, and not yet of its end."""
     report: EndpointPingReport | None = None
 
 
@@ -61,6 +68,8 @@ class OpenPing:
     request: Ping
     began_at: float
     timer: TimerId
+    is_traced: bool
+    """Whether its probes are told for a tracer."""
     targets: dict[Connection, _Target] = field(default_factory=dict)
     awaited: dict[Connection, _Target] = field(default_factory=dict)
     """Those without a report."""
@@ -116,6 +125,7 @@ class Pings:
         timeouts: after how many seconds silence is reported as such, by service.
         sdk: who reports.
         config_revision: tells the newest of all configs.
+        own_addresses: what nodes are called in their own network.
     """
 
     def __init__(
@@ -126,6 +136,7 @@ class Pings:
         timeouts: TimeoutOptions,
         sdk: str,
         config_revision: Callable[[], int | None],
+        own_addresses: OwnAddresses,
         terminal_states: TerminalStates,
         timers: Timers,
         emit: Callable[[Action], None],
@@ -135,16 +146,17 @@ class Pings:
         self._timeouts = timeouts
         self._sdk = sdk
         self._config_revision = config_revision
+        self._own_addresses = own_addresses
         self._terminal_states = terminal_states
         self._timers = timers
         self._emit = emit
         self.open: dict[int, OpenPing] = {}
         """By token."""
 
-    def submit(self, token: int, ping: Ping, now: float) -> None:
+    def submit(self, token: int, ping: Ping, now: float, *, is_traced: bool) -> None:
         """Begin a ping."""
         timer = self._timers.schedule(now + self._timeouts.kv, TimerKind.PING, token)
-        self.open[token] = OpenPing(token, ping, now, timer)
+        self.open[token] = OpenPing(token, ping, now, timer, is_traced)
 
     def abandon(self, token: int, now: float) -> None:
         """Forget a ping; the connections over HTTP that wait for its answers are closed."""
@@ -175,19 +187,20 @@ class Pings:
         is_terminal = any(
             connection.state is ConnectionState.LOST and self._terminal(connection) is not None for connection in fresh
         )
-        for token, ping in list(self.open.items()):
+        for ping in list(self.open.values()):
             for connection in fresh:
                 self._find_target(ping, connection, now)
             for connection in list(ping.awaited) if is_terminal else fresh:
-                self._look_at(token, ping, connection, now)
+                self._look_at(ping, connection, now)
             self._ask_services(ping, now)
             self._complete_if_whole(ping, now)
 
-    def answered(self, connection: Connection, probe: Probe, now: float) -> bool:
+    def answered(self, connection: Connection, probe: Probe, frame: Frame, now: float) -> bool:
         """Record an answer to a NOOP, and return whether anybody still waited for it."""
         ping = self.open.get(probe.ping)
         if ping is None or connection not in ping.awaited:
             return False
+        self._end_probe(ping, ping.awaited[connection], answer_attributes(server_duration(frame.framing_extras)))
         ping.report(connection, PingState.OK, None, now)
         self._connections.routes.moved(connection)
         return True
@@ -197,6 +210,7 @@ class Pings:
         ping = self.open[token]
         ping.takes_connections = False
         for connection, target in list(ping.awaited.items()):
+            self._end_probe(ping, target, {})
             ping.report(connection, PingState.TIMEOUT, self._silence(connection, target), now)
         self._complete_if_whole(ping, now)
 
@@ -210,7 +224,8 @@ class Pings:
         for endpoint in endpoints_of(ping.request, self._requests):
             if endpoint not in ping.endpoints:
                 ping.endpoints[endpoint] = None
-                self._requests.ping(ping, endpoint, self._timeouts.of_service(endpoint.service), now)
+                seconds, token = self._timeouts.of_service(endpoint.service), Token(ping.token)
+                self._requests.ping(ping, endpoint, seconds, now, traced_as=token if ping.is_traced else None)
         if self._requests.knows_topology and not ping.has_kv:
             ping.awaited.clear()
 
@@ -223,18 +238,19 @@ class Pings:
         target = _Target(connection.attempts + max(streams_to_come, 0), now)
         ping.targets[connection] = ping.awaited[connection] = target
 
-    def _look_at(self, token: int, ping: OpenPing, connection: Connection, now: float) -> None:
+    def _look_at(self, ping: OpenPing, connection: Connection, now: float) -> None:
         target = ping.awaited.get(connection)
         if target is None:
             return
+        if connection.state is ConnectionState.LOST or target.stream_number != connection.stream_number:
+            self._end_probe(ping, target, {})
         if connection.state is ConnectionState.READY:
             if not ping.has_kv:
                 # It has brought what it was waited for, the config, or knows none.
                 del ping.awaited[connection]
             elif target.stream_number != connection.stream_number:
                 target.stream_number, target.since = connection.stream_number, now
-                noop = encode_request(Opcode.NOOP, opaque=connection.in_flight.next_opaque)
-                self._connections.send(connection, Probe(token), noop)
+                self._probe(ping, connection, target)
             return
         # A terminal error is mended by none of the addresses that are left to try.
         is_over = (
@@ -242,6 +258,20 @@ class Pings:
         )
         if connection.state is ConnectionState.LOST and is_over:
             ping.report(connection, PingState.ERROR, status_text(connection), now)
+
+    def _probe(self, ping: OpenPing, connection: Connection, target: _Target) -> None:
+        """Order a NOOP, and tell of it where that is asked for."""
+        opaque = connection.in_flight.next_opaque
+        self._connections.send(connection, Probe(ping.token), encode_request(Opcode.NOOP, opaque=opaque))
+        if ping.is_traced:
+            target.is_told = True
+            self._emit(dispatch_report(ping.token, connection, opaque, self._own_addresses))
+
+    def _end_probe(self, ping: OpenPing, target: _Target, attributes: Mapping[str, AttributeValue]) -> None:
+        """Tell that a NOOP is answered, or will not be, where that is asked for."""
+        if target.is_told and target.stream_number is not None:
+            target.is_told = False
+            self._emit(ReportAnswer(Token(ping.token), attributes, StreamId(target.stream_number)))
 
     def _terminal(self, connection: Connection) -> RetryReason | None:
         return self._terminal_states.reason_for(Service.KV, bucket=connection.bucket)

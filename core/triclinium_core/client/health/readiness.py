@@ -75,6 +75,8 @@ class OpenWait:
 
     token: int
     request: WaitUntilReady
+    is_traced: bool
+    """Whether its pings are told for a tracer."""
     endpoints: dict[Endpoint, _Answering] = field(default_factory=dict)
     """The services over HTTP that were asked."""
 
@@ -101,9 +103,9 @@ class Readiness:
         self.open: dict[int, OpenWait] = {}
         """By token."""
 
-    def submit(self, token: int, wait: WaitUntilReady) -> None:
+    def submit(self, token: int, wait: WaitUntilReady, *, is_traced: bool) -> None:
         """Begin a wait."""
-        self.open[token] = OpenWait(token, wait)
+        self.open[token] = OpenWait(token, wait, is_traced)
 
     def abandon(self, token: int, now: float) -> None:
         """Forget a wait; the connections over HTTP that wait for its answers are closed."""
@@ -174,7 +176,9 @@ class Readiness:
             if endpoint not in wait.endpoints:
                 wait.endpoints[endpoint] = _Answering()
                 seconds = min(self._timeouts.of_service(endpoint.service), PING_SECONDS_MAX)
-                self._requests.ping(wait, endpoint, seconds, now)
+                self._requests.ping(
+                    wait, endpoint, seconds, now, traced_as=Token(wait.token) if wait.is_traced else None
+                )
         state = min(self._kv_state(wait.request), self._services_state(wait, endpoints), key=WORST_FIRST.index)
         error = self._terminal_error(wait.request)
         if state is ClusterState.ONLINE or state is wait.request.desired_state:

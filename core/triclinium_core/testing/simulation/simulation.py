@@ -170,8 +170,8 @@ class Simulation:
         """The names that the client had looked up, oldest first."""
         self.services: Mapping[str, tuple[tuple[str, int], ...]] | None = {}
         """What DNS lists, by name; None while it does not answer."""
-        self.attempts: set[Token] = set()
-        """Operations and requests of which an attempt was told that is not over."""
+        self.attempts: dict[Token, set[StreamId]] = {}
+        """Whatever has attempts that were told and are not over, and the streams of these."""
         self._answers: deque[StreamLost | ServiceLookedUp | RowsWanted] = deque()
         """Events that the client gets at once: the ends of streams that it closed, the answers of DNS, and that whoever was
         given rows wants more."""
@@ -212,12 +212,12 @@ class Simulation:
     def inquire(self, inquiry: Inquiry) -> Token:
         """Submit an inquiry now, and return its token."""
         token = self._new_token()
-        self.feed(InquirySubmitted(token, inquiry))
+        self.feed(InquirySubmitted(token, inquiry, self.is_traced))
         return token
 
     def abandon(self, token: Token) -> None:
         """Let the caller of an operation, or of an inquiry, leave."""
-        self.attempts.discard(token)
+        self.attempts.pop(token, None)
         self.feed(OperationAbandoned(token))
 
     def feed(self, event: Event) -> Sequence[Action]:
@@ -373,13 +373,15 @@ class Simulation:
                 self.recorded.append(action)
             case ReportStrategyError():
                 self.strategy_errors.append(action)
-            case ReportDispatch(token):
+            case ReportDispatch(token, _, stream):
                 assert token not in self.settled_at, f"operation {token} is settled, and an attempt of it is told"
-                assert token not in self.attempts, f"operation {token} has an attempt that is not over, and another one"
-                self.attempts.add(token)
-            case ReportAnswer(token):
-                assert token in self.attempts, f"an attempt of operation {token} is over that was not begun"
-                self.attempts.remove(token)
+                told = self.attempts.setdefault(token, set())
+                assert stream not in told, f"operation {token} has an attempt on stream {stream}, and another one"
+                told.add(stream)
+            case ReportAnswer(token, _, stream):
+                told = self.attempts.get(token, set())
+                assert stream in told, f"an attempt of operation {token} is over that was not begun"
+                told.remove(stream)
             case ReportRetry():
                 self.retries.append(action)
             case ReportRefusal():
@@ -406,7 +408,7 @@ class Simulation:
         assert token not in self.settled_at, f"operation {token} was settled twice"
         self.settled_at[token] = self.now
         # Whoever traces an operation ends its attempt with it.
-        self.attempts.discard(token)
+        self.attempts.pop(token, None)
 
     def _answer(self, actions: Sequence[NodeAction]) -> None:
         for action in actions:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from tests.core.kv.simulated import Recorded, client_options, ready, respond
+from tests.core.kv.simulated import TIMEOUT, Recorded, client_options, node_options, ready, respond
 from tests.core.kv.test_cluster import RecordedCluster
+from triclinium_core.client.actions import ReportAnswer, ReportDispatch
 from triclinium_core.client.events import LossCause, StreamId, Token
-from triclinium_core.kv.operation.inquiries import Ping
+from triclinium_core.kv.operation.inquiries import Ping, WaitUntilReady
 from triclinium_core.kv.operation.reports import EndpointPingReport, PingResult, PingState
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.faults import delay, drop_response, hang_up, status
 
 SEEDS = "couchbase://127.0.0.1:11210,127.0.0.1:11212,127.0.0.1:11214"
@@ -123,6 +125,62 @@ def test_an_answer_that_comes_late() -> None:
     assert (PingState.TIMEOUT, 2.5) == (found.state, found.latency)
     assert 1 == simulation.machine.statistics().orphans
     assert 0 == simulation.machine.statistics().in_flight
+
+
+def probes(simulation: Recorded) -> list[tuple[type[ReportDispatch | ReportAnswer], Token, StreamId]]:
+    """Return what was told of probes, oldest first."""
+    told = [action for action in simulation.actions if isinstance(action, ReportDispatch | ReportAnswer)]
+    return [(type(report), report.token, report.stream) for report in told]
+
+
+def test_probes_are_told_where_that_is_asked_for() -> None:
+    """Of a ping of several nodes all attempts are under way at once, told by their streams; of another ping none is."""
+    simulation = RecordedCluster()
+    ping(simulation)
+    assert [] == probes(simulation)
+
+    simulation.is_traced = True
+    token = ping(simulation)
+    told = probes(simulation)
+    begun, ended = told[:3], told[3:]
+
+    assert [(ReportDispatch, token)] * 3 == [each[:2] for each in begun]
+    assert [(ReportAnswer, token)] * 3 == [each[:2] for each in ended]
+    assert 3 == len({stream for _, _, stream in begun})
+    assert {stream for _, _, stream in begun} == {stream for _, _, stream in ended}
+
+
+def test_a_probe_whose_connection_is_lost() -> None:
+    """It is over with its stream, and the next stream has a probe of its own: of the same ping where an address is left."""
+    simulation = ready()
+    simulation.is_traced = True
+    simulation.node.faults.next(Opcode.NOOP, hang_up())
+    lost = ping(simulation)
+    answered = ping(simulation)
+    (_, _, first), _, (_, _, second), _ = told = probes(simulation)
+
+    assert [
+        (ReportDispatch, lost, first),
+        (ReportAnswer, lost, first),
+        (ReportDispatch, answered, second),
+        (ReportAnswer, answered, second),
+    ] == told
+    assert first != second
+
+
+def test_a_probe_that_nobody_answers() -> None:
+    """It is over when the time of key-value is, though the ping still waits for another service."""
+    simulation = Recorded(FakeNode(node_options(services=frozenset({Service.KV, Service.QUERY}))))
+    simulation.inquire(WaitUntilReady(None, service_types=(Service.KV,)))
+    simulation.run()
+    simulation.is_traced = True
+    simulation.node.faults.next(Opcode.NOOP, drop_response())
+    simulation.node.faults.next(Service.QUERY, drop_response())
+    token = simulation.inquire(Ping(None, "i", (Service.KV, Service.QUERY)))
+    simulation.live(TIMEOUT)
+
+    assert token not in simulation.results
+    assert 1 == len(simulation.attempts[token])
 
 
 def test_a_bootstrap_that_takes_too_long() -> None:
