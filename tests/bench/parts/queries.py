@@ -46,7 +46,7 @@ def rows(effort: Effort) -> Iterator[Row]:
             yield from _rows_of_a_query(server, f"{count:,} rows", count, clients, rounds)
         count = effort.of(WITH_VARIANTS)
         what = f"{count:,} rows, in chunks of 4 KiB"
-        yield from _rows_of_a_query(server, what, count, STREAMED, effort.long, chunked=True)
+        yield from _rows_of_a_query(server, what, count, STREAMED, once, chunked=True)
         yield from _at_once(server, effort.of(AT_ONCE), once)
 
 
