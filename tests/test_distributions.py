@@ -5,11 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib import import_module
-from importlib.metadata import metadata, version
+from importlib.metadata import distribution as metadata_of, metadata, version
 
 import pytest
 
-from tests.architecture.policy import DISTRIBUTIONS, Distribution
+from tests.architecture.policy import DISTRIBUTIONS, ROOT, Distribution
 from tests.test_architecture import each_distribution, project_of
 from triclinium_core import __version__
 
@@ -56,6 +56,15 @@ def test_what_an_index_shows(distribution: Distribution) -> None:
         assert told[field], field
     assert told["Requires-Python"].removeprefix(">=") in {each.rpartition(" ")[2] for each in classifiers}
     assert "Typing :: Typed" in classifiers
+
+
+@each_distribution
+def test_the_licence_comes_along(distribution: Distribution) -> None:
+    """Each wheel has the licence, also one that is built from its folder alone, and all have the same."""
+    licence = (ROOT / "LICENSE").read_text(encoding="utf-8")
+
+    assert licence == distribution.pyproject.with_name("LICENSE").read_text(encoding="utf-8")
+    assert licence == metadata_of(name_of(distribution)).read_text("licenses/LICENSE")
 
 
 def test_the_command_without_its_script() -> None:
