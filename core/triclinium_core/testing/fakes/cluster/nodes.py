@@ -33,9 +33,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
-from triclinium_core.checks import Duration, check_integer, check_type
+from triclinium_core.checks import Duration, check_duration, check_integer, check_type
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.address import Address
+from triclinium_core.options import SECONDS_MAX
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.options import FakeNodeOptions, placed
@@ -321,6 +322,14 @@ class FakeNodes:
     def slow_down(self, index: int, seconds: Duration) -> None:
         """Have a node send every reply so much later; 0 for as fast as ever."""
         self._nodes[self._check(index)].network.slow_down(seconds)
+
+    def learn_late(self, index: int, seconds: Duration) -> None:
+        """Have key-value on a node hear of new buckets, and of changes of scopes and collections, so much later.
+
+        The cluster manager and the other nodes know of them at once. 0 is for as soon as ever, also of what is late
+        already. Finds a client that takes what was made for usable because one node knows it.
+        """
+        self._cluster.buckets.lateness.set(self._check(index), check_duration(seconds, "seconds", most=SECONDS_MAX))
 
     # What a driver needs.
 

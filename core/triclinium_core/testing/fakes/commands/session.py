@@ -114,12 +114,16 @@ def _sasl_step(node: NodeState, connection: ClientConnection, request: Request) 
 
 def _select_bucket(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     name = request.key.decode("utf-8", "replace")
+    bucket = node.cluster.buckets.get(name)
     if request.key == NO_BUCKET:
         connection.bucket = None
-    elif name in node.cluster.buckets:
-        connection.bucket = name
-    else:
+    elif bucket is None:
         raise CommandRefused(Status.NO_ACCESS, f"there is no bucket {name!a}, or it is not for this user")
+    elif not node.has_heard_of(bucket):
+        # As a real node answers those who may use every bucket.
+        raise CommandRefused(Status.KEY_NOT_FOUND, f"there is no bucket {name!a} on this node")
+    else:
+        connection.bucket = name
     connection.known_config = None
     return CommandAnswer()
 

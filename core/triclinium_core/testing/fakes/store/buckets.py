@@ -7,6 +7,7 @@ Source: Couchbase Server documentation, "Creating and Editing Buckets".
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,7 @@ from triclinium_core.kv.operation.validation import DEFAULT_NAME, check_name
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fakes.store.collections import FakeCollections
 from triclinium_core.testing.fakes.store.documents import FakeDocuments
+from triclinium_core.testing.fakes.store.lateness import Lateness
 
 COUCHBASE, EPHEMERAL, MEMCACHED = "membase", "ephemeral", "memcached"
 """Types of buckets, as the cluster manager names them."""
@@ -42,6 +44,8 @@ class FakeBucket:
     settings: Mapping[str, str]
     """As a form has them; told, and for ``bucketType`` and ``flushEnabled`` also followed."""
     collections: FakeCollections
+    created_at: float = -math.inf
+    """When it was made; before all time where the nodes were made with it."""
 
     @property
     def is_memcached(self) -> bool:
@@ -59,7 +63,11 @@ class FakeBuckets:
 
     def __init__(self, options: FakeNodeOptions, documents: FakeDocuments) -> None:
         self._documents = documents
-        self.shared: FakeCollections = FakeCollections(options.collections, on_drop=self._forget_in_shared)
+        self.lateness: Lateness = Lateness(documents)
+        """Which nodes hear late of new buckets, and of changes of scopes and collections."""
+        self.shared: FakeCollections = FakeCollections(
+            options.collections, on_drop=self._forget_in_shared, lateness=self.lateness
+        )
         """The collections of the buckets that were there from the beginning."""
         self.dropped: int = 0
         """How many buckets were dropped."""
@@ -87,8 +95,9 @@ class FakeBuckets:
         def forget(collection_id: int) -> None:
             self._documents.forget_collection(collection_id, [name])
 
-        collections = FakeCollections({DEFAULT_NAME: {DEFAULT_NAME: 0}}, on_drop=forget)
-        created = FakeBucket(check_name(name, "bucket"), {**DEFAULTS, "flushEnabled": "0", **settings}, collections)
+        collections = FakeCollections({DEFAULT_NAME: {DEFAULT_NAME: 0}}, on_drop=forget, lateness=self.lateness)
+        settings = {**DEFAULTS, "flushEnabled": "0", **settings}
+        created = FakeBucket(check_name(name, "bucket"), settings, collections, self.lateness.now)
         self._buckets[name] = created
         return created
 

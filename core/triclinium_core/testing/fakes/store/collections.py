@@ -14,40 +14,22 @@ from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import DEFAULT_NAME, UINT32_MAX, check_name
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import CommandRefused, error_body
+from triclinium_core.testing.fakes.store.lateness import Lateness
 
 FIRST_FREE_ID = 8
 """Ids below are the server's own, but for the default collection's 0."""
 
 
-class FakeCollections:
-    """The manifest, and how a test changes it.
+class FakeManifest:
+    """The scopes and collections of a bucket as they were at some time; ``uid`` grows with every change."""
 
-    ``uid`` is that of the manifest: it grows with every change.
-
-    Args:
-        scopes: collection ids by scope and collection.
-        on_drop: told the id of each collection that is dropped.
-
-    Raises:
-        InvalidArgumentException: a name that cannot be one, an id out of range, or one that is given twice; also from
-            ``create`` where the collection exists, and from ``drop`` where it does not.
-    """
-
-    def __init__(
-        self, scopes: Mapping[str, Mapping[str, int]], *, on_drop: Callable[[int], None] | None = None
-    ) -> None:
+    def __init__(self) -> None:
         self.uid: int = 1
         self._scopes: dict[str, dict[str, int]] = {}
         self._scope_ids: dict[str, int] = {}
         self._settings: dict[int, Mapping[str, int | bool]] = {}
         """What the manifest says of a collection beside its name, by its id."""
         self._ids: set[int] = set()
-        self._on_drop = on_drop
-        self._next_id = FIRST_FREE_ID
-        for scope, collections in scopes.items():
-            self._add_scope(scope)
-            for collection, collection_id in collections.items():
-                self._add(scope, collection, collection_id)
 
     def __contains__(self, collection_id: int) -> bool:
         return collection_id in self._ids
@@ -64,57 +46,6 @@ class FakeCollections:
         if collection not in self._scopes[scope]:
             raise self.unknown(Status.UNKNOWN_COLLECTION)
         return self._scopes[scope][collection]
-
-    def create(self, scope: str, collection: str, settings: Mapping[str, int | bool] | None = None) -> int:
-        """Return the id of a new collection, one that none had before; its scope is made where there is none.
-
-        Args:
-            settings: what the manifest says of it beside its name, ``maxTTL`` and ``history``: nothing follows from it.
-        """
-        if scope not in self._scopes:
-            self._add_scope(scope)
-        if collection in self._scopes[scope]:
-            raise InvalidArgumentException(f"{scope}.{collection} exists; drop it first", parameter="collection")
-        collection_id = self._next_id
-        self._add(scope, collection, collection_id)
-        self._settings[collection_id] = {} if settings is None else settings
-        self.uid += 1
-        return collection_id
-
-    def update(self, scope: str, collection: str, settings: Mapping[str, int | bool]) -> None:
-        """Give a collection other settings; those that are not given stay. CommandRefused where there is none."""
-        collection_id = self.id_of(scope, collection)
-        self._settings[collection_id] = {**self._settings.get(collection_id, {}), **settings}
-        self.uid += 1
-
-    def create_scope(self, scope: str) -> None:
-        """Add a scope without collections; InvalidArgumentException where there is one of that name."""
-        if scope in self._scopes:
-            raise InvalidArgumentException(f"scope={scope!r} exists; drop it first", parameter="scope")
-        self._add_scope(scope)
-        self.uid += 1
-
-    def drop_scope(self, scope: str) -> None:
-        """Remove a scope with its collections, and their documents with them."""
-        if scope not in self._scopes:
-            raise InvalidArgumentException(f"scope={scope!r}: there is none; create it first", parameter="scope")
-        for collection in list(self._scopes[scope]):
-            self.drop(scope, collection)
-        del self._scopes[scope], self._scope_ids[scope]
-        self.uid += 1
-
-    def drop(self, scope: str, collection: str) -> None:
-        """Remove a collection, and its documents with it."""
-        if collection not in self._scopes.get(scope, ()):
-            raise InvalidArgumentException(
-                f"collection={collection!r}: there is none in scope {scope!r}; create it first", parameter="collection"
-            )
-        collection_id = self.id_of(scope, collection)
-        self._ids.remove(collection_id)
-        del self._scopes[scope][collection]
-        self.uid += 1
-        if self._on_drop is not None:
-            self._on_drop(collection_id)
 
     def unknown(self, status: Status) -> CommandRefused:
         """Return the refusal for what is not in the manifest."""
@@ -135,6 +66,113 @@ class FakeCollections:
             for scope, collections in self._scopes.items()
         ]
         return msgspec.json.encode({"uid": f"{self.uid:x}", "scopes": scopes})
+
+    def copied(self) -> FakeManifest:
+        """Return the manifest as it is now, whatever becomes of this one."""
+        copy = FakeManifest()
+        copy.uid, copy._ids = self.uid, set(self._ids)
+        copy._scopes = {scope: dict(collections) for scope, collections in self._scopes.items()}
+        copy._scope_ids, copy._settings = dict(self._scope_ids), dict(self._settings)
+        return copy
+
+
+class FakeCollections(FakeManifest):
+    """The newest manifest, and how a test changes it.
+
+    Args:
+        scopes: collection ids by scope and collection.
+        on_drop: told the id of each collection that is dropped.
+        lateness: tells how long earlier manifests have to be kept for nodes that are late; None where none is.
+
+    Raises:
+        InvalidArgumentException: a name that cannot be one, an id out of range, or one that is given twice; also from
+            ``create`` where the collection exists, and from ``drop`` where it does not.
+    """
+
+    def __init__(
+        self,
+        scopes: Mapping[str, Mapping[str, int]],
+        *,
+        on_drop: Callable[[int], None] | None = None,
+        lateness: Lateness | None = None,
+    ) -> None:
+        FakeManifest.__init__(self)
+        self._on_drop = on_drop
+        self._lateness = lateness
+        self._earlier: list[tuple[float, FakeManifest]] = []
+        """Earlier manifests, oldest first, each with the time until when it was the newest."""
+        self._next_id = FIRST_FREE_ID
+        for scope, collections in scopes.items():
+            self._add_scope(scope)
+            for collection, collection_id in collections.items():
+                self._add(scope, collection, collection_id)
+
+    def as_of(self, instant: float) -> FakeManifest:
+        """Return the manifest that was the newest then, as far as late nodes made it be kept."""
+        return next((manifest for until, manifest in self._earlier if instant < until), self)
+
+    def create(self, scope: str, collection: str, settings: Mapping[str, int | bool] | None = None) -> int:
+        """Return the id of a new collection, one that none had before; its scope is made where there is none.
+
+        Args:
+            settings: what the manifest says of it beside its name, ``maxTTL`` and ``history``: nothing follows from it.
+        """
+        if collection in self._scopes.get(scope, ()):
+            raise InvalidArgumentException(f"{scope}.{collection} exists; drop it first", parameter="collection")
+        self._keep()
+        if scope not in self._scopes:
+            self._add_scope(scope)
+        collection_id = self._next_id
+        self._add(scope, collection, collection_id)
+        self._settings[collection_id] = {} if settings is None else settings
+        self.uid += 1
+        return collection_id
+
+    def update(self, scope: str, collection: str, settings: Mapping[str, int | bool]) -> None:
+        """Give a collection other settings; those that are not given stay. CommandRefused where there is none."""
+        collection_id = self.id_of(scope, collection)
+        self._keep()
+        self._settings[collection_id] = {**self._settings.get(collection_id, {}), **settings}
+        self.uid += 1
+
+    def create_scope(self, scope: str) -> None:
+        """Add a scope without collections; InvalidArgumentException where there is one of that name."""
+        if scope in self._scopes:
+            raise InvalidArgumentException(f"scope={scope!r} exists; drop it first", parameter="scope")
+        self._keep()
+        self._add_scope(scope)
+        self.uid += 1
+
+    def drop_scope(self, scope: str) -> None:
+        """Remove a scope with its collections, and their documents with them."""
+        if scope not in self._scopes:
+            raise InvalidArgumentException(f"scope={scope!r}: there is none; create it first", parameter="scope")
+        for collection in list(self._scopes[scope]):
+            self.drop(scope, collection)
+        self._keep()
+        del self._scopes[scope], self._scope_ids[scope]
+        self.uid += 1
+
+    def drop(self, scope: str, collection: str) -> None:
+        """Remove a collection, and its documents with it."""
+        if collection not in self._scopes.get(scope, ()):
+            raise InvalidArgumentException(
+                f"collection={collection!r}: there is none in scope {scope!r}; create it first", parameter="collection"
+            )
+        self._keep()
+        collection_id = self.id_of(scope, collection)
+        self._ids.remove(collection_id)
+        del self._scopes[scope][collection]
+        self.uid += 1
+        if self._on_drop is not None:
+            self._on_drop(collection_id)
+
+    def _keep(self) -> None:
+        """Keep the manifest as it is now for the nodes that hear of a change late, and no longer than they need it."""
+        if self._lateness is not None and self._lateness.longest:
+            now = self._lateness.now
+            self._earlier = [kept for kept in self._earlier if kept[0] > now - self._lateness.longest]
+            self._earlier.append((now, self.copied()))
 
     def _add_scope(self, scope: str) -> None:
         self._scopes[check_name(scope, "scope")] = {}

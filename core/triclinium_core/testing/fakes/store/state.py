@@ -19,9 +19,9 @@ from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import CommandRefused
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fakes.services.state import ServicesStore
-from triclinium_core.testing.fakes.store.buckets import FakeBuckets
+from triclinium_core.testing.fakes.store.buckets import FakeBucket, FakeBuckets
 from triclinium_core.testing.fakes.store.cluster_map import ConfigVersion, FakeMap, dealt_replicas
-from triclinium_core.testing.fakes.store.collections import FakeCollections
+from triclinium_core.testing.fakes.store.collections import FakeCollections, FakeManifest
 from triclinium_core.testing.fakes.store.config import encode_config
 from triclinium_core.testing.fakes.store.documents import Document, DocumentAddress, FakeDocuments, Snapshot
 from triclinium_core.testing.fakes.store.sync_writes import SyncWrites
@@ -197,10 +197,15 @@ class NodeState:
         """The map as the node knows it."""
         return self.cluster.map if self.held_map is None else self.held_map
 
-    def collections_of(self, bucket: str | None) -> FakeCollections:
-        """Return the collections of a bucket; those that most have where it is gone, or none is named."""
+    def collections_of(self, bucket: str | None) -> FakeManifest:
+        """Return the collections of a bucket, as the node knows them; those that most have where it is gone, or none is named."""
         found = self.cluster.buckets.get(bucket)
-        return self.collections if found is None else found.collections
+        collections = self.collections if found is None else found.collections
+        return collections.as_of(self.cluster.buckets.lateness.heard_at(self.index))
+
+    def has_heard_of(self, bucket: FakeBucket) -> bool:
+        """Tell whether the node knows a bucket of the cluster by now."""
+        return bucket.created_at <= self.cluster.buckets.lateness.heard_at(self.index)
 
     def owns(self, vbucket: int) -> bool:
         """Tell whether the node answers for a vbucket, as far as it knows."""

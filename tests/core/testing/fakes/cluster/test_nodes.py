@@ -283,6 +283,8 @@ def test_one_node_may_change_the_version_of_all(nodes: FakeNodes) -> None:
         (lambda nodes: nodes.partition(3), "index"),
         (lambda nodes: nodes.heal(3), "index"),
         (lambda nodes: nodes.slow_down(3, 0.1), "index"),
+        (lambda nodes: nodes.learn_late(3, 0.1), "index"),
+        (lambda nodes: nodes.learn_late(1, -1.0), "seconds"),
         (lambda nodes: nodes.hold_replication(3), "index"),
         (lambda nodes: nodes.release_replication(3), "index"),
         (lambda nodes: nodes.announce_move([1024], to=1), "vbuckets"),

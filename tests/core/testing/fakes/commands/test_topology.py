@@ -10,6 +10,7 @@ from tests.core.testing.node_client import USUAL_FEATURES, as_json, ready_client
 from triclinium_core.kv.wire.compression import inflate
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 
 
 def test_answers_the_config_of_the_bucket_or_the_global_one() -> None:
@@ -127,3 +128,37 @@ def test_documents_lie_in_their_collection() -> None:
     assert b"2" == client.ask_of(Opcode.GET, "ada").value
     manifest = client.ask(Opcode.GET_COLLECTIONS_MANIFEST)
     assert (Datatype.JSON, collections.encode()) == (manifest.datatype, manifest.value)
+
+
+def test_a_node_that_hears_late_of_a_collection() -> None:
+    """Until then it has the former manifest and answers by it; the other node has the new one."""
+    nodes = FakeNodes(nodes=2)
+    early, late = (ready_client(node, connection=number) for number, node in enumerate(nodes, 1))
+    nodes.learn_late(1, 5.0)
+    former = nodes.collections.encode()
+    people = nodes.collections.create("_default", "people")
+    key = next(str(number) for number in range(10) if nodes.owner_of(str(number)) == 1)
+
+    assert nodes.collections.encode() == early.ask(Opcode.GET_COLLECTIONS_MANIFEST).value
+    assert former == late.ask(Opcode.GET_COLLECTIONS_MANIFEST).value
+    assert Status.UNKNOWN_COLLECTION == status_of(late.ask(Opcode.GET_COLLECTION_ID, value=b"_default.people"))
+    unknown = late.ask_of(Opcode.GET, key, collection_id=people)
+    assert (Status.UNKNOWN_COLLECTION, "1") == (status_of(unknown), as_json(unknown.value)["manifest_uid"])
+
+    late.now += 5.0
+    assert nodes.collections.encode() == late.ask(Opcode.GET_COLLECTIONS_MANIFEST).value
+    assert Status.KEY_NOT_FOUND == status_of(late.ask_of(Opcode.GET, key, collection_id=people))
+
+
+def test_a_node_that_hears_late_of_a_bucket() -> None:
+    """Nobody can select it there, and that is another answer than the one about a bucket for others."""
+    nodes = FakeNodes(nodes=2)
+    early, late = (ready_client(node, connection=number) for number, node in enumerate(nodes, 1))
+    nodes.learn_late(1, 5.0)
+    nodes[0].cluster.buckets.create("new", {})
+
+    assert Status.SUCCESS == status_of(early.ask(Opcode.SELECT_BUCKET, key=b"new"))
+    assert Status.KEY_NOT_FOUND == status_of(late.ask(Opcode.SELECT_BUCKET, key=b"new"))
+
+    late.now += 5.0
+    assert Status.SUCCESS == status_of(late.ask(Opcode.SELECT_BUCKET, key=b"new"))

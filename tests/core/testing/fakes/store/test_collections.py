@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import pairwise
 
 import pytest
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.testing import FakeNode, FakeNodeOptions
 from triclinium_core.testing.fakes.store.collections import FakeCollections
+from triclinium_core.testing.fakes.store.documents import FakeDocuments
+from triclinium_core.testing.fakes.store.lateness import Lateness
 
 SCOPES = {"_default": {"_default": 0}, "inventory": {"people": 8, "places": 0x555}}
 
@@ -75,3 +78,43 @@ def test_refuses_to_make_or_drop_a_collection_twice() -> None:
     collections.drop("inventory", "people")
     with pytest.raises(InvalidArgumentException, match=r"'people'.*'inventory'"):
         collections.drop("inventory", "people")
+
+
+def test_a_node_that_is_late() -> None:
+    """It has the manifest of a while ago, whole; each change reaches it by itself, and nothing is kept for longer."""
+    documents = FakeDocuments(vbuckets=128, wall_seconds_at_zero=0)
+    lateness = Lateness(documents)
+    collections = FakeCollections(SCOPES, lateness=lateness)
+    lateness.set(1, 5.0)
+    before = collections.encode()
+    changes: tuple[Callable[[], object], ...] = (
+        lambda: collections.create("inventory", "airline", {"maxTTL": 1}),
+        lambda: collections.update("inventory", "airline", {"maxTTL": 2}),
+        lambda: collections.create_scope("other"),
+        lambda: collections.drop("inventory", "people"),
+        lambda: collections.drop_scope("inventory"),
+    )
+    history = [before]
+    for second, change in enumerate(changes):
+        documents.now = float(second)
+        change()
+        history.append(collections.encode())
+
+    for second, (old, new) in enumerate(pairwise(history)):
+        documents.now = second + 4.9
+        assert old == collections.as_of(lateness.heard_at(1)).encode()
+        assert new == collections.as_of(lateness.heard_at(1) + 0.1).encode()
+        assert history[-1] == collections.as_of(lateness.heard_at(0)).encode()
+
+    lateness.set(1, 0.0)
+    assert collections is collections.as_of(lateness.heard_at(1))
+
+
+def test_nothing_is_kept_where_no_node_is_late() -> None:
+    """A test may change as much as it likes."""
+    documents = FakeDocuments(vbuckets=128, wall_seconds_at_zero=0)
+    collections = FakeCollections(SCOPES, lateness=Lateness(documents))
+    documents.now = 1.0
+    collections.create_scope("other")
+
+    assert collections is collections.as_of(0.0)
