@@ -448,7 +448,7 @@ async def test_management(autojump_clock: MockClock) -> None:
     one, several, statement, listed, users = tracer.roots
     create = "manager_collections_create_scope"
     assert ("manager_buckets_get_bucket", DISPATCH) == one.shape()
-    assert (create, (create, ENCODING, DISPATCH), ("get_collections_manifest", DISPATCH)) == several.shape()
+    assert (create, (create, ENCODING, DISPATCH), ("wait_for_nodes", DISPATCH)) == several.shape()
     assert ("manager_query_create_primary_index", ("query", ENCODING, DISPATCH)) == statement.shape()
     assert ("manager_query_get_all_indexes", ("query", ENCODING, DISPATCH)) == listed.shape()
     assert ("manager_users_get_all_users", DISPATCH) == users.shape()
@@ -461,7 +461,7 @@ async def test_management(autojump_clock: MockClock) -> None:
     assert [
         "manager_buckets_get_bucket",
         create,
-        "get_collections_manifest",
+        "wait_for_nodes",
         "query",
         "query",
         "manager_users_get_all_users",

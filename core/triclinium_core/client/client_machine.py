@@ -68,7 +68,14 @@ from triclinium_core.kv.connection.connection_events import (
     SaslAnswered,
     Strayed,
 )
-from triclinium_core.kv.connection.in_flight import AbandonedScan, CollectionQuestion, Probe, Purpose, is_last
+from triclinium_core.kv.connection.in_flight import (
+    AbandonedScan,
+    CollectionQuestion,
+    ManifestQuestion,
+    Probe,
+    Purpose,
+    is_last,
+)
 from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.destinations import Destinations
 from triclinium_core.kv.keyspaces import Keyspaces
@@ -76,7 +83,7 @@ from triclinium_core.kv.known_configs import KnownConfigs
 from triclinium_core.kv.open_operations import Operations
 from triclinium_core.kv.operation.codec import CODECS
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
-from triclinium_core.kv.operation.inquiries import Inquiry, Ping, WaitUntilReady
+from triclinium_core.kv.operation.inquiries import Inquiry, Ping, WaitForNodes, WaitUntilReady
 from triclinium_core.kv.operation.measured import MeasuredOperation
 from triclinium_core.kv.operation.operation import LiveOperation
 from triclinium_core.kv.operation.reports import DiagnosticsResult
@@ -269,7 +276,11 @@ class ClientMachine:
 
     def is_ambiguous(self, token: Token) -> bool:
         """Tell whether an operation, given up now, may still be applied or have been. False for unknown tokens."""
-        return self._operations.is_ambiguous(token) or self._requests.is_ambiguous(token)
+        return (
+            self._operations.is_ambiguous(token)
+            or self._requests.is_ambiguous(token)
+            or self._inquiries.is_ambiguous(token)
+        )
 
     def error_context(self, token: Token, now: float) -> ErrorContext | None:
         """Return what an error can tell of what was submitted and is given up now; None for unknown tokens.
@@ -392,10 +403,10 @@ class ClientMachine:
 
     def _on_inquiry_submitted(self, event: InquirySubmitted, now: float) -> None:
         self._check_token(event.token)
-        if not isinstance(event.inquiry, Ping | WaitUntilReady):
+        if not isinstance(event.inquiry, Ping | WaitUntilReady | WaitForNodes):
             raise InvalidArgumentException(f"inquiry={event.inquiry!r} cannot be submitted", parameter="inquiry")
         self._check_bucket(event.inquiry)
-        if self._bare and Service.KV not in event.inquiry.services:
+        if self._bare and not isinstance(event.inquiry, WaitForNodes) and Service.KV not in event.inquiry.services:
             raise InvalidArgumentException(
                 f"service_types={shown(event.inquiry.service_types)}: a plain memcached has no services; connect with "
                 "couchbase://",
@@ -564,6 +575,8 @@ class ClientMachine:
             self._on_collection_id(connection, owner, frame, now)
         elif isinstance(owner, Probe):
             self._orphans += not self._inquiries.answered(connection, owner, frame, now)
+        elif isinstance(owner, ManifestQuestion):
+            self._orphans += not self._inquiries.manifest_told(connection, owner, frame, now)
         else:
             self._orphans += owner is None
 

@@ -36,6 +36,8 @@ class TimerKind(Enum):
     SERVICE_LOOKUP = "DNS did not say in time where the cluster is: the host is used as it stands"
     PING = "a ping has waited for long enough: what has not answered is reported as it is"
     READINESS = "an endpoint over HTTP did not answer a ping: whoever waits until it is ready asks it again"
+    NODES_DEADLINE = "a wait for the nodes of a bucket has taken too long: it fails with a timeout"
+    MANIFEST_QUESTION = "a node had an older manifest, or has not told in time: it is asked for it again"
     REQUEST_DEADLINE = "the safety net of one request over HTTP: it fails with a timeout"
     REQUEST_RETRY = "the wait before an attempt at one request over HTTP is over: it is dispatched"
     HTTP_CONNECT = "a stream to an HTTP service was not opened in time: it is given up"
@@ -56,7 +58,9 @@ TIMERS_OF_REQUESTS = frozenset(
 )
 """What concerns the services over HTTP."""
 
-TIMERS_OF_INQUIRIES = frozenset({TimerKind.PING, TimerKind.READINESS})
+TIMERS_OF_INQUIRIES = frozenset(
+    {TimerKind.PING, TimerKind.READINESS, TimerKind.NODES_DEADLINE, TimerKind.MANIFEST_QUESTION}
+)
 """What is asked about the cluster."""
 
 TIMERS_OF_CONNECTIONS = frozenset({TimerKind.CONNECT, TimerKind.RECONNECT, TimerKind.DRAIN})

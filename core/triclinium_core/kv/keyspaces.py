@@ -22,6 +22,7 @@ from triclinium_core.kv.connection.waiting_line import WAITING_MAX
 from triclinium_core.kv.destinations import Destinations
 from triclinium_core.kv.known_configs import KnownConfigs
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
+from triclinium_core.kv.operation.manifest.types import CollectionsManifest
 from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, Operation
 from triclinium_core.kv.operation.scan.requests import RangeScanCreate, VBucketOperation
 from triclinium_core.kv.pool.connections import Connections
@@ -279,6 +280,15 @@ class Keyspaces:
         ids = self._collections.get(keyspace.bucket)
         if ids is not None:
             ids.outdated(_path(keyspace.scope, keyspace.collection))
+
+    def take_manifest(self, bucket: str | None, manifest: CollectionsManifest) -> None:
+        """Forget the collection ids that are others by now, so that no operation has to be refused for that."""
+        ids = self._collections.get(bucket)
+        if ids is not None:
+            self._destinations.forget()
+            ids.agree(
+                {_path(scope.name, each.name): each.id for scope in manifest.scopes for each in scope.collections}
+            )
 
     def stop_waiting(self, keyspace: Keyspace, token: int) -> None:
         """Let an operation wait no longer for a collection id."""

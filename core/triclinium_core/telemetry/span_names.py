@@ -57,6 +57,7 @@ _ADDITIONAL = {
     "range_scan_cancel": "range_scan_cancel",
     "noop": "noop",
     "wait_until_ready": "wait_until_ready",
+    "wait_for_nodes": "wait_for_nodes",
     "get_collections_manifest": "get_collections_manifest",
     "change_password": "manager_users_change_password",
 }

@@ -53,6 +53,7 @@ def test_names_are_those_of_the_rfc() -> None:
         "range_scan_cancel",
         "noop",
         "wait_until_ready",
+        "wait_for_nodes",
         "get_collections_manifest",
         "manager_users_change_password",
     } == additions

@@ -8,8 +8,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from triclinium import BucketSettings, BucketType, Cluster, CreateBucketSettings, EvictionPolicy
+from triclinium import BucketSettings, BucketType, Cluster, CreateBucketSettings, EvictionPolicy, TimeoutOptions
 from triclinium.errors import (
+    AmbiguousTimeoutException,
     BucketExistsException,
     BucketNotFlushableException,
     BucketNotFoundException,
@@ -101,6 +102,42 @@ async def test_a_bucket_that_a_node_has_not_heard_of(autojump_clock: MockClock) 
         await cluster.buckets().create_bucket(TRAVEL)
 
         assert ["POST", *["GET"] * 4] == [request.method for request in fake.node.request_log]
+
+
+async def test_every_node_opens_it(autojump_clock: MockClock) -> None:
+    """The call returns once the slowest node lets the client in, and then each of them takes writes at once."""
+    async with open_fake_cluster(nodes=3) as fake, fake.open_client() as cluster:
+        await cluster.wait_until_ready()
+        fake.nodes.learn_late(1, 2.0)
+        fake.nodes.learn_late(2, 5.0)
+        began_at = trio.current_time()
+        await cluster.buckets().create_bucket(TRAVEL)
+
+        assert 5.0 <= trio.current_time() - began_at <= 7.0
+
+        before = cluster.statistics().retries_by_reason
+        began_at = trio.current_time()
+        for key in map(str, range(50)):
+            await cluster.bucket("travel").default_collection().upsert(key, 1)
+
+        assert {0, 1, 2} == {fake.nodes.owner_of(key) for key in map(str, range(50))}
+        assert before == cluster.statistics().retries_by_reason
+        assert began_at == pytest.approx(trio.current_time(), abs=0.01)
+
+
+async def test_a_node_that_does_not_open_it(autojump_clock: MockClock) -> None:
+    """The call ends at the management timeout, and names the node."""
+    timeouts = TimeoutOptions(management=5.0)
+    async with open_fake_cluster(nodes=3) as fake, fake.open_client(timeouts=timeouts) as cluster:
+        await cluster.wait_until_ready()
+        fake.nodes.learn_late(2, 60.0)
+        with pytest.raises(AmbiguousTimeoutException) as caught:
+            await cluster.buckets().create_bucket(TRAVEL)
+
+        context = caught.value.context
+        assert ("create_bucket", "travel", 5.0) == (context.operation, context.bucket, context.timeout)
+        (behind,) = context.connections
+        assert f":{fake.nodes[2].options.port}" in behind
 
 
 async def test_giving_up(autojump_clock: MockClock) -> None:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from itertools import count
 
 import pytest
 import trio
 from trio.testing import MockClock
 
 from triclinium import (
+    Cluster,
     CollectionSpec,
     CreateCollectionSettings,
     RetryAction,
     RetryReason,
     RetryRequest,
+    TimeoutOptions,
     UpdateCollectionSettings,
+    fail_after,
 )
 from triclinium.errors import (
+    AmbiguousTimeoutException,
     BucketNotFoundException,
     CollectionExistsException,
     CollectionNotFoundException,
@@ -26,11 +32,13 @@ from triclinium.errors import (
     ScopeNotFoundException,
     TemporaryFailureException,
 )
-from triclinium.testing import open_fake_cluster
+from triclinium.testing import FakeCluster, Service, http_status, open_fake_cluster
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.testing import FakeNodeOptions, temporary_failure
+from triclinium_core.testing import FakeNodeOptions
+from triclinium_core.testing.fakes.store.documents import vbucket_of
 
 OPTIONS = FakeNodeOptions(collections={"_default": {"_default": 0}, "inventory": {"hotel": 8}})
+VBUCKETS = 128
 
 
 class NeverRetry:
@@ -136,12 +144,110 @@ async def test_bad_names(autojump_clock: MockClock) -> None:
 async def test_the_strategy_of_the_call(autojump_clock: MockClock) -> None:
     """It is asked about every request of a call."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
-        fake.node.faults.next(Opcode.GET_COLLECTIONS_MANIFEST, temporary_failure())
+        fake.node.faults.next(Service.MANAGEMENT, http_status(503))
         manager = cluster.bucket("default").collections()
         with pytest.raises(TemporaryFailureException):
             await manager.create_scope("other", retry_strategy=NeverRetry())
 
-        assert 3 == len(await manager.get_all_scopes())
+        assert 2 == len(await manager.get_all_scopes())
+
+
+async def write_everywhere(fake: FakeCluster, cluster: Cluster, collection: str) -> None:
+    """Write to a collection of the bucket, to every one of its vbuckets, and see that no write had to be retried."""
+    hotels, left = cluster.bucket("default").scope("inventory").collection(collection), set(range(VBUCKETS))
+    before = cluster.statistics().retries_by_reason
+    for key in map(str, count()):
+        vbucket = vbucket_of(key.encode(), VBUCKETS)
+        if vbucket in left:
+            left.remove(vbucket)
+            await hotels.upsert(key, 1)
+        if not left:
+            break
+
+    assert before == cluster.statistics().retries_by_reason
+    assert {0, 1, 2} == {
+        place
+        for place, node in enumerate(fake.nodes)
+        if any(command.opcode == Opcode.SET and command.applied for command in node.command_log)
+    }
+
+
+async def test_every_node_knows(autojump_clock: MockClock) -> None:
+    """A call returns once the slowest node has caught up, and then every vbucket can be written to at the first attempt."""
+    options = replace(OPTIONS, vbuckets=VBUCKETS)
+    async with open_fake_cluster(nodes=3, options=options) as fake, fake.open_client() as cluster:
+        manager = cluster.bucket("default").collections()
+        await cluster.wait_until_ready()
+        for late, index in ((0.0, 0), (3.0, 1), (8.0, 2)):
+            fake.nodes.learn_late(index, late)
+        began_at = trio.current_time()
+        await manager.create_collection("inventory", "airport")
+
+        assert 8.0 <= trio.current_time() - began_at <= 9.5
+
+        await write_everywhere(fake, cluster, "airport")
+
+
+async def test_a_collection_that_is_made_anew(autojump_clock: MockClock) -> None:
+    """Its documents are addressed by another number, and nobody uses the former one."""
+    options = replace(OPTIONS, vbuckets=VBUCKETS)
+    async with open_fake_cluster(nodes=3, options=options) as fake, fake.open_client() as cluster:
+        manager = cluster.bucket("default").collections()
+        await write_everywhere(fake, cluster, "hotel")
+        fake.nodes.learn_late(1, 3.0)
+        await manager.drop_collection("inventory", "hotel")
+        with pytest.raises(CollectionNotFoundException):
+            await cluster.bucket("default").scope("inventory").collection("hotel").upsert("ada", 1)
+        await manager.create_collection("inventory", "hotel")
+
+        await write_everywhere(fake, cluster, "hotel")
+
+
+async def test_a_node_that_is_down(autojump_clock: MockClock) -> None:
+    """The call ends at the management timeout, and names the node. What was made stays, and can be used elsewhere."""
+    timeouts = TimeoutOptions(management=5.0)
+    async with (
+        open_fake_cluster(nodes=3, options=OPTIONS) as fake,
+        fake.open_client(timeouts=timeouts) as cluster,
+    ):
+        manager = cluster.bucket("default").collections()
+        await cluster.wait_until_ready()
+        await cluster.bucket("default").default_collection().upsert("ada", 1)
+        fake.nodes.kill(2)
+        began_at = trio.current_time()
+        with pytest.raises(AmbiguousTimeoutException, match=f":{fake.nodes[2].options.port}") as caught:
+            await manager.create_collection("inventory", "airline")
+
+        assert 5.0 == pytest.approx(trio.current_time() - began_at, abs=0.5)
+        context = caught.value.context
+        assert ("create_collection", "inventory", "airline") == (context.operation, context.scope, context.collection)
+        (down,) = context.connections
+        assert str(fake.nodes[2].options.port) in down
+
+        fake.nodes.revive(2)
+        with pytest.raises(CollectionExistsException):
+            await manager.create_collection("inventory", "airline")
+
+
+async def test_no_time_for_a_late_node(autojump_clock: MockClock) -> None:
+    """The caller's own deadline tells that the change may be there, and which node is behind; the client goes on."""
+    async with open_fake_cluster(nodes=3, options=OPTIONS) as fake, fake.open_client() as cluster:
+        manager = cluster.bucket("default").collections()
+        await manager.create_collection("inventory", "airport")
+        fake.nodes.learn_late(1, 30.0)
+        with pytest.raises(AmbiguousTimeoutException) as caught, fail_after(2.0):
+            await manager.create_scope("other")
+
+        (behind,) = caught.value.context.connections
+        assert f":{fake.nodes[1].options.port}: has manifest" in behind
+        assert 0 == cluster.statistics().open_operations
+
+        with trio.move_on_after(2.0) as scope:
+            await manager.drop_scope("other")
+
+        assert scope.cancelled_caught
+        await trio.sleep(40.0)
+        await manager.create_scope("other")
 
 
 async def test_it_says_what_it_is() -> None:

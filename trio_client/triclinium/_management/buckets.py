@@ -39,7 +39,7 @@ class BucketManager(Manager):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> None:
-        """Make a bucket, and wait until all its nodes are ready for it and documents can be stored.
+        """Make a bucket, and wait until all its nodes are healthy and documents can be stored on each of them.
 
         Where the user may make buckets and not use them, it waits for the nodes alone.
 
@@ -49,6 +49,8 @@ class BucketManager(Manager):
         Raises:
             BucketExistsException: there is one of that name.
             InvalidArgumentException: the settings do not go together, or the cluster lacks the memory.
+            AmbiguousTimeoutException: there was no answer in time; or the bucket is made, and ``context.connections`` tells
+                of the key-value nodes that have not opened it within ``TimeoutOptions.management``.
 
         Cancellation: the bucket may be made; the server goes on with it.
         """

@@ -33,7 +33,9 @@ class CollectionManager(Manager):
 
     What all managers have in common stands in the reference under "Managing a cluster".
 
-    A method that changes something waits until key-value knows of the change, where the user may use the bucket.
+    A method that changes something waits until every key-value node of the bucket knows of the change, where the user may
+    use the bucket. If one of them does not within ``TimeoutOptions.management``, the method raises
+    ``AmbiguousTimeoutException``, whose ``context.connections`` tells how each of those nodes stands; the change stays.
 
     Source: SDK-RFC 0054 "CollectionsManager".
     """

@@ -9,8 +9,8 @@ class Manager:
     """Base of all managers.
 
     Each method takes ``retry_strategy``: for this call, instead of the block's or the cluster's. Each of their requests
-    may take ``TimeoutOptions.management``, or that of the service which it goes to; for how long a method waits until
-    what it made can be used is up to the caller's cancel scope.
+    may take ``TimeoutOptions.management``, or that of the service which it goes to, and so may the wait for key-value's
+    nodes; for how long a method waits otherwise until what it made can be used is up to the caller's cancel scope.
 
     Beside what a method names, each raises:
 

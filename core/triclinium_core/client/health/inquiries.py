@@ -11,15 +11,16 @@ from typing import assert_never, cast
 from triclinium_core.client.actions import Action
 from triclinium_core.client.events import Token
 from triclinium_core.client.health.diagnostics import cluster_state, diagnose, diagnose_endpoint
+from triclinium_core.client.health.node_waits import NodeWaits, OpenNodeWait
 from triclinium_core.client.health.pings import OpenPing, Pings
 from triclinium_core.client.health.readiness import OpenWait, Readiness
 from triclinium_core.client.timers import TimerKind, Timers
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.connection.connection import Connection
-from triclinium_core.kv.connection.in_flight import Probe
+from triclinium_core.kv.connection.in_flight import ManifestQuestion, Probe
 from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.keyspaces import Keyspaces
-from triclinium_core.kv.operation.inquiries import Ping, WaitUntilReady, check_report_id
+from triclinium_core.kv.operation.inquiries import Ping, WaitForNodes, WaitUntilReady, check_report_id
 from triclinium_core.kv.operation.reports import DiagnosticsResult, EndpointDiagnostics
 from triclinium_core.kv.pool.connections import Connections
 from triclinium_core.kv.wire.frame import Frame
@@ -63,14 +64,19 @@ class Inquiries:
         self._readiness = Readiness(
             connections, requests, timeouts=timeouts, terminal_states=terminal_states, timers=timers, emit=emit
         )
+        self._node_waits = NodeWaits(
+            connections, keyspaces, timeouts=timeouts, terminal_states=terminal_states, timers=timers, emit=emit
+        )
 
     def __len__(self) -> int:
-        return len(self._pings.open) + len(self._readiness.open)
+        return len(self._pings.open) + len(self._readiness.open) + len(self._node_waits.open)
 
     def __contains__(self, token: object) -> bool:
-        return token in self._pings.open or token in self._readiness.open
+        return token in self._pings.open or token in self._readiness.open or token in self._node_waits.open
 
-    def submit(self, token: Token, inquiry: Ping | WaitUntilReady, now: float, *, is_traced: bool) -> None:
+    def submit(
+        self, token: Token, inquiry: Ping | WaitUntilReady | WaitForNodes, now: float, *, is_traced: bool
+    ) -> None:
         """Begin an inquiry, and open the connections that it is about."""
         if inquiry.bucket is None and Service.KV in inquiry.services:
             self._keyspaces.reach_all_nodes(now)
@@ -84,6 +90,8 @@ class Inquiries:
                 self._pings.submit(token, inquiry, now, is_traced=is_traced)
             case WaitUntilReady():
                 self._readiness.submit(token, inquiry, is_traced=is_traced)
+            case WaitForNodes():
+                self._node_waits.submit(token, inquiry, now, is_traced=is_traced)
             case _:
                 assert_never(inquiry)
 
@@ -91,28 +99,39 @@ class Inquiries:
         """Forget an inquiry; unknown tokens are ignored."""
         self._pings.abandon(token, now)
         self._readiness.abandon(token, now)
+        self._node_waits.abandon(token)
+
+    def is_ambiguous(self, token: int) -> bool:
+        """Tell whether an inquiry, given up now, ends a call that may have changed something. False for unknown tokens."""
+        return token in self._node_waits.open
 
     def error_context(self, token: int) -> ErrorContext | None:
         """Return what is known of an inquiry that is given up now; None for unknown tokens."""
-        inquiry: Ping | WaitUntilReady | None = self._pings.get(token)
-        waits_for = self._pings.unreported(token)
-        if inquiry is None:
-            inquiry, waits_for = self._readiness.get(token), self._readiness.not_ready(token)
+        inquiry = self._pings.get(token) or self._readiness.get(token) or self._node_waits.get(token)
         if inquiry is None:
             return None
         return ErrorContext(
             service=str(Service.KV),
             operation=inquiry.name,
-            idempotent=True,
+            idempotent=inquiry.idempotent,
             bucket=inquiry.bucket,
             # Connections to one node may well have failed alike.
-            connections=tuple(dict.fromkeys(waits_for)),
+            connections=tuple(
+                dict.fromkeys(
+                    [
+                        *self._pings.unreported(token),
+                        *self._readiness.not_ready(token),
+                        *self._node_waits.behind(token),
+                    ]
+                )
+            ),
         )
 
     def review(self, fresh: Collection[Connection], now: float) -> None:
         """Let every open inquiry see connections that have taken a step."""
         self._pings.review(fresh, now)
         self._readiness.review(now)
+        self._node_waits.review(fresh, now)
 
     def diagnostics(self, report_id: str, now: float) -> DiagnosticsResult:
         """Return how the connections stand.
@@ -141,6 +160,10 @@ class Inquiries:
         """Record an answer to a ping's NOOP, and return whether anybody still waited for it."""
         return self._pings.answered(connection, probe, frame, now)
 
+    def manifest_told(self, connection: Connection, question: ManifestQuestion, frame: Frame, now: float) -> bool:
+        """Record the manifest of a node, and return whether anybody still waited for it."""
+        return self._node_waits.answered(connection, question, frame, now)
+
     def service_answered(self, outcome: PingOutcome, now: float) -> None:
         """Take what became of the ping of a service over HTTP to whoever asked."""
         if isinstance(outcome.owner, OpenPing):
@@ -149,12 +172,20 @@ class Inquiries:
             self._readiness.service_answered(cast(OpenWait, outcome.owner), outcome, now)
 
     def on_timer(self, kind: TimerKind, subject: object, now: float) -> None:
-        """Report what a ping has found until now, or have a wait ask a service again."""
-        if kind is TimerKind.PING:
-            self._pings.deadline_passed(cast(int, subject), now)
-        else:
-            self._readiness.ask_again(*cast(tuple[OpenWait, Endpoint], subject), now)
+        """Report what a ping has found until now, have a wait ask again, or end it."""
+        match kind:
+            case TimerKind.PING:
+                self._pings.deadline_passed(cast(int, subject), now)
+            case TimerKind.READINESS:
+                self._readiness.ask_again(*cast(tuple[OpenWait, Endpoint], subject), now)
+            case TimerKind.NODES_DEADLINE:
+                self._node_waits.deadline_passed(cast(int, subject), now)
+            case TimerKind.MANIFEST_QUESTION:
+                self._node_waits.ask_again(*cast(tuple[OpenNodeWait, Connection], subject), now)
+            case _:
+                raise AssertionError(f"{kind} is no timer of an inquiry")
 
     def unsupported(self, connection: Connection, detail: str, now: float) -> None:
         """Record that a peer does not speak our protocol."""
         self._readiness.unsupported(connection, detail, now)
+        self._node_waits.unsupported(connection, detail)

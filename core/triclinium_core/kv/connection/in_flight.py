@@ -49,13 +49,21 @@ class Probe(msgspec.Struct, frozen=True):
     ping: int
 
 
+class ManifestQuestion(msgspec.Struct, frozen=True):
+    """A GET_COLLECTIONS_MANIFEST that belongs to the wait with this token."""
+
+    wait: int
+
+
 class AbandonedScan(msgspec.Struct, frozen=True):
     """The opening of a scan that nobody waits for any more, so that it has to be ended once it is open."""
 
     vbucket: int
 
 
-Owner = LiveOperation | Purpose | CollectionQuestion | Probe | AbandonedScan | MeasuredOperation | None
+Owner = (
+    LiveOperation | Purpose | CollectionQuestion | Probe | ManifestQuestion | AbandonedScan | MeasuredOperation | None
+)
 """Who waits for the answer: an operation, or one of our own questions. Of an operation that was abandoned, what was measured
 where its late answer is to be reported, and None otherwise."""
 

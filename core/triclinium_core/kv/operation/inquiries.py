@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import msgspec
 
-from triclinium_core.checks import check_type
+from triclinium_core.checks import check_integer, check_type
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation import validation as check
 from triclinium_core.kv.operation.reports import ClusterState
@@ -22,6 +22,8 @@ from triclinium_core.shown import shown
 
 REPORT_ID_SIZE_MAX = 250
 """Characters of a report's name."""
+MANIFEST_UID_MAX = 0xFFFF_FFFF_FFFF_FFFF
+"""64 bits."""
 
 
 class Inquiry(msgspec.Struct, frozen=True):
@@ -98,6 +100,31 @@ class WaitUntilReady(Inquiry, frozen=True):
                 "desired_state=ClusterState.OFFLINE is nothing to wait for; give ONLINE or DEGRADED",
                 parameter="desired_state",
             )
+
+
+class WaitForNodes(Inquiry, frozen=True):
+    """Wait until every key-value node of the bucket's map serves the bucket, for the management timeout at most.
+
+    It ends a call that has changed something, such as the scopes. Whoever gives it up is told so: the change may be there.
+    """
+
+    name: ClassVar[str] = "wait_for_nodes"
+    idempotent: ClassVar[bool] = False
+
+    manifest_uid: int | None = None
+    """Of the collections manifest that each node is to have, or a later one; None for whichever it has."""
+
+    @property
+    def services(self) -> Sequence[Service]:
+        """Key-value alone."""
+        return (Service.KV,)
+
+    def __post_init__(self) -> None:
+        Inquiry.__post_init__(self)
+        if self.bucket is None:
+            raise InvalidArgumentException("bucket=None: nodes serve a bucket; name one", parameter="bucket")
+        if self.manifest_uid is not None:
+            check_integer(self.manifest_uid, "manifest_uid", 0, MANIFEST_UID_MAX)
 
 
 def named(service_types: Collection[Service] | None) -> Sequence[Service]:

@@ -106,6 +106,13 @@ class Ready(msgspec.Struct, frozen=True):
     """At least the desired one."""
 
 
+class NodesServe(msgspec.Struct, frozen=True):
+    """Every key-value node of a bucket serves it."""
+
+    nodes: tuple[str, ...]
+    """``host:port`` of each."""
+
+
 class EndpointDiagnostics(msgspec.Struct, frozen=True, kw_only=True):
     """One connection, as the client knows it."""
 

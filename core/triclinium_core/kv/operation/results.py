@@ -14,7 +14,7 @@ from triclinium_core.checks import check_integer
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException
 from triclinium_core.kv.operation.manifest.types import CollectionsManifest
-from triclinium_core.kv.operation.reports import PingResult, Ready
+from triclinium_core.kv.operation.reports import NodesServe, PingResult, Ready
 from triclinium_core.kv.operation.subdocument.specs import LookupInSpec
 from triclinium_core.kv.wire.subdocument import PathOpcode
 from triclinium_core.retry.couchbase.failures import at_path
@@ -265,4 +265,5 @@ Result = (
     | Done
     | PingResult
     | Ready
+    | NodesServe
 )

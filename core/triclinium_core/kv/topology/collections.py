@@ -9,6 +9,7 @@ Source: kv_engine ``docs/Collections.md``; SDK-RFC 0049 reason KV_COLLECTION_OUT
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, unique
 
@@ -106,6 +107,16 @@ class CollectionIds:
         collection = self._collections.get(path)
         if collection is not None and collection.state is CollectionState.KNOWN:
             collection.state = CollectionState.UNKNOWN
+
+    def agree(self, ids: Mapping[str, int]) -> None:
+        """Drop the ids that are not those of a manifest: of collections that were dropped, or made anew.
+
+        Args:
+            ids: those of all collections that there are.
+        """
+        for path, collection in self._collections.items():
+            if path not in ids or collection.prefix != encode_unsigned(ids[path]):
+                self.outdated(path)
 
     def stop_waiting(self, path: str, waiter: int) -> None:
         """Let ``waiter`` wait no longer."""

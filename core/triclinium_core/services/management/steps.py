@@ -8,7 +8,7 @@ Each call is a generator. Whoever drives one waits and sends, and decides nothin
 3. ``StopIteration`` has the result of the call. Any other exception is what the call fails with.
 4. Whoever wants no more gives up what was submitted, and calls ``close``. What was made stays.
 
-Nothing limits for how long a call waits; the caller does.
+The wait for the key-value nodes has a deadline of its own. Nothing else limits for how long a call waits; the caller does.
 
 Source: SDK-RFC 0054; SDK-RFC 0049 "Controlled Backoff for Always Retry" for how often it asks.
 """
@@ -24,6 +24,7 @@ import msgspec
 
 from triclinium_core.checks import check_flag
 from triclinium_core.errors import (
+    AmbiguousTimeoutException,
     BucketAccessException,
     BucketNotFoundException,
     FeatureNotAvailableException,
@@ -31,15 +32,11 @@ from triclinium_core.errors import (
     IndexNotFoundException,
     InvalidArgumentException,
 )
-from triclinium_core.kv.operation.inquiries import Inquiry, WaitUntilReady
-from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
-from triclinium_core.kv.operation.manifest.types import CollectionsManifest
-from triclinium_core.kv.operation.reports import ClusterState
-from triclinium_core.kv.operation.requests import Keyspace, Operation
+from triclinium_core.kv.operation.inquiries import Inquiry, WaitForNodes
+from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.validation import DEFAULT_NAME
 from triclinium_core.kv.topology.capabilities import BucketCapability
 from triclinium_core.retry.backoff import controlled
-from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.management.buckets import (
     BucketResult,
     BucketSettings,
@@ -69,6 +66,7 @@ from triclinium_core.services.management.query_indexes import (
     check_index_name,
     deferred_indexes,
 )
+from triclinium_core.services.management.request import ManagementRequest
 from triclinium_core.services.request import ServiceRequest
 from triclinium_core.shown import shown
 
@@ -90,8 +88,9 @@ Steps = Generator[Step, object, R]
 
 
 def create_bucket(settings: BucketSettings) -> Steps[None]:
-    """Make a bucket, and wait until all its nodes are ready and key-value can select it."""
-    yield CreateBucket(settings)
+    """Make a bucket, and wait until all its nodes are healthy and key-value can select it on each of them."""
+    create = CreateBucket(settings)
+    yield create
     for pause in _pauses():
         try:
             found = yield from _asked(GetBucket(settings.name), BucketResult)
@@ -102,21 +101,23 @@ def create_bucket(settings: BucketSettings) -> Steps[None]:
             pass
         yield pause
     if settings.bucket_type is not BucketType.MEMCACHED:
-        yield from _wait_for_key_value(settings.name)
+        yield from _wait_for_key_value(create)
 
 
-def _wait_for_key_value(bucket: str) -> Steps[None]:
+def _wait_for_key_value(create: CreateBucket) -> Steps[None]:
     for _, pause in zip(range(REFUSALS_MAX), _pauses(), strict=False):
         try:
-            # The management service vouches for the other nodes.
-            yield WaitUntilReady(bucket, ClusterState.DEGRADED, (Service.KV,))
+            yield from _wait_for_nodes(WaitForNodes(create.settings.name), create)
             return
         except BucketAccessException:
             yield pause
 
 
 def drop_bucket(name: str) -> Steps[None]:
-    """Remove a bucket, and wait until it is gone."""
+    """Remove a bucket, and wait until it is gone.
+
+    The service answers the drop once the bucket is shut down on all nodes; the node that is asked next has forgotten it.
+    """
     yield DropBucket(name)
     for pause in _pauses():
         try:
@@ -127,20 +128,29 @@ def drop_bucket(name: str) -> Steps[None]:
 
 
 def change_manifest(change: ManifestChange) -> Steps[None]:
-    """Change scopes or collections, and wait until key-value knows."""
+    """Change scopes or collections, and wait until every key-value node knows."""
     settings = change.settings if isinstance(change, CreateCollection | UpdateCollection) else None
     if settings is not None and settings.history is not None:
         yield from _check_history(change)
     changed = yield from _asked(change, ManifestChanged)
-    for pause in _pauses():
-        try:
-            manifest = yield from _asked(GetCollectionsManifest(Keyspace(change.bucket_name)), CollectionsManifest)
-        except BucketAccessException:
-            # Its user may change collections and not use them.
-            return
-        if manifest.uid >= changed.uid:
-            return
-        yield pause
+    try:
+        yield from _wait_for_nodes(WaitForNodes(change.bucket_name, changed.uid), change)
+    except BucketAccessException:
+        # Its user may change collections and not use them.
+        return
+
+
+def _wait_for_nodes(wait: WaitForNodes, change: ManagementRequest) -> Steps[None]:
+    try:
+        yield wait
+    except AmbiguousTimeoutException as error:
+        # It is the call that the user knows.
+        text = f"{change.name}: done, but {error.message.removeprefix(f'{wait.name}: ')}"
+        known = error.context
+        context = replace(
+            change.error_context(), elapsed=known.elapsed, timeout=known.timeout, connections=known.connections
+        )
+        raise AmbiguousTimeoutException(text, context) from error
 
 
 def _check_history(change: ManifestChange) -> Steps[None]:

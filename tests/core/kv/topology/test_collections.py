@@ -36,6 +36,18 @@ def test_outdated() -> None:
     assert b"\x09" == ids.prefix(PATH)
 
 
+def test_what_a_manifest_tells() -> None:
+    """Ids of collections that were dropped, or made anew, are forgotten; a question that is open stays open."""
+    ids = CollectionIds()
+    for path, collection_id in (("a.kept", 8), ("a.dropped", 9), ("a.anew", 10)):
+        ids.found(path, collection_id)
+    ids.wait("a.asked", 1, 0.0)
+    ids.agree({"a.kept": 8, "a.anew": 11, "a.asked": 12})
+
+    assert [b"\x08", None, None] == [ids.prefix(path) for path in ("a.kept", "a.dropped", "a.anew")]
+    assert [1] == ids.found("a.asked", 12)
+
+
 def test_stop_waiting() -> None:
     """Whoever leaves is not released later; leaving twice, or without having waited, is harmless."""
     ids = CollectionIds()

@@ -8,7 +8,9 @@ import pytest
 
 from tests.core.services.management.answers import anything
 from tests.rows import rows
+from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
+    AmbiguousTimeoutException,
     AuthenticationFailureException,
     BucketAccessException,
     BucketExistsException,
@@ -19,12 +21,9 @@ from triclinium_core.errors import (
     IndexNotFoundException,
     InvalidArgumentException,
 )
-from triclinium_core.kv.operation.inquiries import WaitUntilReady
-from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
-from triclinium_core.kv.operation.manifest.types import CollectionsManifest
-from triclinium_core.kv.operation.reports import ClusterState, Ready
+from triclinium_core.kv.operation.inquiries import WaitForNodes
+from triclinium_core.kv.operation.reports import NodesServe
 from triclinium_core.retry.backoff import CONTROLLED_DELAY_MAX
-from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.management import steps
 from triclinium_core.services.management.buckets import (
     BucketResult,
@@ -105,23 +104,18 @@ def bucket(*states: str, capabilities: frozenset[str] = frozenset()) -> BucketRe
     return BucketResult(SETTINGS, states, capabilities)
 
 
-def manifest(uid: int) -> CollectionsManifest:
-    """Return a manifest with this number."""
-    return CollectionsManifest(uid=uid, scopes=())
-
-
-READY = Ready(ClusterState.ONLINE)
+SERVED = NodesServe(("127.0.0.1:11210",))
 
 
 def test_a_bucket_is_made() -> None:
-    """It can be used when all its nodes are healthy and key-value has selected it."""
+    """It can be used when all its nodes are healthy and key-value has selected it on each."""
     driven = Driven(steps.create_bucket(SETTINGS))
-    driven.run({CreateBucket: [Done()], GetBucket: [bucket("healthy", "healthy")], WaitUntilReady: [READY]})
+    driven.run({CreateBucket: [Done()], GetBucket: [bucket("healthy", "healthy")], WaitForNodes: [SERVED]})
 
     assert [
         CreateBucket(SETTINGS),
         GetBucket("travel"),
-        WaitUntilReady("travel", ClusterState.DEGRADED, (Service.KV,)),
+        WaitForNodes("travel"),
     ] == driven.requests
 
 
@@ -129,9 +123,9 @@ def test_a_bucket_takes_its_time() -> None:
     """It is asked for less and less often, until no node warms up."""
     states = [BucketNotFoundException(), bucket(), bucket("warmup"), bucket("healthy", "warmup"), bucket("healthy")]
     driven = Driven(steps.create_bucket(SETTINGS))
-    driven.run({CreateBucket: [Done()], GetBucket: states, WaitUntilReady: [READY]})
+    driven.run({CreateBucket: [Done()], GetBucket: states, WaitForNodes: [SERVED]})
 
-    assert ["create_bucket", *(["get_bucket", "pause"] * 4), "get_bucket", "wait_until_ready"] == driven.asked
+    assert ["create_bucket", *(["get_bucket", "pause"] * 4), "get_bucket", "wait_for_nodes"] == driven.asked
     assert sorted(driven.pauses) == driven.pauses
     assert 0 < driven.pauses[0] < driven.pauses[-1] <= CONTROLLED_DELAY_MAX
 
@@ -139,18 +133,18 @@ def test_a_bucket_takes_its_time() -> None:
 def test_key_value_is_slow() -> None:
     """A bucket that it refuses is tried again."""
     driven = Driven(steps.create_bucket(SETTINGS))
-    refusals = [BucketAccessException(), BucketAccessException(), READY]
-    driven.run({CreateBucket: [Done()], GetBucket: [bucket("healthy")], WaitUntilReady: refusals})
+    refusals = [BucketAccessException(), BucketAccessException(), SERVED]
+    driven.run({CreateBucket: [Done()], GetBucket: [bucket("healthy")], WaitForNodes: refusals})
 
-    assert ["wait_until_ready", "pause", "wait_until_ready", "pause", "wait_until_ready"] == driven.asked[2:]
+    assert ["wait_for_nodes", "pause", "wait_for_nodes", "pause", "wait_for_nodes"] == driven.asked[2:]
 
 
 def test_a_bucket_for_others() -> None:
     """Who may make a bucket and not use it is not kept waiting for ever."""
     driven = Driven(steps.create_bucket(SETTINGS))
-    driven.run({CreateBucket: [Done()], GetBucket: [bucket("healthy")], WaitUntilReady: [BucketAccessException()]})
+    driven.run({CreateBucket: [Done()], GetBucket: [bucket("healthy")], WaitForNodes: [BucketAccessException()]})
 
-    assert REFUSALS_MAX == driven.asked.count("wait_until_ready")
+    assert REFUSALS_MAX == driven.asked.count("wait_for_nodes")
 
 
 def test_a_memcached_bucket() -> None:
@@ -196,28 +190,52 @@ def test_a_bucket_that_was_never_there() -> None:
 
 
 def test_key_value_learns_of_a_scope() -> None:
-    """The call is over when its manifest is the one with the change, or a later one."""
+    """The call is over when every node has the manifest with the change, or a later one."""
     change = CreateScope("travel", "inventory")
-    for last in (5, 6):
-        driven = Driven(steps.change_manifest(change))
-        driven.run(
-            {CreateScope: [ManifestChanged(5)], GetCollectionsManifest: [manifest(3), manifest(4), manifest(last)]}
-        )
+    driven = Driven(steps.change_manifest(change))
+    driven.run({CreateScope: [ManifestChanged(5)], WaitForNodes: [SERVED]})
 
-        asked = "get_collections_manifest"
-        assert ["create_scope", asked, "pause", asked, "pause", asked] == driven.asked
-        question = driven.requests[1]
-        assert isinstance(question, GetCollectionsManifest)
-        assert "travel" == question.keyspace.bucket
+    assert [change, WaitForNodes("travel", 5)] == driven.requests
+
+
+@rows(
+    ("call", "done", "known"),
+    [
+        (
+            steps.change_manifest(DropCollection("travel", "inventory", "hotel")),
+            {DropCollection: [ManifestChanged(5)]},
+            ("drop_collection", "travel", "inventory", "hotel"),
+        ),
+        (
+            steps.create_bucket(SETTINGS),
+            {CreateBucket: [Done()], GetBucket: [bucket("healthy")]},
+            ("create_bucket", "travel", None, None),
+        ),
+    ],
+)
+def test_a_node_that_stays_behind(
+    call: Steps[None], done: dict[type, Sequence[object]], known: tuple[str | None, ...]
+) -> None:
+    """The error is that of the call which the user knows, and says how each of the nodes stands."""
+    late = ErrorContext(
+        operation="wait_for_nodes", bucket="travel", timeout=75.0, elapsed=75.0, connections=("b: down",)
+    )
+    with pytest.raises(AmbiguousTimeoutException, match="b: down") as caught:
+        Driven(call).run({**done, WaitForNodes: [AmbiguousTimeoutException("wait_for_nodes: b: down", late)]})
+
+    context = caught.value.context
+    assert known == (context.operation, context.bucket, context.scope, context.collection)
+    assert (75.0, 75.0, ("b: down",)) == (context.timeout, context.elapsed, context.connections)
+    assert "wait_for_nodes" not in caught.value.message
 
 
 def test_collections_of_others() -> None:
     """Who may change them and not use the bucket waits for nothing."""
     change = DropCollection("travel", "inventory", "hotel")
     driven = Driven(steps.change_manifest(change))
-    driven.run({DropCollection: [ManifestChanged(5)], GetCollectionsManifest: [BucketAccessException()]})
+    driven.run({DropCollection: [ManifestChanged(5)], WaitForNodes: [BucketAccessException()]})
 
-    assert ["drop_collection", "get_collections_manifest"] == driven.asked
+    assert ["drop_collection", "wait_for_nodes"] == driven.asked
 
 
 HISTORY: Sequence[ManifestChange] = (
@@ -231,9 +249,9 @@ def test_history_needs_a_bucket_that_has_it(change: ManifestChange) -> None:
     """The bucket is asked first, and nothing is changed where it has none."""
     able = bucket("healthy", capabilities=frozenset({"nonDedupedHistory"}))
     driven = Driven(steps.change_manifest(change))
-    driven.run({GetBucket: [able], type(change): [ManifestChanged(1)], GetCollectionsManifest: [manifest(1)]})
+    driven.run({GetBucket: [able], type(change): [ManifestChanged(1)], WaitForNodes: [SERVED]})
 
-    assert ["get_bucket", change.name, "get_collections_manifest"] == driven.asked
+    assert ["get_bucket", change.name, "wait_for_nodes"] == driven.asked
 
     unable = Driven(steps.change_manifest(change))
     with pytest.raises(FeatureNotAvailableException) as caught:
@@ -247,9 +265,9 @@ def test_no_history_is_asked_for() -> None:
     """Then nobody asks the bucket."""
     change = UpdateCollection("travel", "inventory", "hotel", UpdateCollectionSettings(max_expiry=1))
     driven = Driven(steps.change_manifest(change))
-    driven.run({UpdateCollection: [ManifestChanged(1)], GetCollectionsManifest: [manifest(1)]})
+    driven.run({UpdateCollection: [ManifestChanged(1)], WaitForNodes: [SERVED]})
 
-    assert ["update_collection", "get_collections_manifest"] == driven.asked
+    assert ["update_collection", "wait_for_nodes"] == driven.asked
 
 
 def test_an_index_that_is_there() -> None:

@@ -1,0 +1,297 @@
+"""Who waits until every key-value node of a bucket serves it, with a manifest that is new enough, and what ends the wait.
+
+The nodes are those of the bucket's newest map. A node that leaves the map is not waited for any more, and one that joins
+it is. A node serves the bucket once it has let a connection select it. Where a manifest is waited for, each node is asked
+for its own, again and again after a backoff, until it is new enough; a node that was restarted keeps what it knew.
+
+A wait ends after the management timeout at the latest: then its error names each node that is behind, and how far.
+
+Source: SDK-RFC 0049 "Controlled Backoff for Always Retry"; kv_engine ``docs/Collections.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from triclinium_core.client.actions import Action, CompleteOperation, FailOperation, ReportAnswer
+from triclinium_core.client.events import StreamId, Token
+from triclinium_core.client.timers import TimerId, TimerKind, Timers
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import (
+    AmbiguousTimeoutException,
+    CouchbaseException,
+    FeatureNotAvailableException,
+    UnsupportedOperationException,
+)
+from triclinium_core.kv.connection.connection import Connection
+from triclinium_core.kv.connection.in_flight import ManifestQuestion
+from triclinium_core.kv.connection.states import ConnectionState
+from triclinium_core.kv.dispatcher import dispatch_report
+from triclinium_core.kv.keyspaces import Keyspaces
+from triclinium_core.kv.operation.codec_parts import MalformedResponse
+from triclinium_core.kv.operation.inquiries import WaitForNodes
+from triclinium_core.kv.operation.manifest.codec import decode_manifest
+from triclinium_core.kv.operation.reports import NodesServe
+from triclinium_core.kv.pool.connection_texts import status_text
+from triclinium_core.kv.pool.connections import Connections
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.kv.wire.frame import Frame, encode_request
+from triclinium_core.kv.wire.framing_extras import server_duration
+from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry.backoff import controlled
+from triclinium_core.retry.couchbase.failures import refused
+from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.terminal_states import TerminalStates
+from triclinium_core.telemetry.attributes import answer_attributes
+from triclinium_core.telemetry.tracing import AttributeValue
+
+_NEXT_STEP = (
+    "what was made stays: bring the node back or fail it over, or give it longer with TimeoutOptions(management=...)"
+)
+
+
+@dataclass(slots=True)
+class _LateNode:
+    """One node that was asked for its manifest and has not told one that is new enough."""
+
+    asked_on: int | None = None
+    """The stream on which the question was sent; None once it is to be asked again."""
+    told_on: int | None = None
+    """The stream of the question of which a tracer was told, and not yet of its end."""
+    answers: int = 0
+    """How many it has given."""
+    text: str | None = None
+    """What is wrong with the last of them."""
+    timer: TimerId | None = None
+    """When it is asked again."""
+
+
+@dataclass(slots=True, eq=False)
+class OpenNodeWait:
+    """One wait that has not ended."""
+
+    token: int
+    request: WaitForNodes
+    began_at: float
+    timer: TimerId
+    is_traced: bool
+    """Whether its questions are told for a tracer."""
+    failure: CouchbaseException | None = None
+    """Why it cannot succeed."""
+    late: dict[Connection, _LateNode] = field(default_factory=dict)
+    serving: set[Connection] = field(default_factory=set)
+    """Those that have let us select the bucket or, where a manifest is waited for, have told one that is new enough."""
+
+
+class NodeWaits:
+    """All waits for nodes that have not ended, by token."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        keyspaces: Keyspaces,
+        *,
+        timeouts: TimeoutOptions,
+        terminal_states: TerminalStates,
+        timers: Timers,
+        emit: Callable[[Action], None],
+    ) -> None:
+        self._connections = connections
+        self._keyspaces = keyspaces
+        self._timeouts = timeouts
+        self._terminal_states = terminal_states
+        self._timers = timers
+        self._emit = emit
+        self.open: dict[int, OpenNodeWait] = {}
+        """By token."""
+
+    def submit(self, token: int, wait: WaitForNodes, now: float, *, is_traced: bool) -> None:
+        """Begin a wait."""
+        timer = self._timers.schedule(now + self._timeouts.management, TimerKind.NODES_DEADLINE, token)
+        self.open[token] = OpenNodeWait(token, wait, now, timer, is_traced)
+
+    def abandon(self, token: int) -> None:
+        """Forget a wait; unknown tokens are ignored."""
+        wait = self.open.pop(token, None)
+        if wait is not None:
+            self._timers.cancel(wait.timer)
+            for node in wait.late.values():
+                self._timers.cancel(node.timer)
+
+    def get(self, token: int) -> WaitForNodes | None:
+        """Return an open wait; None for unknown tokens."""
+        wait = self.open.get(token)
+        return wait.request if wait is not None else None
+
+    def behind(self, token: int) -> Sequence[str]:
+        """Return in words the nodes that a wait still waits for."""
+        wait = self.open.get(token)
+        if wait is None:
+            return ()
+        return [
+            _standing(connection, wait.late.get(connection))
+            for connection in self._connections.routes.all_of(wait.request.bucket)
+            if connection not in wait.serving
+        ]
+
+    def review(self, fresh: Collection[Connection], now: float) -> None:
+        """Ask the nodes that can be asked now, and end the waits that are over.
+
+        Args:
+            fresh: the connections that have taken a step.
+        """
+        for wait in list(self.open.values()):
+            for connection in fresh:
+                if connection.bucket == wait.request.bucket:
+                    self._look_at(wait, connection, now)
+            self._end_if_over(wait)
+
+    def answered(self, connection: Connection, question: ManifestQuestion, frame: Frame, now: float) -> bool:
+        """Record which manifest a node has, and return whether anybody still waited for it."""
+        wait = self.open.get(question.wait)
+        node = wait.late.get(connection) if wait is not None else None
+        if wait is None or node is None:
+            return False
+        self._timers.cancel(node.timer)
+        self._end_question(wait, node, answer_attributes(server_duration(frame.framing_extras)))
+        node.text = self._problem(wait.request, connection, frame)
+        if node.text is None:
+            del wait.late[connection]
+            wait.serving.add(connection)
+            self._end_if_over(wait)
+        else:
+            self._ask_later(wait, connection, node, now + controlled(node.answers))
+            node.answers += 1
+        return True
+
+    def ask_again(self, wait: OpenNodeWait, connection: Connection, now: float) -> None:
+        """Ask a node once more that was behind, or has not answered in time."""
+        node = wait.late[connection]
+        node.asked_on = None
+        self._end_question(wait, node, {})
+        self._look_at(wait, connection, now)
+        self._end_if_over(wait)
+
+    def deadline_passed(self, token: int, now: float) -> None:
+        """Fail a wait that has taken too long."""
+        wait = self.open[token]
+        behind, count = self.behind(token), len(self._connections.routes.all_of(wait.request.bucket))
+        text = (
+            f"{wait.request.name}: {len(behind)} of {count} key-value nodes of bucket {wait.request.bucket!r} "
+            f"{'is' if len(behind) == 1 else 'are'} behind after {self._timeouts.management:g} s: "
+            f"{'; '.join(behind)}; {_NEXT_STEP}"
+        )
+        context = ErrorContext(
+            operation=wait.request.name,
+            idempotent=wait.request.idempotent,
+            bucket=wait.request.bucket,
+            elapsed=now - wait.began_at,
+            timeout=self._timeouts.management,
+            connections=tuple(behind),
+        )
+        self._fail(wait, AmbiguousTimeoutException(text, context))
+
+    def unsupported(self, connection: Connection, detail: str) -> None:
+        """Fail the waits for a connection whose peer does not speak our protocol."""
+        for wait in list(self.open.values()):
+            if connection.bucket == wait.request.bucket and not connection.is_leaving:
+                text = f"{wait.request.name}: {detail}"
+                self._fail(wait, UnsupportedOperationException(text, _context(wait.request, connection)))
+
+    def _look_at(self, wait: OpenNodeWait, connection: Connection, now: float) -> None:
+        if connection.is_leaving:
+            wait.serving.discard(connection)
+            gone = wait.late.pop(connection, None)
+            if gone is not None:
+                self._timers.cancel(gone.timer)
+                self._end_question(wait, gone, {})
+        elif connection.state is ConnectionState.LOST:
+            if connection in wait.late:
+                self._end_question(wait, wait.late[connection], {})
+            self._connections.expect(connection, now)
+        elif connection.state is ConnectionState.READY and connection not in wait.serving:
+            if wait.request.manifest_uid is None:
+                wait.serving.add(connection)
+            elif HelloFeature.COLLECTIONS not in connection.dialect.features:
+                text = f"{wait.request.name}: {connection.node} offers no collections; they need server 7.0"
+                wait.failure = FeatureNotAvailableException(text, _context(wait.request, connection))
+            else:
+                self._ask(wait, connection, now)
+
+    def _ask(self, wait: OpenNodeWait, connection: Connection, now: float) -> None:
+        """Ask a node for its manifest, unless a question is on its way, or is due later."""
+        node = wait.late.setdefault(connection, _LateNode())
+        if node.asked_on == connection.stream_number:
+            return
+        self._timers.cancel(node.timer)
+        self._end_question(wait, node, {})
+        node.asked_on, opaque = connection.stream_number, connection.in_flight.next_opaque
+        frame = encode_request(Opcode.GET_COLLECTIONS_MANIFEST, opaque=opaque)
+        self._connections.send(connection, ManifestQuestion(wait.token), frame)
+        if wait.is_traced:
+            node.told_on = connection.stream_number
+            self._emit(dispatch_report(wait.token, connection, opaque, self._keyspaces.own_addresses))
+        # An answer that is lost on the way must not hold up the wait.
+        self._ask_later(wait, connection, node, now + self._timeouts.kv)
+
+    def _end_question(self, wait: OpenNodeWait, node: _LateNode, attributes: Mapping[str, AttributeValue]) -> None:
+        """Tell that a question is answered, or will not be, where that is asked for."""
+        if node.told_on is not None:
+            self._emit(ReportAnswer(Token(wait.token), attributes, StreamId(node.told_on)))
+            node.told_on = None
+
+    def _ask_later(self, wait: OpenNodeWait, connection: Connection, node: _LateNode, when: float) -> None:
+        node.timer = self._timers.schedule(when, TimerKind.MANIFEST_QUESTION, (wait, connection))
+
+    def _problem(self, wait: WaitForNodes, connection: Connection, frame: Frame) -> str | None:
+        """Return in words what is wrong with the manifest that a node has told; None where it is new enough."""
+        if frame.status != Status.SUCCESS:
+            return f"{connection.node}: asked for its manifest, it answered status 0x{frame.status:02x}"
+        try:
+            manifest = decode_manifest(frame.value)
+        except MalformedResponse as error:
+            return f"{connection.node}: sent {error}"
+        if wait.manifest_uid is not None and manifest.uid < wait.manifest_uid:
+            return f"{connection.node}: has manifest {manifest.uid}, and {wait.manifest_uid} is waited for"
+        self._keyspaces.take_manifest(wait.bucket, manifest)
+        return None
+
+    def _end_if_over(self, wait: OpenNodeWait) -> None:
+        connections = self._connections.routes.all_of(wait.request.bucket)
+        error = wait.failure or self._obstacle(wait.request, connections)
+        if error is not None:
+            self._fail(wait, error)
+        elif 0 < len(connections) <= len(wait.serving) and wait.serving.issuperset(connections):
+            self.abandon(wait.token)
+            self._emit(CompleteOperation(Token(wait.token), NodesServe(tuple(each.node for each in connections))))
+
+    def _obstacle(self, wait: WaitForNodes, connections: Collection[Connection]) -> CouchbaseException | None:
+        """Return why no node can be had for good; None where one can, for then the others may only be late."""
+        reason = self._terminal_states.reason_for(Service.KV, bucket=wait.bucket)
+        if reason is None or self._connections.routes.ready_count(wait.bucket):
+            return None
+        lost = [each for each in connections if each.state is ConnectionState.LOST]
+        return refused(TERMINAL_ERRORS[reason], reason, _context(wait, lost[-1])) if lost else None
+
+    def _fail(self, wait: OpenNodeWait, error: CouchbaseException) -> None:
+        self.abandon(wait.token)
+        self._emit(FailOperation(Token(wait.token), error))
+
+
+def _standing(connection: Connection, node: _LateNode | None) -> str:
+    if connection.state is not ConnectionState.READY or node is None:
+        return status_text(connection)
+    return node.text or f"{connection.node}: has not told which manifest it has"
+
+
+def _context(wait: WaitForNodes, connection: Connection) -> ErrorContext:
+    return ErrorContext(
+        operation=wait.name,
+        idempotent=wait.idempotent,
+        bucket=wait.bucket,
+        last_dispatched_to=connection.node,
+        last_dispatch_error=connection.last_error,
+    )

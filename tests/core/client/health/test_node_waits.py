@@ -1,0 +1,315 @@
+"""Waiting until every key-value node of a bucket serves it, and has a manifest that is new enough."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.core.kv.simulated import Recorded, client_options, node_options, ready
+from tests.core.kv.test_cluster import RecordedCluster
+from tests.rows import rows
+from triclinium_core.client.events import Token
+from triclinium_core.errors import (
+    AmbiguousTimeoutException,
+    AuthenticationFailureException,
+    BucketAccessException,
+    FeatureNotAvailableException,
+    InvalidArgumentException,
+    UnsupportedOperationException,
+)
+from triclinium_core.kv.operation.inquiries import WaitForNodes
+from triclinium_core.kv.operation.reports import NodesServe
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.options import PasswordAuthenticator, TimeoutOptions
+from triclinium_core.retry.backoff import CONTROLLED_DELAY_MAX
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.fakes.faults import (
+    Fault,
+    delay,
+    drop_response,
+    hang_up,
+    hang_up_mid_reply,
+    status,
+    temporary_failure,
+)
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
+
+QUESTION = Opcode.GET_COLLECTIONS_MANIFEST
+NODES = ("127.0.0.1:11210", "127.0.0.1:11212", "127.0.0.1:11214")
+
+
+def changed(simulation: Recorded, collection: str = "airline") -> WaitForNodes:
+    """Return a wait for the manifest of a collection that was just made."""
+    simulation.nodes.collections.create("inventory", collection)
+    return WaitForNodes("travel", simulation.nodes.collections.uid)
+
+
+def asked(simulation: Recorded, node: int) -> int:
+    """Return how often a node was asked for its manifest."""
+    return sum(command.opcode == QUESTION for command in simulation.nodes[node].command_log)
+
+
+def served(simulation: Recorded, token: Token) -> set[str]:
+    """Return the nodes that a wait has ended with."""
+    result = simulation.results[token]
+    assert isinstance(result, NodesServe)
+    return set(result.nodes)
+
+
+def test_every_node_is_asked() -> None:
+    """Once, where all of them know; the connections to them are opened for it."""
+    simulation = RecordedCluster()
+    token = simulation.inquire(changed(simulation))
+    simulation.run()
+
+    assert set(NODES) == served(simulation, token)
+    assert 0 == simulation.settled_at[token]
+    assert [1, 1, 1] == [asked(simulation, node) for node in range(3)]
+
+
+def test_a_later_manifest_is_as_good() -> None:
+    """It has the change as well."""
+    simulation = RecordedCluster()
+    wait = changed(simulation)
+    simulation.nodes.collections.create("inventory", "airport")
+    token = simulation.inquire(wait)
+    simulation.run()
+
+    assert set(NODES) == served(simulation, token)
+
+
+def test_a_node_that_is_late() -> None:
+    """It alone is asked again, less and less often, and the wait ends soon after it has caught up."""
+    simulation = RecordedCluster()
+    simulation.write()
+    simulation.nodes.learn_late(1, 20.0)
+    began_at = simulation.now
+    token = simulation.inquire(changed(simulation))
+    simulation.run(60.0)
+
+    assert 20.0 <= simulation.settled_at[token] - began_at <= 20.0 + CONTROLLED_DELAY_MAX
+    assert [1, 1] == [asked(simulation, node) for node in (0, 2)]
+    assert 20 <= asked(simulation, 1) <= 30
+
+
+@rows(
+    "fault",
+    [
+        temporary_failure(),
+        status(Status.SUCCESS, b"{}"),
+        status(Status.SUCCESS, b"no manifest"),
+        drop_response(),
+        hang_up(),
+        hang_up_mid_reply(),
+        delay(4.0),
+    ],
+)
+def test_an_answer_that_is_of_no_use(fault: Fault) -> None:
+    """The node is asked again, on another connection where that one is lost."""
+    simulation = RecordedCluster()
+    simulation.write()
+    # So that it holds each question that is told against its stream.
+    simulation.is_traced = True
+    simulation.nodes[2].faults.next(QUESTION, fault)
+    token = simulation.inquire(changed(simulation))
+    simulation.run(10.0)
+
+    assert set(NODES) == served(simulation, token)
+    assert 0 == simulation.open_operations
+    simulation.live(10.0)
+    assert 2 == asked(simulation, 2)
+
+
+def test_a_node_that_leaves_the_map() -> None:
+    """It is not waited for any more, whatever it knows and whether it lives or not."""
+    for is_dead in (False, True):
+        simulation = RecordedCluster()
+        simulation.write()
+        simulation.is_traced = True
+        simulation.nodes.learn_late(1, 60.0)
+        token = simulation.inquire(changed(simulation))
+        if is_dead:
+            simulation.nodes.kill(1)
+        simulation.live(3.0)
+        assert token not in simulation.settled_at
+
+        simulation.nodes.fail_over(1)
+        simulation.live(1.0)
+        assert {NODES[0], NODES[2]} == served(simulation, token)
+
+
+def test_a_node_that_joins() -> None:
+    """It is waited for as the others are."""
+    simulation = RecordedCluster()
+    simulation.nodes.remove_node(2)
+    simulation.write()
+    simulation.nodes.learn_late(1, 2.0)
+    simulation.nodes.learn_late(2, 5.0)
+    began_at = simulation.now
+    token = simulation.inquire(changed(simulation))
+    simulation.live(1.0)
+    simulation.nodes.add_node(2)
+    simulation.run()
+
+    assert set(NODES) == served(simulation, token)
+    assert 5.0 <= simulation.settled_at[token] - began_at <= 5.0 + CONTROLLED_DELAY_MAX
+
+
+def test_a_node_that_is_down() -> None:
+    """The wait ends at its deadline. The error names the node that is down and the one that is behind, and how far."""
+    simulation = RecordedCluster()
+    simulation.write()
+    simulation.nodes.kill(0)
+    simulation.nodes.learn_late(2, 600.0)
+    began_at = simulation.now
+    wait = changed(simulation)
+    token = simulation.inquire(wait)
+    simulation.run(100.0)
+    error = simulation.error(AmbiguousTimeoutException, token)
+
+    assert 75.0 == simulation.settled_at[token] - began_at == error.context.timeout
+    assert ("wait_for_nodes", "travel", False) == (
+        error.context.operation,
+        error.context.bucket,
+        error.context.idempotent,
+    )
+    down, behind = error.context.connections
+    assert NODES[0] in down
+    assert f"{NODES[2]}: has manifest {(wait.manifest_uid or 0) - 1}, and {wait.manifest_uid} is waited for" == behind
+    assert down in error.message
+    assert behind in error.message
+
+
+def test_the_deadline_is_that_of_management() -> None:
+    """Also where not even the first node is reached."""
+    options = client_options(timeouts=TimeoutOptions(management=3.0))
+    simulation = Recorded(options=options)
+    simulation.nodes.kill(0)
+    token = simulation.inquire(WaitForNodes("travel", 1))
+    simulation.run(10.0)
+
+    assert "127.0.0.1:11210" in simulation.error(AmbiguousTimeoutException, token).context.connections[0]
+    assert 3.0 == simulation.settled_at[token]
+
+
+def test_giving_up() -> None:
+    """Nothing is asked any more; the answer that was due is nobody's, and what was made may be there."""
+    simulation = RecordedCluster()
+    simulation.write()
+    simulation.nodes.learn_late(1, 60.0)
+    simulation.nodes[2].faults.next(QUESTION, delay(5.0))
+    token = simulation.inquire(changed(simulation))
+    simulation.live(2.0)
+    context = simulation.machine.error_context(token, simulation.now)
+
+    assert simulation.machine.is_ambiguous(token)
+    assert context is not None
+    assert [NODES[1], NODES[2]] == [text.partition(": ")[0] for text in context.connections]
+
+    count = asked(simulation, 1)
+    simulation.abandon(token)
+    simulation.live(60.0)
+
+    assert count == asked(simulation, 1)
+    assert 1 == simulation.machine.statistics().orphans
+    assert not simulation.machine.is_ambiguous(token)
+    assert token not in simulation.settled_at
+
+
+def test_several_waits() -> None:
+    """Each has its own questions, and ends with its own manifest."""
+    simulation = RecordedCluster()
+    simulation.write()
+    simulation.nodes.learn_late(1, 4.0)
+    first = simulation.inquire(changed(simulation))
+    simulation.live(2.0)
+    second = simulation.inquire(changed(simulation, "airport"))
+    simulation.run()
+
+    assert 1.0 <= simulation.settled_at[second] - simulation.settled_at[first] <= 3.0
+
+
+def test_a_bucket_that_a_node_has_not_heard_of() -> None:
+    """Without a manifest to wait for, a node serves once it lets the client select the bucket."""
+    simulation = RecordedCluster()
+    simulation.nodes.learn_late(1, 5.0)
+    simulation.write()
+    simulation.nodes[0].cluster.buckets.create("new", {})
+    began_at = simulation.nodes.now
+    token = simulation.inquire(WaitForNodes("new"))
+    simulation.run()
+
+    assert set(NODES) == served(simulation, token)
+    assert 5.0 <= simulation.settled_at[token] - began_at <= 7.0
+    assert [0, 0, 0] == [asked(simulation, node) for node in range(3)]
+
+
+def test_a_bucket_that_no_node_opens() -> None:
+    """That is told at once; where one of several lets the client in, the others are waited for."""
+    simulation = RecordedCluster()
+    token = simulation.inquire(WaitForNodes("secret"))
+    simulation.run()
+    error = simulation.error(BucketAccessException, token)
+
+    assert ("wait_for_nodes", "BUCKET_ACCESS_ERROR") == (error.context.operation, error.context.refused_reason)
+
+    simulation.nodes[1].faults.next(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS), times=3)
+    waiting = simulation.inquire(WaitForNodes("travel"))
+    simulation.run()
+
+    assert set(NODES) == served(simulation, waiting)
+
+
+def test_wrong_password() -> None:
+    """Nothing helps against that."""
+    simulation = Recorded(options=client_options(authenticator=PasswordAuthenticator("Administrator", "wrong")))
+    token = simulation.inquire(WaitForNodes("travel", 1))
+    simulation.run()
+
+    simulation.error(AuthenticationFailureException, token)
+
+
+def test_a_server_without_collections() -> None:
+    """It is not asked for what it does not know."""
+    simulation = ready(features=IMPLEMENTED_FEATURES - {HelloFeature.COLLECTIONS})
+    token = simulation.inquire(WaitForNodes("travel", 1))
+    simulation.run()
+
+    simulation.error(FeatureNotAvailableException, token)
+    assert [] == simulation.commands(QUESTION)
+
+
+def test_another_protocol() -> None:
+    """Nobody waits for a memcached to become a cluster."""
+    simulation = Recorded()
+    simulation.node.faults.always(Opcode.HELLO, status(0x81))
+    token = simulation.inquire(WaitForNodes("travel"))
+    simulation.run()
+
+    assert "memcached://" in str(simulation.error(UnsupportedOperationException, token))
+
+
+def test_what_nobody_can_wait_for() -> None:
+    """A bucket is named, and a manifest has a number of 64 bits."""
+    wrong: Sequence[tuple[str | None, int | None, str]] = (
+        (None, None, "bucket"),
+        ("a b", None, "bucket"),
+        ("travel", -1, "manifest_uid"),
+        ("travel", 2**64, "manifest_uid"),
+    )
+    for bucket, uid, parameter in wrong:
+        with pytest.raises(InvalidArgumentException) as caught:
+            WaitForNodes(bucket, uid)
+
+        assert parameter == caught.value.parameter
+
+
+def test_a_plain_memcached_has_no_buckets() -> None:
+    """Who asks for one is told at once."""
+    simulation = Recorded(
+        FakeNodes(node_options(), nodes=1), client_options("memcached://127.0.0.1:11210", authenticator=None)
+    )
+    with pytest.raises(InvalidArgumentException):
+        simulation.inquire(WaitForNodes("travel"))
