@@ -110,6 +110,10 @@ def parse_connection_string(text: object) -> ConnectionString:
             meant = (match["scheme"] or Scheme.COUCHBASE).lower()
             raise _wrong(f"{_shown(text)!r} lacks '://'; write {meant}://{_shown(match['rest'])}")
         raise _wrong(f"{_shown(text)!r} has no scheme; write couchbase://{_shown(text).strip()}")
+    if "@" in text:
+        # Before it is taken apart: a password may hold any of the separators.
+        behind, beside = f"@{_shown(text)}", "user name and password are passed beside the connection string"
+        raise _wrong(f"nothing may stand in front of {behind!r}; {beside}")
     if name.lower() not in tuple(Scheme):
         raise _wrong(f"scheme {name[:40]!r} is not one of {', '.join(Scheme)}")
     scheme = Scheme(name.lower())
@@ -126,9 +130,7 @@ def _parse_address(text: str, scheme: Scheme) -> Address:
     match = _BRACKETED.fullmatch(text) or _NAMED.fullmatch(text)
     if match is None:
         hint = "; an IPv6 address stands in brackets" if text.count(":") > 1 else ""
-        if "@" in text:
-            hint = "; user name and password are passed beside the connection string"
-        raise _wrong(f"{_shown(text)!r} is not host or host:port{hint}")
+        raise _wrong(f"{text[:80]!r} is not host or host:port{hint}")
     port = int(match["port"]) if match["port"] and len(match["port"]) <= 5 else DEFAULT_PORTS[scheme]
     if (match["port"] and len(match["port"]) > 5) or not 1 <= port <= 65535:
         raise _wrong(f"port {match['port'][:20]} of {match['host'][:80]!r} is not from 1 to 65535")

@@ -169,6 +169,15 @@ def test_malformed(text: str, hint: str) -> None:
     assert 250 > len(str(error))
 
 
+@pytest.mark.parametrize("separator", [",", ";", "/", "?", ":", "@", "&", "=", "://"])
+def test_password_in_front_of_the_hosts(separator: str) -> None:
+    """No part of it is shown, whatever separators it has."""
+    error = refused(f"couchbase://user:hush{separator}hush@a,b")
+
+    assert "hush" not in str(error)
+    assert "a,b" in str(error)
+
+
 @pytest.mark.parametrize("value", [None, 5, b"couchbase://h", ["couchbase://h"], object()])
 def test_no_string(value: object) -> None:
     """Only a string can be parsed; the error names the type."""
