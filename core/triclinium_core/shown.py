@@ -14,8 +14,12 @@ SERVER_TEXT_MAX = 300
 
 
 def cut(text: str) -> str:
-    """Return a text of a server, cut where it is longer than ``SERVER_TEXT_MAX``."""
-    return text if len(text) <= SERVER_TEXT_MAX else f"{text[: SERVER_TEXT_MAX - 3]}..."
+    """Return a text of a server, cut where it is longer than ``SERVER_TEXT_MAX``.
+
+    A space stands for each character that cannot be printed: a line break would forge a line of the log.
+    """
+    begun = text if len(text) <= SERVER_TEXT_MAX else f"{text[: SERVER_TEXT_MAX - 3]}..."
+    return begun if begun.isprintable() else "".join(sign if sign.isprintable() else " " for sign in begun)
 
 
 class _Short(reprlib.Repr):

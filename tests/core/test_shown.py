@@ -64,6 +64,11 @@ def test_texts_of_servers() -> None:
     assert [*texts[:2], *(["x" * (SERVER_TEXT_MAX - 3) + "..."] * 2)] == [*map(cut, texts)]
 
 
+def test_texts_of_servers_that_forge_lines_of_the_log() -> None:
+    """Of them nothing is left but what can be printed, on one line."""
+    assert "tr\u00e4ge  WARNING  [31m" == cut("tr\u00e4ge\r\nWARNING\u2028\x1b[31m")
+
+
 @rows(
     ("value", "expected"),
     [

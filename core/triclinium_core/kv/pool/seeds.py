@@ -122,9 +122,7 @@ class Seeds:
             return ()
         # SDK-RFC 0011: priorities and weights are not looked at; the name itself is no seed any more.
         targets = [Address(host.removesuffix("."), port) for host, port in event.targets[:NODES_MAX]]
-        listed = tuple(
-            target for target in targets if 1 <= len(target.host) <= HOST_SIZE_MAX and 1 <= target.port <= 0xFFFF
-        )
+        listed = tuple(target for target in targets if _is_possible(target))
         if listed:
             self._listed = listed
             self._collect()
@@ -138,3 +136,7 @@ class Seeds:
         self._timer = None
         waiting, self._waiting = self._waiting, {}
         return tuple(waiting)
+
+
+def _is_possible(target: Address) -> bool:
+    return 1 <= len(target.host) <= HOST_SIZE_MAX and target.host.isprintable() and 1 <= target.port <= 0xFFFF

@@ -158,6 +158,10 @@ def _check_hosts(config: ClusterConfig) -> None:
         raise MalformedClusterConfig(
             f"host {cut(longest)!r} has {len(longest)} characters; at most {HOST_SIZE_MAX} are possible"
         )
+    # Logs and errors call a node by its host: a line break in it would forge a line of the log.
+    unprintable = next((host for host in hosts if not host.isprintable()), None)
+    if unprintable is not None:
+        raise MalformedClusterConfig(f"host {unprintable!r} has characters that cannot be printed")
 
 
 def _check_bucket_config(config: ClusterConfig) -> None:

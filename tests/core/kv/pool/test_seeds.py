@@ -188,6 +188,15 @@ def test_hosts_without_end() -> None:
     assert 400 > len(simulation.log[0])
 
 
+def test_hosts_that_forge_lines_of_the_log() -> None:
+    """They are passed over."""
+    simulation = Listed([("a.example\nWARNING b", 11210), ("a.example", 11210)])
+    simulation.result(upsert())
+
+    assert all(map(str.isprintable, simulation.log))
+    assert {"a.example", "b.example", "c.example"} >= set(simulation.hosts())
+
+
 @pytest.mark.parametrize(
     "targets", [("a.example",), (("a.example", "1"),), (("a.example", 1, 2),), ((b"a", 1),), [("a", 1)]]
 )

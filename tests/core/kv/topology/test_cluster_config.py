@@ -282,6 +282,19 @@ def test_more_than_makes_sense(document: bytes) -> None:
     assert 400 > len(refused(document))
 
 
+@pytest.mark.parametrize(
+    "document",
+    [
+        changed(nodesExt=[{"hostname": "a\nWARNING b"}]),
+        changed(nodesExt=[{"alternateAddresses": {"external": {"hostname": "a\x1b[31mb"}}}]),
+        changed_map(serverList=["a\u2028b:1", "c:1"]),
+    ],
+)
+def test_hosts_that_forge_lines_of_the_log(document: bytes) -> None:
+    """They are refused: logs and errors call nodes by their hosts."""
+    assert refused(document).isprintable()
+
+
 def test_words_are_bounded() -> None:
     """A hostile name does not fill the log."""
     long = "x" * 100_000
