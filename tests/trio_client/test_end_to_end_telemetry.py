@@ -11,8 +11,9 @@ import trio
 from trio.testing import MockClock
 
 from tests.trio_client.pair import open_pair
-from triclinium import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
-from triclinium.errors import UnambiguousTimeoutException
+from triclinium import EncodedValue, JsonTranscoder, LoggingMeter, MutateInSpec, OrphanReporter, ThresholdLoggingTracer
+from triclinium.errors import AmbiguousTimeoutException, UnambiguousTimeoutException
+from triclinium.testing import FakeAnswer
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.faults import delay, drop_response, temporary_failure
@@ -78,6 +79,43 @@ async def test_what_retries_take_counts(autojump_clock: MockClock, caplog: pytes
     (entry,) = report["kv"]["top_requests"]
     assert entry["total_duration_us"] > 50_000 > entry["total_dispatch_duration_us"]
     assert entry["last_server_duration_us"] < entry["total_server_duration_us"]
+
+
+async def test_what_encoding_takes(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """A value that takes long to encode makes its operation slow, with or without an answer in time; a fast one does not."""
+
+    class Slow(JsonTranscoder):
+        def encode(self, value: object) -> EncodedValue:
+            autojump_clock.jump(0.6)
+            return super().encode(value)
+
+    async with open_pair() as (fake, _, people):
+        await people.upsert("ada", 1)
+        await people.upsert("ada", 1, transcoder=Slow())
+        await people.mutate_in("ada", [MutateInSpec.replace("", 2)], transcoder=Slow())
+        fake.node.faults.next(Opcode.SET, delay(3.0))
+        with pytest.raises(AmbiguousTimeoutException):
+            await people.upsert("ada", 1, transcoder=Slow())
+        await trio.sleep(1)
+
+    ((slow,), (orphan,)) = told_by(caplog, "threshold"), told_by(caplog, "orphan")
+    late, first, parts = slow["kv"]["top_requests"]
+    assert ["upsert", "upsert", "mutate_in"] == [entry["operation_name"] for entry in (late, first, parts)]
+    assert {600_000} == {entry["encode_duration_us"] for entry in (late, first, parts, *orphan["kv"]["top_requests"])}
+    assert (3_100_000, 600_000) == (late["total_duration_us"], first["total_duration_us"])
+    (durations,) = told_by(caplog, "meter")
+    assert 3_000_000 < durations["operations"]["kv"]["upsert"]["percentiles_us"]["100.0"]
+
+
+async def test_what_encoding_a_statement_takes(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """The parameters of a query are encoded for each attempt, and the log has the sum."""
+    async with open_pair(tracer=ThresholdLoggingTracer(query_threshold=0)) as (fake, cluster, _):
+        fake.nodes.script.answer("SELECT $city", FakeAnswer(rows=[1]))
+        async with cluster.query("SELECT $city", city="Oslo") as result:
+            assert [1] == await result.rows()
+
+    (report,) = told_by(caplog, "threshold")
+    assert 0 == report["query"]["top_requests"][0]["encode_duration_us"]
 
 
 async def test_a_slow_request_to_a_service(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:

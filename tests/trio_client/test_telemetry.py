@@ -28,7 +28,12 @@ from triclinium import (
     Service,
     StatusCode,
 )
-from triclinium.errors import DocumentNotFoundException, EncodingFailureException, InvalidArgumentException
+from triclinium.errors import (
+    DocumentNotFoundException,
+    EncodingFailureException,
+    InternalServerFailureException,
+    InvalidArgumentException,
+)
 from triclinium.testing import (
     FakeAnswer,
     Opcode,
@@ -420,6 +425,43 @@ async def test_rows_that_are_taken_slowly(autojump_clock: MockClock, caplog: pyt
     (slow,) = line["query"]["top_requests"]
     assert 1 == line["query"]["total_count"]
     assert 1_000_000 <= slow["total_duration_us"] < 10_000_000
+
+
+async def test_the_time_of_a_reader(autojump_clock: MockClock) -> None:
+    """It is not the query's: the span and the metric are over when the answer is whole, as in the log, whatever follows."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    async with open_pair(tracer=tracer, meter=meter) as pair:
+        pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2]))
+        async with pair.cluster.query(STATEMENT, city="Oslo") as result:
+            await trio.sleep(60)
+            (query,) = tracer.roots
+
+            assert (1, StatusCode.OK) == (query.ends, query.status)
+            assert [1, 2] == await result.rows()
+        broken = {"code": 5000, "msg": "broken"}
+        pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2], errors=[broken]))
+        async with pair.cluster.query(STATEMENT, city="Oslo") as result:
+            await trio.sleep(60)
+            with pytest.raises(InternalServerFailureException):
+                await result.rows()
+
+    _, failed = tracer.roots
+    assert all(microseconds < 1_000_000 for _, _, microseconds in meter.values)
+    assert (StatusCode.ERROR, "InternalServerFailure") == (failed.status, failed.attributes["error.type"])
+    assert_as_in_the_tables(tracer, meter)
+
+
+async def test_a_meter_alone_is_told_when_the_answer_is_whole(autojump_clock: MockClock) -> None:
+    """Without a tracer it hears of the same time."""
+    meter = RecordingMeter()
+    async with open_pair(meter=meter) as pair:
+        pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2]))
+        async with pair.cluster.query(STATEMENT, city="Oslo") as result:
+            await trio.sleep(60)
+            assert 2 == len([row async for row in result])
+
+    ((_, _, microseconds),) = meter.values
+    assert microseconds < 1_000_000
 
 
 async def test_a_prepared_query(autojump_clock: MockClock) -> None:

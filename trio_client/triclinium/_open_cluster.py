@@ -191,7 +191,16 @@ def make_driver(
     telemetry = None
     if tracer is not None or meter is not None:
         telemetry = Telemetry(tracer, meter, lambda: machine.cluster_labels)
-    return Driver(machine, connector=connector, resolver=resolver, log=log, telemetry=telemetry, make_nonce=make_nonce)
+    return Driver(
+        machine,
+        connector=connector,
+        resolver=resolver,
+        log=log,
+        telemetry=telemetry,
+        # Of those that are slow, and of orphans, the log tells how long that took.
+        measures_encoding=options.tracer is not None or options.orphans is not None,
+        make_nonce=make_nonce,
+    )
 
 
 def users_tracer(given: RequestTracer | ThresholdLoggingTracer | None) -> RequestTracer | None:

@@ -135,6 +135,17 @@ class ReportAnswer(msgspec.Struct, frozen=True, gc=False):
     """On which the attempt travelled."""
 
 
+class ReportEnd(msgspec.Struct, frozen=True, gc=False):
+    """For the tracer and the meter: the answer to a request is whole, or none will come. Only what is traced has it.
+
+    It ends the span of the whole. Rows that have come may still wait for their reader, whose time is not the request's.
+    """
+
+    token: Token
+    error: CouchbaseException | None
+    """What the caller gets behind the rows; None where the request succeeded."""
+
+
 class ConsultStrategy(msgspec.Struct, frozen=True, gc=False):
     """Await ``strategy.retry_after(request, reason)``; answer with ``StrategyDecided``."""
 
@@ -254,6 +265,7 @@ Action = (
     | ReportRefusal
     | ReportDispatch
     | ReportAnswer
+    | ReportEnd
     | ReportConnection
     | ReportTelemetry
     | PublishTopology

@@ -62,7 +62,7 @@ class RequestSubmitted(msgspec.Struct, frozen=True):
     client_context: Mapping[str, object] | None = None
     """What a retry strategy may look at."""
     is_traced: bool = False
-    """As in ``OperationSubmitted``."""
+    """As in ``OperationSubmitted``; ``ReportEnd`` tells then when the answer is whole."""
     encoding: Encoding | None = None
     """Has the payload of each attempt encoded, and measures that, for which the core has no clock; None where nobody
     wants to know."""

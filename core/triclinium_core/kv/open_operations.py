@@ -299,7 +299,7 @@ class Operations:
         except MalformedResponse as error:
             self._fail_unread(operation, frame, str(error), now, is_success=True)
             return
-        took = now - operation.submitted_at
+        took = now - operation.submitted_at + request.encode_seconds
         if took >= self._slow_after or operation.is_traced:
             self._end_attempt(operation, now, server_duration(frame.framing_extras))
         operation.opaque = None
@@ -396,7 +396,8 @@ class Operations:
         self._fail(operation, DecodingFailureException(text, context), now)
 
     def _fail(self, operation: LiveOperation, error: CouchbaseException, now: float) -> None:
-        measured, took, durations = operation.measured(), now - operation.submitted_at, self._gathering.durations
+        measured, durations = operation.measured(), self._gathering.durations
+        took = now - operation.submitted_at + operation.request.encode_seconds
         if operation.tokens is not None:
             is_answered = operation.retry is not None and operation.retry.is_answered
             self._end_tokens(operation, succeeded=is_answered and says_well(error))

@@ -83,6 +83,8 @@ class LiveRequest:
     """Whose attempts these are to a tracer: the request's own, or those of who pings; None where nobody is told."""
     encoding: Encoding | None = None
     """Has the payload of each attempt encoded; None where nobody measures that."""
+    encode_seconds: float | None = None
+    """How long that took, of all attempts together; None before, and where there is nothing to encode."""
     dispatched_at: float | None = None
     """When the attempt was sent that is not over; None while there is none."""
     dispatched_on: StreamId | None = None
@@ -120,6 +122,7 @@ class LiveRequest:
             service=self.request.service,
             operation_name=SPAN_NAMES[self.request.name],
             total_duration_us=microseconds(now - self.retry.annotation.submitted_at),
+            encode_duration_us=microseconds(self.encode_seconds) if self.encode_seconds is not None else None,
             last_dispatch_duration_us=microseconds(past.last) if past is not None else None,
             total_dispatch_duration_us=microseconds(past.total) if past is not None else None,
             operation_id=self.operation_id,

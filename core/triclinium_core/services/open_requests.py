@@ -26,6 +26,7 @@ from triclinium_core.client.actions import (
     ReportAnswer,
     ReportConnection,
     ReportDispatch,
+    ReportEnd,
     ReportLevel,
     ReportRefusal,
     ReportRetry,
@@ -385,7 +386,9 @@ class OpenRequests:
         if live.encoding is None or not live.message.has_body:
             data = connection.send(live.message.encode(remaining))
         else:
-            data = connection.send(live.encoding(lambda: live.message.encode(remaining)))
+            encoded, seconds = live.encoding(lambda: live.message.encode(remaining))
+            live.encode_seconds = (live.encode_seconds or 0.0) + seconds
+            data = connection.send(encoded)
         live.stream = stream
         live.is_paused = False
         live.dispatched_at, live.dispatched_on = now, stream
@@ -603,7 +606,7 @@ class OpenRequests:
             self._emit(ReportAnswer(live.traced_as, {}, live.dispatched_on))
 
     def _measure(self, live: LiveRequest, now: float) -> None:
-        """Gather how long a request took whose answer is whole, or will not come; pings are nobody's."""
+        """Tell how long a request took whose answer is whole, or will not come; pings are nobody's."""
         if live.owner is not None:
             return
         service, took = live.request.service, now - live.retry.annotation.submitted_at
@@ -612,6 +615,9 @@ class OpenRequests:
             durations.count(service, SPAN_NAMES[live.request.name], took, now)
         if thresholds is not None and took >= thresholds[service]:
             self._gathering.slow(live.facts(now), now)
+        if live.traced_as is not None:
+            outcome = live.outcome
+            self._emit(ReportEnd(live.traced_as, outcome if isinstance(outcome, CouchbaseException) else None))
 
     def _give(self, live: LiveRequest, now: float) -> None:
         """Hand out the rows that have come, or else the end, to whoever waits for them."""

@@ -35,8 +35,8 @@ class HttpRequest(msgspec.Struct, frozen=True):
         return f"HttpRequest({self.method} {self.target}, body=<{len(self.body)} bytes>)"
 
 
-Encoding = Callable[[Callable[[], HttpRequest]], HttpRequest]
-"""Returns what its argument returns, which encodes a payload, and may measure that."""
+Encoding = Callable[[Callable[[], HttpRequest]], tuple[HttpRequest, float]]
+"""Returns what its argument returns, which encodes a payload, and how many seconds that took."""
 
 
 class HttpAnswer(msgspec.Struct, frozen=True):

@@ -21,8 +21,8 @@ INTERVAL_MAX = 1e9
 class ThresholdLoggingTracer:
     """Have the slowest operations logged, as one line of JSON an interval in which there were any.
 
-    An operation counts from its submission to its end, with all its retries: a query until its last row has come,
-    however slowly rows are taken. One that takes its threshold or longer is slow. Durations are kept as seconds.
+    An operation counts from the encoding of its value to its end, with all its retries: a query until its answer is
+    whole, for the time of whoever reads its rows is not the query's. One that takes its threshold or longer is slow. Durations are kept as seconds.
 
     Raises:
         InvalidArgumentException: a duration is none or below 0, or an interval or ``sample_size`` is not above 0.

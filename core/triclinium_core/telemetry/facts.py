@@ -24,7 +24,7 @@ class OperationFacts(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     total_duration_us: int
     """From the call to the end, or to the late answer."""
     encode_duration_us: int | None = None
-    """Of whoever measures it: the core does not, for values are encoded before they are submitted."""
+    """Of a value before it was submitted, or of all attempts of a request together. Whoever submits measures it."""
     last_dispatch_duration_us: int | None = None
     """From the newest attempt to its answer, or to the end."""
     total_dispatch_duration_us: int | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -36,6 +37,7 @@ from triclinium_core.services.live_request import HELD_SIZE_BYTES, HELD_SIZE_BYT
 from triclinium_core.services.management.buckets import GetBucket
 from triclinium_core.services.query.result import QueryMetaData
 from triclinium_core.services.request import HttpRequest
+from triclinium_core.telemetry.defaults import ThresholdLoggingTracer
 from triclinium_core.testing.fakes.faults import Fault, drop_response, hang_up, refuse_connection
 from triclinium_core.testing.fakes.services import faults
 from triclinium_core.testing.fakes.services.answers import FakeAnswer
@@ -516,15 +518,16 @@ def test_what_cannot_be_submitted() -> None:
 
 def test_whoever_measures_has_the_payload_of_each_attempt_encoded() -> None:
     """What comes of it travels, as often as there is an attempt; what has no payload is not measured."""
-    simulation = Asking()
+    everything = ThresholdLoggingTracer(query_threshold=0, management_threshold=0)
+    simulation = Asking(tracer=everything, meter=None)
     failing = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
     simulation.nodes.script.answer(STATEMENT, failing, ANSWER)
     encoded: list[str] = []
 
-    def encoding(encode: Callable[[], HttpRequest]) -> HttpRequest:
+    def encoding(encode: Callable[[], HttpRequest]) -> tuple[HttpRequest, float]:
         sent = encode()
         encoded.append(sent.target)
-        return sent
+        return sent, 0.125
 
     simulation.feed(RequestSubmitted(Token(1001), asking(), encoding=encoding))
     simulation.feed(RequestSubmitted(Token(1002), GetBucket("travel"), encoding=encoding))
@@ -532,6 +535,10 @@ def test_whoever_measures_has_the_payload_of_each_attempt_encoded() -> None:
 
     assert ["/query/service"] * 2 == encoded == [each.target for each in simulation.asked if each.method == "POST"]
     assert "/pools/default/buckets/travel" in [each.target for each in simulation.asked]
+    (report,) = simulation.clients[0].last_reports()
+    told = json.loads(report.text)
+    assert [250_000] == [entry["encode_duration_us"] for entry in told["query"]["top_requests"]]
+    assert ["encode_duration_us" in entry for entry in told["management"]["top_requests"]] == [False]
 
 
 def test_an_asynchronous_strategy_is_consulted() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from triclinium._collection.base import ANY_CAS, CollectionBase, expiry_field, transcoder_or_json
-from triclinium._telemetry.call_spans import encoding_call
+from triclinium._collection.encoding import encoded
+from triclinium._driver.driver import Driver
 from triclinium_core.checks import Duration, check_flag
 from triclinium_core.errors import DocumentNotFoundException, InvalidArgumentException
 from triclinium_core.kv.operation.durability import DurabilityLevel
@@ -179,6 +180,7 @@ class DocumentOperations(CollectionBase):
             _store,
             retry_strategy,
             parent_span,
+            self._driver,
             Insert,
             self._keyspace,
             key,
@@ -215,6 +217,7 @@ class DocumentOperations(CollectionBase):
             _store,
             retry_strategy,
             parent_span,
+            self._driver,
             Upsert,
             self._keyspace,
             key,
@@ -257,6 +260,7 @@ class DocumentOperations(CollectionBase):
                     f"expiry={expiry!r} cannot be set and preserved at once; leave one of them out", parameter="expiry"
                 )
             return _store(
+                self._driver,
                 Replace,
                 self._keyspace,
                 key,
@@ -292,6 +296,7 @@ class DocumentOperations(CollectionBase):
 
 
 def _store(
+    driver: Driver,
     kind: type[Store],
     keyspace: Keyspace,
     key: str,
@@ -302,6 +307,14 @@ def _store(
     durability: DurabilityLevel,
 ) -> Store:
     """Return the operation that writes a document; ``more`` is what its kind takes besides."""
-    coder, call = transcoder_or_json(transcoder), encoding_call.get()
-    document = coder.encode(value) if call is None else call.encode(kind.name, coder.encode, value)
-    return kind(keyspace, key, document.data, document.flags, expiry_field(expiry), *more, durability=durability)
+    document, seconds = encoded(driver, kind, transcoder_or_json(transcoder).encode, value)
+    return kind(
+        keyspace,
+        key,
+        document.data,
+        document.flags,
+        expiry_field(expiry),
+        *more,
+        durability=durability,
+        encode_seconds=seconds,
+    )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from triclinium._collection.base import ANY_CAS, CollectionBase, expiry_field, transcoder_or_json
-from triclinium._telemetry.call_spans import encoding_call
+from triclinium._collection.encoding import encoded
 from triclinium_core.checks import Duration, check_flag
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.durability import DurabilityLevel
@@ -99,12 +99,12 @@ class SubdocumentOperations(CollectionBase):
                 raise InvalidArgumentException(
                     f"expiry={expiry!r} cannot be set and preserved at once; leave one of them out", parameter="expiry"
                 )
-            coder, call = transcoder_or_json(transcoder), encoding_call.get()
-            encoded = _encode(checked, coder) if call is None else call.encode(MutateIn.name, _encode, checked, coder)
+            coder = transcoder_or_json(transcoder)
+            mutations, seconds = encoded(self._driver, MutateIn, _encode, checked, coder)
             return MutateIn(
                 self._keyspace,
                 key,
-                encoded,
+                mutations,
                 cas,
                 expiry_field(expiry),
                 keeps,
@@ -112,6 +112,7 @@ class SubdocumentOperations(CollectionBase):
                 access_deleted,
                 transcoder=coder,
                 durability=durability,
+                encode_seconds=seconds,
             )
 
         return await self._driver.perform(MutateInResult, operation, retry_strategy, parent_span)

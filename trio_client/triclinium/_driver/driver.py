@@ -51,6 +51,7 @@ from triclinium_core.client.actions import (
     ReportAnswer,
     ReportConnection,
     ReportDispatch,
+    ReportEnd,
     ReportRefusal,
     ReportRetry,
     ReportStrategyError,
@@ -108,6 +109,7 @@ class Driver:
         connector: how to reach nodes.
         log: where the machine's reports go.
         telemetry: what a user's tracer and meter are told; None where there are none.
+        measures_encoding: whether the machine wants to know how long payloads took to encode.
         resolver: how to look up the names of clusters; DNS unless given.
         make_nonce: entropy for SCRAM, one nonce a stream.
     """
@@ -121,6 +123,7 @@ class Driver:
         connector: Connector,
         log: Log,
         telemetry: Telemetry | None = None,
+        measures_encoding: bool = False,
         resolver: Resolver | None = None,
         make_nonce: Callable[[], str] = new_nonce,
     ) -> None:
@@ -134,6 +137,7 @@ class Driver:
         self._connector = connector
         self._resolver: Resolver = resolver if resolver is not None else DnsResolver()
         self.telemetry: Telemetry | None = telemetry
+        self.measures_encoding: bool = measures_encoding
         self._traces = telemetry is not None and telemetry.traces
         self._calls = Calls(telemetry)
         self.make_nonce: Callable[[], str] = make_nonce
@@ -191,6 +195,7 @@ class Driver:
             ReportRefusal: self._report_refusal,
             ReportDispatch: calls.dispatched,
             ReportAnswer: calls.answered,
+            ReportEnd: calls.ended,
             ReportConnection: log.connection,
             ReportTelemetry: log.telemetry,
             PublishTopology: self.subscriptions.publish,
@@ -318,7 +323,7 @@ class Driver:
     ) -> OpenRows:
         """Submit a request with rows; return them when the first have come, or the end.
 
-        Its span lasts until the last row has come, or the rows are closed.
+        Its span lasts until the answer is whole, or the rows are closed.
 
         Raises:
             trio.ClosedResourceError: the cluster is closed, or was closed meanwhile.
@@ -482,8 +487,8 @@ class Driver:
         if isinstance(asked, Inquiry):
             return InquirySubmitted(token, asked, self._traces)
         strategy = strategy if strategy is not None else block_strategy.get()
-        encoding = self._calls.encoding(token) if self._traces else None
-        return RequestSubmitted(token, asked, strategy, block_values.get(), self._traces, encoding)
+        encoding = self._calls.encoding(token) if self._traces or self.measures_encoding else None
+        return RequestSubmitted(token, asked, strategy, block_values.get(), self.telemetry is not None, encoding)
 
     # -- Events in, actions out.
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
+import trio
+
 from triclinium._telemetry.call_spans import CallSpans, encoding_call
 from triclinium._telemetry.telemetry import Telemetry
-from triclinium_core.client.actions import ReportAnswer, ReportDispatch, ReportRefusal, ReportRetry
+from triclinium_core.client.actions import ReportAnswer, ReportDispatch, ReportEnd, ReportRefusal, ReportRetry
 from triclinium_core.client.call_attributes import Asked, attributes_of, name_of
 from triclinium_core.client.events import Token
 from triclinium_core.telemetry.tracing import RequestSpan, check_parent
@@ -68,12 +70,13 @@ class Calls:
         if call is not None:
             call.refused(action)
 
-    def encoding(self, token: Token) -> Callable[[Callable[[], T]], T]:
-        """Return what encodes the payload of an attempt of a call, and tells of that."""
+    def encoding(self, token: Token) -> Callable[[Callable[[], T]], tuple[T, float]]:
+        """Return what encodes the payload of an attempt of a call, tells of that, and returns the seconds it took."""
 
-        def encoded(encode: Callable[[], T]) -> T:
-            call = self.open.get(token)
-            return encode() if call is None else call.encode_payload(encode)
+        def encoded(encode: Callable[[], T]) -> tuple[T, float]:
+            call, began_at = self.open.get(token), trio.current_time()
+            payload = encode() if call is None else call.encode_payload(encode)
+            return payload, trio.current_time() - began_at
 
         return encoded
 
@@ -89,8 +92,12 @@ class Calls:
         if call is not None:
             call.answered(action.stream, action.attributes)
 
+    def ended(self, action: ReportEnd) -> None:
+        """Tell how a request has ended, of which rows may still wait for their reader."""
+        self.end(action.token, action.error)
+
     def end(self, token: Token, error: BaseException | None) -> None:
-        """Tell how a call has ended."""
+        """Tell how a call has ended, unless that is told."""
         call = self.open.pop(token, None)
         if call is not None:
             call.end(error)

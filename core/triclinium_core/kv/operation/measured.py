@@ -17,6 +17,8 @@ class MeasuredOperation(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """What was measured of one operation. Instants are monotonic seconds."""
 
     name: str
+    encode_seconds: float
+    """Before it was submitted; 0 where nothing was encoded, or nobody measured that."""
     submitted_at: float
     deadline: float
     opaque: int | None
@@ -41,7 +43,8 @@ class MeasuredOperation(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         return OperationFacts(
             service=Service.KV,
             operation_name=SPAN_NAMES[self.name],
-            total_duration_us=microseconds(now - self.submitted_at),
+            total_duration_us=microseconds(now - self.submitted_at + self.encode_seconds),
+            encode_duration_us=_known(self.encode_seconds or None),
             last_dispatch_duration_us=microseconds(past.last) if was_sent else None,
             total_dispatch_duration_us=microseconds(past.total) if was_sent else None,
             last_server_duration_us=_known(past.last_server),

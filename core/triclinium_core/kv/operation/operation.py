@@ -131,6 +131,7 @@ class LiveOperation(msgspec.Struct, eq=False, gc=False):
         """Return what was measured so far."""
         return MeasuredOperation(
             name=self.request.name,
+            encode_seconds=self.request.encode_seconds,
             submitted_at=self.submitted_at,
             deadline=self.deadline,
             opaque=self.opaque if self.opaque is not None else self.last_opaque,

@@ -5,6 +5,7 @@ Source: SDK-RFC 0053; kv_engine ``docs/BinaryProtocol.md``.
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import msgspec
@@ -52,7 +53,8 @@ class Operation(msgspec.Struct, frozen=True, gc=False):
 
     ``name`` is the word for it in tables, logs and errors; ``opcode`` is how it travels; ``capability`` is what a bucket
     must say in its config that it can do, if it must say anything; ``reads_replica`` tells that it is for another copy of
-    its document than the active one; ``is_awaited`` tells that somebody waits for what becomes of it.
+    its document than the active one; ``is_awaited`` tells that somebody waits for what becomes of it; ``encode_seconds``
+    is how long its payload took to encode, where it has one and somebody measured that.
     """
 
     name: ClassVar[str] = ""
@@ -60,6 +62,7 @@ class Operation(msgspec.Struct, frozen=True, gc=False):
     capability: ClassVar[BucketCapability | None] = None
     reads_replica: ClassVar[bool] = False
     is_awaited: ClassVar[bool] = True
+    encode_seconds: ClassVar[float] = 0.0
 
     keyspace: Keyspace
 
@@ -204,11 +207,14 @@ class Mutation(DocumentOperation, frozen=True, gc=False, kw_only=True):
     """Base of the operations that can be asked to be durable."""
 
     durability: DurabilityLevel = DurabilityLevel.NONE
+    encode_seconds: float = 0.0  # type: ignore[misc]  # nothing is encoded for those that have it for their class
 
     def __post_init__(self) -> None:
         DocumentOperation.__post_init__(self)
         if type(self.durability) is not DurabilityLevel:
             check_durability(self.durability)
+        if type(self.encode_seconds) is not float or not 0.0 <= self.encode_seconds < math.inf:
+            check.check_encode_seconds(self.encode_seconds)
 
 
 class Remove(Mutation, frozen=True, gc=False):

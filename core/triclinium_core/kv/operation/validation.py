@@ -6,9 +6,10 @@ import math
 import re
 from datetime import datetime, timedelta
 
-from triclinium_core.checks import Duration, check_duration, in_seconds, is_number
+from triclinium_core.checks import Duration, check_duration, in_seconds, is_number, is_seconds
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.wire.constants import KEY_SIZE_MAX, KEY_SIZE_MAX_IN_COLLECTION, VALUE_SIZE_MAX
+from triclinium_core.shown import shown
 from triclinium_core.transcoding.transcoder import (
     JsonTranscoder,
     RawBinaryTranscoder,
@@ -86,6 +87,18 @@ def check_value(data: object) -> bytes:
             f"value has {len(data)} bytes; the server stores at most {VALUE_SIZE_MAX}", parameter="value"
         )
     return data
+
+
+def check_encode_seconds(value: object) -> None:
+    """Check how long a payload took to encode.
+
+    Raises:
+        InvalidArgumentException: no finite number of seconds, or below 0.
+    """
+    if not is_seconds(value):
+        raise InvalidArgumentException(
+            f"encode_seconds={shown(value)} must be a finite number of seconds, 0 or more", parameter="encode_seconds"
+        )
 
 
 def check_transcoder(value: object) -> None:

@@ -29,6 +29,7 @@ from triclinium_core.client.actions import (
     ReportAnswer,
     ReportConnection,
     ReportDispatch,
+    ReportEnd,
     ReportRefusal,
     ReportRetry,
     ReportStrategyError,
@@ -382,6 +383,8 @@ class Simulation:
                 told = self.attempts.get(token, set())
                 assert stream in told, f"an attempt of operation {token} is over that was not begun"
                 told.remove(stream)
+            case ReportEnd(token):
+                assert not self.attempts.pop(token, None), f"request {token} is over, and an attempt of it is not"
             case ReportRetry():
                 self.retries.append(action)
             case ReportRefusal():

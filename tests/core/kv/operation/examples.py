@@ -55,8 +55,15 @@ VALID: Mapping[type[Operation], Mapping[str, object]] = {
     GetAndLock: {"key": "k", "lock_time": 30, "transcoder": Raw()},
     Unlock: {"key": "k", "cas": 1},
     Touch: {"key": "k", "expiry": 0},
-    Remove: {"key": "k", "cas": UINT64_MAX, "durability": DurabilityLevel.MAJORITY},
-    Insert: {"key": "k", "value": b"", "flags": 0, "expiry": 0, "durability": DurabilityLevel.NONE},
+    Remove: {"key": "k", "cas": UINT64_MAX, "durability": DurabilityLevel.MAJORITY, "encode_seconds": 0.25},
+    Insert: {
+        "key": "k",
+        "value": b"",
+        "flags": 0,
+        "expiry": 0,
+        "durability": DurabilityLevel.NONE,
+        "encode_seconds": 0.25,
+    },
     Upsert: {
         "key": "k",
         "value": b"v",
@@ -64,6 +71,7 @@ VALID: Mapping[type[Operation], Mapping[str, object]] = {
         "expiry": UINT32_MAX,
         "preserve_expiry": True,
         "durability": DurabilityLevel.PERSIST_TO_MAJORITY,
+        "encode_seconds": 0.25,
     },
     Replace: {
         "key": "k",
@@ -73,17 +81,26 @@ VALID: Mapping[type[Operation], Mapping[str, object]] = {
         "preserve_expiry": True,
         "cas": 5,
         "durability": DurabilityLevel.MAJORITY_AND_PERSIST_TO_ACTIVE,
+        "encode_seconds": 0.25,
     },
-    Append: {"key": "k", "value": b"v", "cas": 5, "durability": DurabilityLevel.MAJORITY},
-    Prepend: {"key": "k", "value": b"v", "cas": 0, "durability": DurabilityLevel.NONE},
+    Append: {"key": "k", "value": b"v", "cas": 5, "durability": DurabilityLevel.MAJORITY, "encode_seconds": 0.25},
+    Prepend: {"key": "k", "value": b"v", "cas": 0, "durability": DurabilityLevel.NONE, "encode_seconds": 0.25},
     Increment: {
         "key": "k",
         "delta": UINT64_MAX,
         "initial": UINT64_MAX,
         "expiry": UINT32_MAX - 1,
         "durability": DurabilityLevel.MAJORITY,
+        "encode_seconds": 0.25,
     },
-    Decrement: {"key": "k", "delta": 0, "initial": None, "expiry": 0, "durability": DurabilityLevel.NONE},
+    Decrement: {
+        "key": "k",
+        "delta": 0,
+        "initial": None,
+        "expiry": 0,
+        "durability": DurabilityLevel.NONE,
+        "encode_seconds": 0.25,
+    },
     LookupIn: {"key": "k", "specs": (LookupInSpec.get("a"),), "access_deleted": True, "transcoder": Raw()},
     LookupInReplica: {
         "key": "k",
@@ -119,6 +136,7 @@ VALID: Mapping[type[Operation], Mapping[str, object]] = {
         "create_as_deleted": True,
         "transcoder": Raw(),
         "durability": DurabilityLevel.MAJORITY,
+        "encode_seconds": 0.25,
     },
 }
 """Every operation with every argument."""

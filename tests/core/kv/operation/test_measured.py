@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from msgspec.structs import replace
+
 from triclinium_core.kv.operation.link import Link
 from triclinium_core.kv.operation.measured import MeasuredOperation
 from triclinium_core.retry.couchbase.tables.service import Service
@@ -19,6 +21,7 @@ def measured(
     """Return an operation that was submitted at 1 s, with one attempt of half a second that is over if it was sent."""
     return MeasuredOperation(
         name="lookup_in_replica",
+        encode_seconds=0.0,
         submitted_at=1.0,
         deadline=deadline,
         opaque=opaque,
@@ -50,10 +53,20 @@ def test_an_attempt_whose_answer_has_just_come() -> None:
     assert expected == operation.facts(3.0, 0.125)
 
 
+def test_what_was_encoded_first() -> None:
+    """That counts as well: the caller has waited for it."""
+    operation = replace(measured(deadline=3.5, opaque=0x23, link=LINK, dispatched_at=2.0), encode_seconds=0.25)
+    facts = operation.facts(3.0, 0.125)
+
+    assert (250_000, 2_250_000) == (facts.encode_duration_us, facts.total_duration_us)
+    assert (1_500_000, 2_500) == (facts.total_dispatch_duration_us, facts.timeout_ms)
+
+
 def test_what_was_never_sent() -> None:
     """Of an operation without an attempt, and without a limit, nothing is told of either."""
     operation = MeasuredOperation(
         name="get",
+        encode_seconds=0.0,
         submitted_at=1.0,
         deadline=math.inf,
         opaque=None,

@@ -53,6 +53,7 @@ WRONG: Mapping[str, tuple[object, ...]] = {
     "initial": (-1, UINT64_MAX + 1, True, 1.0, "0"),
     "preserve_expiry": (None, 0, 1, "yes"),
     "durability": (None, 0, 1, True, "MAJORITY"),
+    "encode_seconds": (-0.25, float("nan"), float("inf"), True, None, "1"),
     "replica": (0, -1, 4, True, 1.0, None),
     "vbucket": (-1, 0x1_0000, True, 1.0, None),
     "selection": (None, "ada", b"ada", RangeScan(), 5),
