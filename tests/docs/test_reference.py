@@ -27,6 +27,7 @@ PUBLIC = (
 )
 BEYOND = (
     "triclinium_core.testing.state_machine.KVStateMachine",
+    "triclinium_core.testing.state_machine.TokenStateMachine",
     *(f"{law.__module__}.{law.__name__}" for law in LAWS),
 )
 """Public names of modules that need an extra, and the laws, which have one name for all of them."""

@@ -8,7 +8,7 @@ from hypothesis.stateful import initialize, invariant, rule
 from triclinium_core.client.events import AuthenticatorChanged
 from triclinium_core.kv.operation.requests import GetAndLock
 from triclinium_core.options import Authenticator, JwtAuthenticator, PasswordAuthenticator
-from triclinium_core.testing.state_machine import KVStateMachine
+from triclinium_core.testing.state_machine import KVStateMachine, TokenStateMachine
 
 PASSWORD = PasswordAuthenticator("Administrator", "password")
 TOKEN = JwtAuthenticator("a.b.c", allow_unencrypted=True)
@@ -51,6 +51,9 @@ class ChangedCredentials(KVStateMachine):
 
 TestKV = KVStateMachine.TestCase
 TestKV.settings = settings(max_examples=2 * EXAMPLES, stateful_step_count=40)
+
+TestTokens = TokenStateMachine.TestCase
+TestTokens.settings = settings(max_examples=EXAMPLES // 4, stateful_step_count=40)
 
 TestLockedDocuments = LockedDocuments.TestCase
 TestLockedDocuments.settings = settings(max_examples=EXAMPLES // 2, stateful_step_count=40)

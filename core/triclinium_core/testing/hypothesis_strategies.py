@@ -5,13 +5,14 @@ Needs the extra ``testing``. What is drawn is small values that read well in a f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy, TokenScope
 from triclinium_core.retry.couchbase.strategy import (
-    AnyRetryStrategy,
+    AnyRetryStrategy as CouchbaseStrategy,
     BestEffortRetryStrategy,
     ErrorMapRetryStrategy,
     FailFastRetryStrategy,
@@ -19,6 +20,10 @@ from triclinium_core.retry.couchbase.strategy import (
     RetryRequest,
 )
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.smithy.budget import BudgetRetryStrategy
+from triclinium_core.retry.smithy.protocols import RetryError
+from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+from triclinium_core.retry.smithy.tokens import SingleUseToken
 from triclinium_core.testing.fakes.fault_table import Faults
 from triclinium_core.testing.fakes.faults import Fault, refuse_connection
 from triclinium_core.testing.fault_catalogue import DATA_FAULTS, TARGETS, TIMES
@@ -30,7 +35,11 @@ from triclinium_core.testing.operation_templates import (
     OperationTemplate,
     choices_of,
 )
+from triclinium_core.testing.oracle.checked_strategies import AwaitedStrategy, CheckedStrategy
+from triclinium_core.testing.oracle.loans import LoanBook
 from triclinium_core.testing.oracle.submissions import Place
+from triclinium_core.testing.simulation.consultations import think
+from triclinium_core.testing.simulation.simulation import MIDPOINT
 
 
 def operation_templates(
@@ -90,7 +99,7 @@ class _Asks:
         raise AssertionError("the state machine answers in its place")
 
 
-RETRY_STRATEGIES: Mapping[str, AnyRetryStrategy | None] = {
+RETRY_STRATEGIES: Mapping[str, CouchbaseStrategy | None] = {
     "default": None,
     "best effort": BestEffortRetryStrategy(),
     "fail fast": FailFastRetryStrategy(),
@@ -98,12 +107,44 @@ RETRY_STRATEGIES: Mapping[str, AnyRetryStrategy | None] = {
     "raises": _Raises(),
     "asks": _Asks(),
 }
-"""Retry strategies of an operation, by the name that stands in a failing example."""
+"""Couchbase's strategies of an operation, by the name that stands in a failing example."""
+
+
+class _LendsNothing(StandardRetryStrategy):
+    def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> SingleUseToken:
+        raise RetryError("it lends nothing")
+
+
+class _RaisesFirst(StandardRetryStrategy):
+    def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> SingleUseToken:
+        raise ZeroDivisionError("a token strategy with a defect")
+
+
+_LENDERS: Mapping[str, Callable[[CheckedStrategy, LoanBook], AnyRetryStrategy]] = {
+    "tokens": lambda shared, book: shared,
+    "tokens of a scope": lambda shared, book: TokenScope(shared, "near"),
+    "awaited tokens": lambda shared, book: AwaitedStrategy(shared, think),
+    "awaited tokens of a scope": lambda shared, book: TokenScope(AwaitedStrategy(shared, think), "far"),
+    "budget": lambda shared, book: CheckedStrategy(book, BudgetRetryStrategy(rng=MIDPOINT, capacity=3)),
+    "lends nothing": lambda shared, book: CheckedStrategy(book, _LendsNothing(rng=MIDPOINT)),
+    "raises first": lambda shared, book: CheckedStrategy(book, _RaisesFirst(rng=MIDPOINT)),
+}
+
+
+def token_strategies(book: LoanBook, quota_capacity: int = 40) -> Mapping[str, AnyRetryStrategy]:
+    """Return token strategies of an operation, by name; those whose names speak of tokens share one with a quota.
+
+    Args:
+        book: takes down what they lend.
+        quota_capacity: of each scope; 40 permits two or three retries.
+    """
+    shared = CheckedStrategy(book, StandardRetryStrategy(rng=MIDPOINT, quota_capacity=quota_capacity))
+    return {name: make(shared, book) for name, make in _LENDERS.items()}
 
 
 def retry_strategies() -> st.SearchStrategy[str]:
-    """Return names of ``RETRY_STRATEGIES``, mostly the default one."""
-    return st.sampled_from(("default",) * 5 + tuple(RETRY_STRATEGIES))
+    """Return names of ``RETRY_STRATEGIES`` and of ``token_strategies``, most often the default one."""
+    return st.sampled_from(("default",) * 5 + tuple(RETRY_STRATEGIES) + tuple(_LENDERS))
 
 
 def cuts() -> st.SearchStrategy[int | None]:

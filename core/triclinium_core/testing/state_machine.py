@@ -6,7 +6,7 @@ Needs the extra ``testing``.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import ClassVar
@@ -17,8 +17,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from triclinium_core.client.events import LossCause, StrategyDecided, StreamId, Token
 from triclinium_core.kv.operation.requests import Exists, Get, Keyspace, Operation, Upsert
 from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.couchbase.strategy import RetryAction
+from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.faults import Fault, RefuseConnection, drop_response
@@ -31,13 +33,15 @@ from triclinium_core.testing.hypothesis_strategies import (
     operation_templates,
     retry_strategies,
     strikes,
+    token_strategies,
 )
 from triclinium_core.testing.operation_templates import OperationTemplate
+from triclinium_core.testing.oracle.checked_strategies import CheckedStrategy
 from triclinium_core.testing.oracle.model import Model
 from triclinium_core.testing.oracle.submissions import Place
 from triclinium_core.testing.simulation.checked import CheckedSimulation
 from triclinium_core.testing.simulation.history import BUCKET, COLLECTION_IDS, DEFAULT, NODE_OPTIONS
-from triclinium_core.testing.simulation.simulation import client_options
+from triclinium_core.testing.simulation.simulation import MIDPOINT, client_options
 from triclinium_core.transcoding.flags import BINARY_FLAGS
 
 _positions = st.integers(0, 3)
@@ -82,6 +86,10 @@ class KVStateMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.simulation: CheckedSimulation = self.make_simulation()
+        self._strategies: Mapping[str, AnyRetryStrategy | None] = {
+            **RETRY_STRATEGIES,
+            **token_strategies(self.simulation.loans),
+        }
 
     def make_simulation(self) -> CheckedSimulation:
         """Return a client and a node that have not met; override it for other options."""
@@ -113,9 +121,9 @@ class KVStateMachine(RuleBasedStateMachine):
         """Submit an operation now, and return its token.
 
         Args:
-            retry_strategy: a name in ``RETRY_STRATEGIES``.
+            retry_strategy: a name in ``RETRY_STRATEGIES``, or of one of ``token_strategies``.
         """
-        return self.simulation.submit(operation, retry_strategy=RETRY_STRATEGIES[retry_strategy])
+        return self.simulation.submit(operation, retry_strategy=self._strategies[retry_strategy])
 
     def document(self, place: Place) -> Document | None:
         """Return the document as it is on the node now; None where there is none."""
@@ -181,6 +189,18 @@ class KVStateMachine(RuleBasedStateMachine):
         answers = {"retry": RetryAction.after(0.02), "refuse": RetryAction.no_retry()}
         raised = ZeroDivisionError("a strategy with a defect") if answer == "raise" else None
         self.simulation.feed(StrategyDecided(token, answers.get(answer), raised))
+
+    @precondition(lambda self: self.simulation.consultations.open)
+    @rule(position=_positions)
+    def go_on(self, position: int) -> None:
+        """Let an awaited token strategy go on with what it was asked; one that never does is called off in the end."""
+        thinking = self.simulation.consultations.open
+        self.simulation.go_on(thinking[position % len(thinking)])
+
+    @rule(finishes_late=st.booleans())
+    def call_off(self, finishes_late: bool) -> None:
+        """Let token strategies that are called off answer all the same from now on, or fall silent."""
+        self.simulation.consultations.finishes_late = finishes_late
 
     # What the network does.
 
@@ -257,6 +277,19 @@ class KVStateMachine(RuleBasedStateMachine):
             if link.incoming or link.is_hung_up:
                 moves.append(partial(simulation.deliver, stream))
         return moves
+
+
+class TokenStateMachine(KVStateMachine):
+    """The same with a client whose own strategy hands out tokens: what no operation brings a strategy for shares a small quota."""
+
+    quota_capacity: ClassVar[int] = 40
+
+    def make_simulation(self) -> CheckedSimulation:
+        """Return a client with a token strategy, and a node that have not met."""
+        other = super().make_simulation()
+        own = CheckedStrategy(other.loans, StandardRetryStrategy(rng=MIDPOINT, quota_capacity=self.quota_capacity))
+        options = replace(other.options, retry_strategy=own)
+        return CheckedSimulation(other.node, options, COLLECTION_IDS, loans=other.loans)
 
 
 def _open(simulation: CheckedSimulation, stream: StreamId, size: int | None) -> None:

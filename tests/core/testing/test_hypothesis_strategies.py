@@ -17,6 +17,7 @@ from triclinium_core.kv.operation.requests import (
     Count,
     Store,
 )
+from triclinium_core.retry.combined.strategies import has_tokens
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, RetryRequest, is_async
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
@@ -32,8 +33,10 @@ from triclinium_core.testing.hypothesis_strategies import (
     operation_templates,
     retry_strategies,
     strikes,
+    token_strategies,
 )
 from triclinium_core.testing.operation_templates import UNDERSTOOD, OperationTemplate
+from triclinium_core.testing.oracle.loans import LoanBook
 from triclinium_core.testing.oracle.submissions import Place
 from triclinium_core.testing.simulation import MIDPOINT
 
@@ -116,8 +119,11 @@ def test_strikes_fit_what_they_strike() -> None:
 def test_every_retry_strategy_is_drawn() -> None:
     """By its name; the default is the client's own, and of the others each is another."""
     strategies: list[AnyRetryStrategy | None] = list(RETRY_STRATEGIES.values())
+    lenders = token_strategies(LoanBook())
 
-    assert set(RETRY_STRATEGIES) == set(draws(retry_strategies()))
+    assert {*RETRY_STRATEGIES, *lenders} == set(draws(retry_strategies()))
+    assert len(RETRY_STRATEGIES) + len(lenders) == len({*RETRY_STRATEGIES, *lenders})
+    assert all(has_tokens(strategy) for strategy in lenders.values())
     assert RETRY_STRATEGIES["default"] is None
     assert len(strategies) == len({type(strategy) for strategy in strategies})
 

@@ -16,7 +16,7 @@ from tests.core.testing.distorted import (
     newest,
     sends_twice,
 )
-from triclinium_core.client.events import LossCause
+from triclinium_core.client.events import LossCause, Token
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     DocumentNotFoundException,
@@ -34,11 +34,12 @@ from triclinium_core.testing.fakes.faults import (
     refuse_connection,
     temporary_failure,
 )
-from triclinium_core.testing.hypothesis_strategies import Strike
+from triclinium_core.testing.hypothesis_strategies import Strike, token_strategies
 from triclinium_core.testing.operation_templates import OperationTemplate
+from triclinium_core.testing.oracle.loans import LoanBook, TokenEnd
 from triclinium_core.testing.oracle.submissions import Place, Violation
 from triclinium_core.testing.simulation.checked import CheckedSimulation
-from triclinium_core.testing.state_machine import KVStateMachine
+from triclinium_core.testing.state_machine import KVStateMachine, TokenStateMachine
 
 DEFAULT, OTHER = KVStateMachine.keyspaces
 ADA = Place(DEFAULT, "ada")
@@ -62,8 +63,9 @@ def distorted(distort: Distort) -> type[KVStateMachine]:
 
 
 def test_run_without_a_defect() -> None:
-    """The client as it is keeps the laws."""
+    """The client as it is keeps the laws, with a token strategy of its own as well."""
     run_state_machine_as_test(KVStateMachine, settings=FEW)
+    run_state_machine_as_test(TokenStateMachine, settings=FEW)
 
 
 @pytest.mark.parametrize(
@@ -286,6 +288,51 @@ def test_deciding(answer: str, error: type[Exception] | None) -> None:
     else:
         assert isinstance(machine.simulation.errors[asked[0]], error)
         assert (answer == "raise") == isinstance(machine.simulation.errors[asked[0]].__cause__, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("name", sorted(token_strategies(LoanBook())))
+def test_token_strategies_of_operations(name: str) -> None:
+    """Each decides about the operation that brings it; one that is awaited when it is let go on."""
+    machine = connected()
+    machine.exchange(template=OperationTemplate("upsert", ADA), retry_strategy=name)
+    for _ in machine.simulation.consultations.open:
+        machine.go_on(position=3)
+    machine.run(0.1)
+    token = machine.simulation.consultations.open
+
+    assert [] == token
+    assert (name == "raises first") == any(
+        isinstance(error.__cause__, ZeroDivisionError) for error in machine.simulation.errors.values()
+    )
+    assert (name == "lends nothing") == machine.simulation.loans[2].is_first_refused
+
+
+@pytest.mark.parametrize("finishes_late", [True, False])
+def test_token_strategies_that_never_answer(finishes_late: bool) -> None:
+    """They are called off when the operation has run out of time; what they lend all the same comes back."""
+    machine = connected()
+    machine.call_off(finishes_late=finishes_late)
+    machine.exchange(template=OperationTemplate("upsert", ADA), retry_strategy="awaited tokens")
+    machine.run(2.5)
+    loan = machine.simulation.loans[2]
+
+    assert [] == machine.simulation.consultations.open
+    assert isinstance(machine.simulation.errors[Token(2)], UnambiguousTimeoutException)
+    assert [TokenEnd.GIVEN_BACK] * finishes_late == [lent.end for lent in loan.lent]
+
+
+def test_clients_with_a_token_strategy() -> None:
+    """It decides about what no operation brings a strategy for, and permits a few retries."""
+    machine = TokenStateMachine()
+    machine.begin(is_connected=True, strike=None)
+    machine.node.faults.next(Opcode.SET, temporary_failure(), times=9)
+    for _ in range(9):
+        machine.exchange(template=OperationTemplate("upsert", ADA), retry_strategy="default")
+    machine.run(2.5)
+    loans = [machine.simulation.loans[token] for token in range(1, 11)]
+
+    assert 8 == sum(loan.position for loan in loans) == TokenStateMachine.quota_capacity // 5
+    assert any(loan.refusals for loan in loans)
 
 
 def test_moving() -> None:

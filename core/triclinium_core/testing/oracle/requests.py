@@ -190,11 +190,14 @@ class RequestBook:
         if not asked.times_applied:
             raise Violation(f"{asked} succeeded, but no node has carried it out")
 
-    def failed(self, token: int, error: CouchbaseException, troubled_at: Instant) -> None:
+    def failed(
+        self, token: int, error: CouchbaseException, troubled_at: Instant, *, was_held_back: bool = False
+    ) -> None:
         """Record a failure, which needs an excuse unless it was drawn.
 
         Args:
             troubled_at: when something was wrong last with any node.
+            was_held_back: whether its strategy let it wait, which is one.
         """
         asked = self._close(token)
         self._timeouts += isinstance(error, TimeoutException)
@@ -204,7 +207,7 @@ class RequestBook:
             self._void(asked)
         drawn = asked.drawn.error
         is_as_drawn = drawn is not None and isinstance(error, drawn) and len(asked.rows) == len(asked.drawn.rows)
-        if not is_as_drawn and not self._is_excused(asked, error, troubled_at):
+        if not is_as_drawn and not was_held_back and not self._is_excused(asked, error, troubled_at):
             raise Violation(f"{asked} failed though nothing was wrong: {type(error).__name__}: {error}")
 
     # What nodes do.

@@ -5,7 +5,8 @@
 reported (``ledger``). *Liveness*: nothing fails without an excuse (``excuses``): no timeout, no cancellation, no closed
 connection; after its deadline no operation is open, and time never stands still.
 
-Requests to services have laws of the same kind (``requests``). Their streams are others, with rules of their own.
+Requests to services have laws of the same kind (``requests``). Their streams are others, with rules of their own. Token
+strategies have laws as well (``loans``), where they are ``CheckedStrategy``.
 """
 
 from __future__ import annotations
@@ -14,14 +15,19 @@ import sys
 from collections.abc import Callable, Mapping, Sequence, Set as AbstractSet
 
 from triclinium_core.client.actions import (
+    AcquireToken,
     Action,
     CloseStream,
     CompleteOperation,
     CompleteRequest,
+    ConsultStrategy,
     FailOperation,
     OpenStream,
     PauseReading,
+    RecordSuccess,
+    ReportDispatch,
     ReportRetry,
+    ReportStrategyError,
     ResumeReading,
     RowsReceived,
     SendBytes,
@@ -47,7 +53,8 @@ from triclinium_core.kv.pool.connection_texts import LEFT_THE_MAP
 from triclinium_core.kv.topology.connection_string import parse_connection_string
 from triclinium_core.options import ClientOptions
 from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.retry.combined.request_tokens import AsyncRequestTokens
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy, TokenScope
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerState
 from triclinium_core.retry.couchbase.strategy import (
     TERMINAL_ERRORS,
@@ -60,12 +67,15 @@ from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
-from triclinium_core.testing.oracle.excuses import Excuses, Revision
+from triclinium_core.testing.oracle.checked_strategies import AwaitedStrategy, CheckedStrategy
+from triclinium_core.testing.oracle.excuses import ANSWERS, Excuses, Revision
 from triclinium_core.testing.oracle.ledger import Ledger
+from triclinium_core.testing.oracle.loans import LoanBook
 from triclinium_core.testing.oracle.model import Model
 from triclinium_core.testing.oracle.requests import RequestBook
 from triclinium_core.testing.oracle.submissions import Submission, Violation
 from triclinium_core.testing.request_templates import DrawnRequest
+from triclinium_core.testing.simulation.consultations import Consultations, Question
 from triclinium_core.testing.simulation.simulation import MIDPOINT, Simulation
 
 TICKS_MAX = 1_000
@@ -80,6 +90,7 @@ class CheckedSimulation(Simulation):
     """A ``Simulation`` that raises ``Violation`` as soon as the client breaks a law.
 
     Nobody but its clients may change the documents; ``collection_ids`` are those of all collections that they will name.
+    ``loans`` is the book of the token strategies that its clients are given, which have to be checked ones.
     """
 
     def __init__(
@@ -90,9 +101,12 @@ class CheckedSimulation(Simulation):
         *,
         rng: Random = MIDPOINT,
         clients: int = 1,
+        loans: LoanBook | None = None,
     ) -> None:
         super().__init__(node, options, rng=rng, clients=clients, is_traced=True)
         self.options = options
+        self.loans: LoanBook = LoanBook() if loans is None else loans
+        self.consultations: Consultations = Consultations(self.loans)
         self._timeouts_given = parse_connection_string(options.connection_string).timeouts(options.timeouts)
         self._deadlines: dict[int, float] = {}
         """Of the operations that are open, by token."""
@@ -109,6 +123,8 @@ class CheckedSimulation(Simulation):
         self._left: set[int] = set()
         """Streams to nodes that have left the map."""
         self._strategies: dict[int, AnyRetryStrategy] = {}
+        self._borrowers: set[int] = set()
+        """Operations and requests under a token strategy that is checked."""
         self._commands_read = [0] * len(self.nodes)
         self._index_of = {id(node): index for index, node in enumerate(self.nodes)}
         self._index_at = {
@@ -167,6 +183,7 @@ class CheckedSimulation(Simulation):
         token = self._new_token()
         strategy = self.options.retry_strategy if retry_strategy is None else retry_strategy
         self.model.now = self.now
+        self._take_strategy(token, strategy)
         is_patient = isinstance(strategy, BestEffortRetryStrategy | ErrorMapRetryStrategy)
         is_ill = bool(self._ill_nodes())
         self.requests.submitted(token, drawn, self.model.instant(), is_patient=is_patient, is_ill=is_ill)
@@ -174,6 +191,12 @@ class CheckedSimulation(Simulation):
             self.slow_readers.add(token)
         self.feed(RequestSubmitted(token, drawn.request, retry_strategy, is_traced=self.is_traced))
         return token
+
+    def go_on(self, token: Token) -> None:
+        """Let a strategy that was asked about an operation go on."""
+        decided = self.consultations.go_on(token)
+        if decided is not None:
+            self.feed(decided)
 
     def open(self, stream: StreamId) -> None:
         """Let a connect succeed or fail; one to a node that is not as it should be may be given up."""
@@ -285,13 +308,43 @@ class CheckedSimulation(Simulation):
             case _:
                 pass
         actions = super()._handle(event)
+        if self._borrowers and isinstance(event, OperationSubmitted | OperationsSubmitted | RequestSubmitted):
+            self._borrow(event)
         for action in actions:
             self._check(action)
+        if self._borrowers:
+            self._check_loans(event, actions)
         return actions
+
+    def _check_loans(self, event: Event, actions: Sequence[Action]) -> None:
+        """Check what clients have done with what token strategies lend."""
+        for action in actions:
+            self._check_loan(action)
+        if isinstance(event, OperationAbandoned) and event.token in self._borrowers:
+            rows = self.requests[event.token].rows if event.token in self.requests else ()
+            self.loans.abandoned(event.token, has_rows=bool(rows))
+            self.consultations.call_off(event.token)
+        if not self._answers:
+            # Else something follows at once, such as what a strategy has answered.
+            self.loans.check()
+
+    def _borrow(self, event: OperationSubmitted | OperationsSubmitted | RequestSubmitted) -> None:
+        """Record whose strategies were asked for a first token amid the event, in the order in which clients take them up."""
+        submitted = event.submissions if isinstance(event, OperationsSubmitted) else [event]
+        borrowers = [
+            each.token for each in submitted if isinstance(_lender(self._strategies[each.token]), CheckedStrategy)
+        ]
+        # A batch is split by client; sorting keeps the order within each part.
+        self.loans.submitted(sorted(borrowers, key=lambda token: token % len(self.clients)))
+
+    def _take_strategy(self, token: Token, strategy: AnyRetryStrategy) -> None:
+        self._strategies[token] = strategy
+        if isinstance(_lender(strategy), CheckedStrategy | AwaitedStrategy):
+            self._borrowers.add(token)
 
     def _submitted(self, event: OperationSubmitted) -> None:
         strategy = self.options.retry_strategy if event.retry_strategy is None else event.retry_strategy
-        self._strategies[event.token] = strategy
+        self._take_strategy(event.token, strategy)
         deadline = self._deadlines[event.token] = self.now + timeout_of(event.operation, self._timeouts_given)
         submission = self.model.submitted(event.token, event.operation)
         if submission is not None:
@@ -340,7 +393,25 @@ class CheckedSimulation(Simulation):
                 self.requests.completed(token)
             case FailOperation(token, error) if token in self.requests:
                 self.look_around()
-                self.requests.failed(token, error, self.excuses.newest_at(range(len(self.nodes))))
+                troubled_at = self.excuses.newest_at(range(len(self.nodes)))
+                self.requests.failed(token, error, troubled_at, was_held_back=self._was_held_back(token))
+            case _:
+                pass
+
+    def _check_loan(self, action: Action) -> None:
+        match action:
+            case ReportDispatch(token) if token in self._borrowers:
+                self.loans.begun(token)
+            case ReportRetry(token) if token in self._borrowers:
+                self.loans.retried(action)
+            case CompleteOperation(token) | CompleteRequest(token) if token in self._borrowers:
+                self.loans.completed(token)
+                self.consultations.call_off(token)
+            case FailOperation(token, error) if token in self._borrowers:
+                self.loans.failed(token, error, is_well=isinstance(error, ANSWERS))
+                self.consultations.call_off(token)
+            case ReportStrategyError(token, error):
+                raise Violation(f"operation {token}: its strategy was told of a success, and raised {error!r}")
             case _:
                 pass
 
@@ -351,11 +422,32 @@ class CheckedSimulation(Simulation):
                 raise Violation(f"stream {action.stream} {'pauses' if was_paused else 'is read'} already: {action!r}")
         super()._carry_out(action)
         if isinstance(action, OpenStream):
-            port = self.links[action.stream].port
-            if port is not None:
-                self._node_of[action.stream] = self._index_of[id(port.node)]
-                if port.service is not Service.KV:
-                    self._of_services.add(action.stream)
+            self._opened(action.stream)
+
+    def _ask(self, action: ConsultStrategy | AcquireToken | RecordSuccess) -> None:
+        """Have a strategy that is checked think, and others answered for."""
+        match action:
+            case AcquireToken(token, tokens) if token in self._borrowers:
+                self._consult(token, tokens.acquire())
+            case ConsultStrategy(token, AsyncRequestTokens() as tokens, request, reason) if token in self._borrowers:
+                self._consult(token, tokens.retry_after(request, reason))
+            case RecordSuccess(token, tokens) if token in self._borrowers:
+                self.consultations.tell(tokens.record())
+            case _:
+                super()._ask(action)
+
+    def _consult(self, token: Token, question: Question) -> None:
+        """Have a strategy think of an operation; an answer that it has at once is fed when the client is done."""
+        decided = self.consultations.begin(token, question)
+        if decided is not None:
+            self._answers.append(decided)
+
+    def _opened(self, stream: StreamId) -> None:
+        port = self.links[stream].port
+        if port is not None:
+            self._node_of[stream] = self._index_of[id(port.node)]
+            if port.service is not Service.KV:
+                self._of_services.add(stream)
 
     def _read_logs(self) -> None:
         for index, node in enumerate(self.nodes):
@@ -397,7 +489,12 @@ class CheckedSimulation(Simulation):
         if isinstance(error, AmbiguousTimeoutException) and not submission.may_change:
             raise Violation(f"{submission} changes nothing, and still its timeout is called ambiguous")
         self.look_around()
-        self.excuses.check_failure(submission, error)
+        if not self._was_held_back(submission.token):
+            self.excuses.check_failure(submission, error)
+
+    def _was_held_back(self, token: int) -> bool:
+        """Tell whether a strategy was in the way of an operation: it let it wait, or raised."""
+        return token in self._borrowers and self.loans[token].is_excuse
 
     def _check_refusal(self, submission: Submission, refused: str | None) -> None:
         if refused is None:
@@ -430,3 +527,8 @@ class CheckedSimulation(Simulation):
     def _open_breakers(self) -> list[BreakerState]:
         breakers = [connection.circuit_breaker for connection in self.machine.statistics().connections]
         return [breaker.state for breaker in breakers if breaker and breaker.state is not BreakerState.CLOSED]
+
+
+def _lender(strategy: AnyRetryStrategy) -> object:
+    """Return what hands out the tokens, where a strategy does; the strategy itself otherwise."""
+    return strategy.strategy if isinstance(strategy, TokenScope) else strategy

@@ -6,7 +6,8 @@ the collection comes and goes. Then everything is put in order, and the clients 
 *peace* after that only the map changes, as an administrator changes it, and every operation has to succeed: nothing is
 left to excuse a failure. All the while every law of ``CheckedSimulation`` holds.
 
-In most histories callers ask services beside that, and read their rows: ``readers``.
+In most histories callers ask services beside that, and read their rows: ``readers``. In many clients and callers have
+token strategies: ``lenders``.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from dataclasses import dataclass, replace
 from triclinium_core.client.events import Token
 from triclinium_core.kv.operation.requests import Get, Keyspace, Operation
 from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.couchbase.strategy import (
-    AnyRetryStrategy,
     BestEffortRetryStrategy,
     ErrorMapRetryStrategy,
     FailFastRetryStrategy,
@@ -32,6 +33,7 @@ from triclinium_core.testing.oracle.submissions import Place, Violation
 from triclinium_core.testing.simulation.chance import Chance
 from triclinium_core.testing.simulation.chaos import Chaos
 from triclinium_core.testing.simulation.figures import Figures
+from triclinium_core.testing.simulation.lenders import Lenders, has_lenders, lenders_chance
 from triclinium_core.testing.simulation.logged import LoggedSimulation
 from triclinium_core.testing.simulation.readers import Readers, has_readers, readers_chance
 from triclinium_core.testing.simulation.simulation import client_options
@@ -117,11 +119,21 @@ class ClusterHistory:
         client = replace(client_options(self.nodes), circuit_breaker=breaker)
         if reads:
             client = replace(client, timeouts=SERVICE_TIMEOUTS)
+        self.lenders: Lenders | None = (
+            Lenders(lenders_chance(seed), lambda: self.simulation.now) if has_lenders(seed) else None
+        )
+        if self.lenders is not None and self.lenders.own is not None:
+            client = replace(client, retry_strategy=self.lenders.own)
         self.simulation: LoggedSimulation = LoggedSimulation(
-            self.nodes, client, COLLECTION_IDS, rng=self._chance.fork(), clients=self._chance.between(1, 3)
+            self.nodes,
+            client,
+            COLLECTION_IDS,
+            rng=self._chance.fork(),
+            clients=self._chance.between(1, 3),
+            loans=None if self.lenders is None else self.lenders.book,
         )
         self.readers: Readers | None = (
-            Readers(self.simulation, chance, bucket=BUCKET, scope=NAMED.scope) if reads else None
+            Readers(self.simulation, chance, self._brought, bucket=BUCKET, scope=NAMED.scope) if reads else None
         )
         self.chaos: Chaos = Chaos(self.simulation, self._chance, NAMED)
         self._storm: Sequence[tuple[int, Callable[[], object]]] = (
@@ -139,15 +151,25 @@ class ClusterHistory:
         simulation.tick()
         simulation.flow()
         for _ in range(ROUNDS):
-            for _ in range(STORM_STEPS):
-                self._chance.weigh(self._storm)()
-                if self.readers is not None:
-                    self.readers.live_in_storm()
+            self._live_in_storm()
             self.chaos.calm_down()
             if self.readers is not None:
                 self.readers.finish()
+            if self.lenders is not None:
+                self.lenders.finish(simulation)
             self._recover()
             self._live_in_peace()
+
+    def _live_in_storm(self) -> None:
+        """Let everything happen."""
+        if self.lenders is not None:
+            self.lenders.begin_storm(self.simulation.consultations)
+        for _ in range(STORM_STEPS):
+            self._chance.weigh(self._storm)()
+            if self.readers is not None:
+                self.readers.live_in_storm()
+            if self.lenders is not None:
+                self.lenders.live_in_storm(self.simulation)
 
     def figures(self) -> Figures:
         """Return what it was like so far."""
@@ -168,7 +190,11 @@ class ClusterHistory:
         kinds = COUNTER_KINDS if is_counter else FREQUENT_KINDS if self._chance.happens(0.4) else TEXT_KINDS
         kind = self._chance.choose(kinds)
         operation = draw_template(kind, place, self._chance.choose).make(self.simulation.model)
-        return operation, self._chance.weigh(STRATEGIES)
+        return operation, self._brought(self._chance.weigh(STRATEGIES))
+
+    def _brought(self, drawn: AnyRetryStrategy | None) -> AnyRetryStrategy | None:
+        """Return the strategy that a caller brings, given the one of Couchbase's that was drawn for it."""
+        return drawn if self.lenders is None else self.lenders.strategy(drawn)
 
     def _leave(self) -> None:
         callers = self.simulation.model.open

@@ -30,6 +30,7 @@ from triclinium_core.services.query.request import QueryRequest
 from triclinium_core.services.request import ServiceRequest
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.oracle.excuses import ANSWERS
+from triclinium_core.testing.oracle.loans import LoanBook
 from triclinium_core.testing.simulation.checked import CheckedSimulation
 from triclinium_core.testing.simulation.figures import Figures
 
@@ -45,8 +46,9 @@ class LoggedSimulation(CheckedSimulation):
         *,
         rng: Random,
         clients: int,
+        loans: LoanBook | None = None,
     ) -> None:
-        super().__init__(nodes, options, collection_ids, rng=rng, clients=clients)
+        super().__init__(nodes, options, collection_ids, rng=rng, clients=clients, loans=loans)
         self.timeline: list[str] = []
         self.figures: Figures = Figures()
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from triclinium_core.client.events import Token
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, BestEffortRetryStrategy, FailFastRetryStrategy
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, FailFastRetryStrategy
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.services.plans import STALE_MESSAGES
 from triclinium_core.testing.fault_catalogue import SERVICE_FAULTS, TIMES
@@ -30,6 +31,9 @@ STRATEGIES: Sequence[tuple[int, AnyRetryStrategy | None]] = (
 """Retry strategies of a request, with their weights; None for the client's own."""
 
 
+Brought = Callable[[AnyRetryStrategy | None], AnyRetryStrategy | None]
+
+
 def readers_chance(seed: int) -> Chance:
     """Return the chance of a history's readers, which leaves all its other draws as they are."""
     return Chance(seed ^ SALT)
@@ -41,11 +45,22 @@ def has_readers(seed: int) -> bool:
 
 
 class Readers:
-    """All callers of services in one simulation."""
+    """All callers of services in one simulation.
 
-    def __init__(self, simulation: LoggedSimulation, chance: Chance, *, bucket: str, scope: str) -> None:
+    Args:
+        simulation: in which they ask.
+        chance: draws what they do.
+        brought: returns the strategy of a request, given the one that was drawn for it.
+        bucket: in which they manage collections.
+        scope: of that bucket.
+    """
+
+    def __init__(
+        self, simulation: LoggedSimulation, chance: Chance, brought: Brought, *, bucket: str, scope: str
+    ) -> None:
         self._simulation = simulation
         self._chance = chance
+        self._brought = brought
         self._templates = RequestTemplates(simulation.nodes.script, chance.choose, bucket=bucket, scope=scope)
         self._waiting: dict[Token, DrawnRequest] = {}
         """Requests that were not answered when it was looked last."""
@@ -80,7 +95,8 @@ class Readers:
         for token in [token for token in self._waiting if token in self._simulation.answers]:
             self._templates.made(self._waiting.pop(token))
         for _ in range(self._chance.between(1, BURST_MOST)):
-            strategy, reads_slowly = self._chance.weigh(STRATEGIES), self._chance.happens(SLOW_SHARE)
+            strategy = self._brought(self._chance.weigh(STRATEGIES))
+            reads_slowly = self._chance.happens(SLOW_SHARE)
             drawn = self._templates.draw()
             self._waiting[self._simulation.ask(drawn, retry_strategy=strategy, reads_slowly=reads_slowly)] = drawn
 

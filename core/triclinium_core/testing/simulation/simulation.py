@@ -50,6 +50,7 @@ from triclinium_core.client.events import (
     RequestSubmitted,
     RowsWanted,
     ServiceLookedUp,
+    StrategyDecided,
     StreamId,
     StreamLost,
     StreamOpened,
@@ -173,9 +174,9 @@ class Simulation:
         """What DNS lists, by name; None while it does not answer."""
         self.attempts: dict[Token, set[StreamId]] = {}
         """Whatever has attempts that were told and are not over, and the streams of these."""
-        self._answers: deque[StreamLost | ServiceLookedUp | RowsWanted] = deque()
-        """Events that the client gets at once: the ends of streams that it closed, the answers of DNS, and that whoever was
-        given rows wants more."""
+        self._answers: deque[StreamLost | ServiceLookedUp | RowsWanted | StrategyDecided] = deque()
+        """Events that the client gets at once: the ends of streams that it closed, the answers of DNS, those of strategies, and
+        that whoever was given rows wants more."""
         self.changes: list[TopologyChange] = []
         """What the client published of the cluster's topology, oldest first."""
         self._last_token = 0
@@ -368,10 +369,8 @@ class Simulation:
             case FailOperation(token, error):
                 self._settle(token)
                 self.errors[token] = error
-            case ConsultStrategy() | AcquireToken():
-                self.consulted.append(action)
-            case RecordSuccess():
-                self.recorded.append(action)
+            case ConsultStrategy() | AcquireToken() | RecordSuccess():
+                self._ask(action)
             case ReportStrategyError():
                 self.strategy_errors.append(action)
             case ReportDispatch(token, _, stream):
@@ -397,6 +396,13 @@ class Simulation:
                 self.changes.append(change)
             case _:
                 assert_never(action)
+
+    def _ask(self, action: ConsultStrategy | AcquireToken | RecordSuccess) -> None:
+        """Leave it to the test to ask an asynchronous strategy, and to answer for it."""
+        if isinstance(action, RecordSuccess):
+            self.recorded.append(action)
+        else:
+            self.consulted.append(action)
 
     def _port_at(self, host: str, port: int, *, tls: bool) -> NodePort | None:
         if self._reaches_by_address:

@@ -1,0 +1,161 @@
+"""Token strategies that are under watch: each passes every question on, and has the answer recorded and its budget checked."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+
+from triclinium_core.retry.calls.terms import is_refusal
+from triclinium_core.retry.combined.reason_infos import FailedAttemptError
+from triclinium_core.retry.smithy.budget import BudgetRetryStrategy
+from triclinium_core.retry.smithy.protocols import RetryStrategy, RetryToken
+from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+from triclinium_core.retry.smithy.tokens import SingleUseToken
+from triclinium_core.testing.oracle.loans import Loan, LoanBook, TokenEnd
+
+
+class CheckedStrategy:
+    """A strategy that answers at once.
+
+    Args:
+        book: takes down what is lent.
+        strategy: answers; what it lends has to be a ``SingleUseToken``.
+    """
+
+    def __init__(self, book: LoanBook, strategy: RetryStrategy) -> None:
+        self.book: LoanBook = book
+        self._strategy = strategy
+        self._left = _budget_of(strategy)
+        self._capacity = self._left(None)
+        self._taken: defaultdict[str | None, int] = defaultdict(int)
+        """By scope, what retries cost that nobody gave back."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._strategy!r})"
+
+    def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
+        """Return the token of a first attempt; whatever the strategy raises passes."""
+        return self.acquire_for(self.book.begin(token_scope))
+
+    def acquire_for(self, loan: Loan) -> RetryToken:
+        """Return the first token of a loan; whatever the strategy raises passes."""
+        try:
+            token = self._strategy.acquire_initial_retry_token(token_scope=loan.token_scope)
+        except Exception as error:
+            if is_refusal(error):
+                loan.is_first_refused = True
+            else:
+                loan.raised = error
+            raise
+        self._lend(loan, token)
+        return token
+
+    def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
+        """Return the token of the next attempt; whatever the strategy raises passes."""
+        loan = self.book.end(token_to_renew, TokenEnd.RENEWED)
+        try:
+            token = self._strategy.refresh_retry_token_for_retry(token_to_renew=token_to_renew, error=error)
+        except Exception as raised:
+            if loan is not None:
+                self._refuse(loan, error, raised)
+            raise
+        if loan is not None:
+            self.book.shown(loan, error)
+            self._lend(loan, token, error)
+        return token
+
+    def record_success(self, *, token: RetryToken) -> None:
+        """Take a token back, and with it what its attempt cost, or 1."""
+        loan = self.book.end(token, TokenEnd.RECORDED)
+        self._strategy.record_success(token=token)
+        if loan is not None:
+            self._give_back(loan, _cost_of(token) or 1)
+
+    def abandon(self, *, token: RetryToken) -> None:
+        """Take back a token whose attempt is not made, and with it what that was to cost."""
+        loan = self.book.end(token, TokenEnd.GIVEN_BACK)
+        take_back: Callable[..., None] | None = getattr(self._strategy, "abandon", None)
+        if take_back is not None:
+            take_back(token=token)
+        if loan is not None:
+            self._give_back(loan, _cost_of(token))
+
+    def _lend(self, loan: Loan, token: RetryToken, error: Exception | None = None) -> None:
+        self._taken[loan.token_scope] += _cost_of(token)
+        self.book.lend(loan, token, error.reason if isinstance(error, FailedAttemptError) else None)
+        self._check_budget(loan.token_scope)
+
+    def _refuse(self, loan: Loan, error: Exception, raised: Exception) -> None:
+        loan.lent[-1].end = TokenEnd.REFUSED
+        self.book.shown(loan, error)
+        if not is_refusal(raised):
+            loan.raised = raised
+        elif isinstance(error, FailedAttemptError) and not loan.is_over:
+            # A refusal that nobody waits for any more refuses nothing.
+            loan.refusals.add(error.reason)
+        self._check_budget(loan.token_scope)
+
+    def _give_back(self, loan: Loan, amount: int) -> None:
+        self._taken[loan.token_scope] = max(0, self._taken[loan.token_scope] - amount)
+        self._check_budget(loan.token_scope)
+
+    def _check_budget(self, scope: str | None) -> None:
+        left = self._left(scope)
+        if not 0 <= left <= self._capacity:
+            self.book.breaks(f"{self} has {left:g} left in scope {scope!r}, of {self._capacity:g}")
+        if isinstance(self._strategy, StandardRetryStrategy) and left != self._capacity - self._taken[scope]:
+            self.book.breaks(f"{self} has {left:g} left in scope {scope!r}, and has lent {self._taken[scope]}")
+
+
+class AwaitedStrategy:
+    """The same in the shape that is awaited: it thinks before each answer, and may never come to one.
+
+    Args:
+        strategy: answers in the end.
+        think: what it waits for.
+    """
+
+    def __init__(self, strategy: CheckedStrategy, think: Callable[[], Awaitable[None]]) -> None:
+        self._strategy = strategy
+        self._think = think
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._strategy!r})"
+
+    async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
+        """Return the token of a first attempt; whatever the strategy raises passes."""
+        loan = self._strategy.book.begin(token_scope)
+        loan.was_held_back = True
+        await self._think()
+        return self._strategy.acquire_for(loan)
+
+    async def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
+        """Return the token of the next attempt; whatever the strategy raises passes."""
+        # Whoever is called off has the token all the same: it has served for a question.
+        loan = self._strategy.book.end(token_to_renew, TokenEnd.ASKED)
+        if loan is not None:
+            loan.was_held_back = True
+        await self._think()
+        return self._strategy.refresh_retry_token_for_retry(token_to_renew=token_to_renew, error=error)
+
+    async def record_success(self, *, token: RetryToken) -> None:
+        """Take a token back, and think."""
+        self._strategy.record_success(token=token)
+        await self._think()
+
+    def abandon(self, *, token: RetryToken) -> None:
+        """Take back a token whose attempt is not made."""
+        self._strategy.abandon(token=token)
+
+
+def _budget_of(strategy: RetryStrategy) -> Callable[[str | None], float]:
+    """Return what tells what is left of a strategy's budget for a scope; always 0 where it has none."""
+    if isinstance(strategy, StandardRetryStrategy):
+        return strategy.available_quota
+    if isinstance(strategy, BudgetRetryStrategy):
+        return strategy.available_budget
+    return lambda scope: 0.0
+
+
+def _cost_of(token: RetryToken) -> int:
+    return token.quota_acquired if isinstance(token, SingleUseToken) else 0

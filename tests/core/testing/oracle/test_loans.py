@@ -1,0 +1,358 @@
+"""The laws of token strategies: what is lawful passes, and each thing that is not is found."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from triclinium_core.client.actions import ReportRetry
+from triclinium_core.client.events import Token
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import (
+    CouchbaseException,
+    DocumentNotFoundException,
+    RequestCanceledException,
+    TemporaryFailureException,
+    UnambiguousTimeoutException,
+)
+from triclinium_core.retry.backoff import ConstantRandom
+from triclinium_core.retry.combined.reason_infos import FailedAttemptError, describe
+from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS, RetryRequest
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.smithy.budget import BudgetRetryStrategy
+from triclinium_core.retry.smithy.classification import ErrorInfo
+from triclinium_core.retry.smithy.protocols import RetryError, RetryStrategy, RetryToken
+from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+from triclinium_core.retry.smithy.tokens import SingleUseToken
+from triclinium_core.testing.oracle.checked_strategies import CheckedStrategy
+from triclinium_core.testing.oracle.loans import LoanBook
+from triclinium_core.testing.oracle.submissions import Violation
+
+LOCKED, TEMPORARY, UNKNOWN = RetryReason.KV_LOCKED, RetryReason.KV_TEMPORARY_FAILURE, RetryReason.UNKNOWN
+SNAPSHOT = RetryRequest(
+    service=Service.KV, operation="get", idempotent=True, rng=ConstantRandom(0.5), remaining=2.0, age=0.5
+)
+
+
+def shown(reason: RetryReason, **changes: Any) -> FailedAttemptError:
+    """Return what a strategy is shown."""
+    request = replace(SNAPSHOT, **changes)
+    return FailedAttemptError(request, reason, describe(request, reason).info)
+
+
+def refused(
+    reason: RetryReason | None, kind: type[CouchbaseException] = TemporaryFailureException
+) -> CouchbaseException:
+    """Return what a request fails with whose retry is refused for ``reason``; None for a final answer."""
+    name = None if reason is None else str(reason)
+    return kind("", ErrorContext(idempotent=True, refused_reason=name))
+
+
+@dataclass
+class Borrowed:
+    """A client of one request, which is number 1."""
+
+    book: LoanBook
+    strategy: CheckedStrategy
+    token: RetryToken
+
+    def send(self) -> None:
+        """Make an attempt."""
+        self.book.begun(1)
+        self.book.check()
+
+    def renew(self, reason: RetryReason = LOCKED) -> None:
+        """Ask about a failed attempt."""
+        self.token = self.strategy.refresh_retry_token_for_retry(token_to_renew=self.token, error=shown(reason))
+
+    def renew_in_vain(self) -> None:
+        """Ask about failed attempts until the strategy refuses."""
+        with suppress(RetryError):
+            while True:
+                self.renew()
+
+    def report(self, reason: RetryReason = LOCKED, delay: float = 5.0, *, dispatches: bool = True) -> None:
+        """Report a retry."""
+        self.book.retried(ReportRetry(Token(1), SNAPSHOT, reason, delay, dispatches, None))
+
+    def retry(self, reason: RetryReason = LOCKED) -> None:
+        """Ask, report, and go again."""
+        self.renew(reason)
+        self.report(reason)
+        self.send()
+
+
+def borrowed(strategy: RetryStrategy | None = None, scope: str | None = None) -> Borrowed:
+    """Return a client whose request has its first token."""
+    book = LoanBook()
+    checked = CheckedStrategy(book, strategy or StandardRetryStrategy(rng=ConstantRandom(0.5), quota_capacity=40))
+    token = checked.acquire_initial_retry_token(token_scope=scope)
+    book.submitted([1])
+    book.check()
+    return Borrowed(book, checked, token)
+
+
+@pytest.mark.parametrize("scope", [None, "near"])
+def test_lawful_lives(scope: str | None) -> None:
+    """A success after a retry, a failure that the strategy wants, and a caller who leaves: nothing is wrong with them."""
+    succeeds, fails, leaves = (borrowed(scope=scope) for _ in range(3))
+    for each in (succeeds, fails, leaves):
+        each.send()
+        each.retry()
+    succeeds.strategy.record_success(token=succeeds.token)
+    succeeds.book.completed(1)
+    fails.renew_in_vain()
+    fails.book.failed(1, refused(LOCKED), is_well=False)
+    leaves.book.abandoned(1, has_rows=False)
+    for each in (succeeds, fails, leaves):
+        each.book.check()
+
+    assert 1 in succeeds.book
+    assert 1 == succeeds.book[1].times_recorded
+    assert {LOCKED} == fails.book[1].refusals
+    assert not leaves.book[1].is_excuse
+    assert "operation 1 under a token strategy" == repr(leaves.book[1])
+    assert "CheckedStrategy(StandardRetryStrategy(" in repr(leaves.strategy)
+
+
+def test_always_retried() -> None:
+    """What always is costs no token and needs none."""
+    client = borrowed()
+    client.send()
+    client.report(RetryReason.KV_NOT_MY_VBUCKET, 0.001)
+    client.send()
+    client.strategy.record_success(token=client.token)
+    client.book.completed(1)
+    client.book.check()
+
+    assert 1 == len(client.book[1].lent)
+
+
+def test_asking_for_first_tokens() -> None:
+    """Once for each request that is submitted, and for nobody else."""
+    book = LoanBook()
+    strategy = CheckedStrategy(book, StandardRetryStrategy(rng=ConstantRandom(0.5)))
+    strategy.acquire_initial_retry_token()
+    with pytest.raises(Violation, match="1 first tokens were asked for, and nobody was submitted"):
+        book.check()
+    with pytest.raises(Violation, match="1 first tokens were asked for, for 2 requests"):
+        book.submitted([1, 2])
+    with pytest.raises(Violation, match="operation 7 is sent before its strategy was asked"):
+        book.begun(7)
+    for _ in range(2):
+        book.asking = 3
+        strategy.acquire_initial_retry_token()
+    with pytest.raises(Violation, match="operation 3 asks for a first token twice"):
+        book.check()
+
+
+def test_sending_without_a_token() -> None:
+    """Neither after a retry that nobody granted, nor with one that is gone."""
+    client = borrowed()
+    client.strategy.abandon(token=client.token)
+    client.book.check()
+    with pytest.raises(Violation, match="is sent without a token"):
+        client.send()
+
+
+def test_first_token_refused() -> None:
+    """The request is sent once, and is not retried but for what always is."""
+
+    class LendsNothing(StandardRetryStrategy):
+        def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> SingleUseToken:
+            """Refuse."""
+            raise RetryError("it lends nothing")
+
+    book = LoanBook()
+    strategy = CheckedStrategy(book, LendsNothing(rng=ConstantRandom(0.5)))
+    with pytest.raises(RetryError):
+        strategy.acquire_initial_retry_token()
+    book.submitted([1])
+    book.begun(1)
+    book.failed(1, refused(LOCKED), is_well=False)
+    book.check()
+    with pytest.raises(Violation, match="its strategy has not granted it"):
+        book.retried(ReportRetry(Token(1), SNAPSHOT, LOCKED, 1.0, True, None))
+
+
+def test_strategy_that_raises() -> None:
+    """Its request fails because of it, and that is an excuse."""
+
+    class Raises(StandardRetryStrategy):
+        def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> SingleUseToken:
+            """Fail."""
+            raise ZeroDivisionError("a defect")
+
+        def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> SingleUseToken:
+            """Fail, too."""
+            raise ZeroDivisionError("a defect")
+
+    book = LoanBook()
+    strategy = CheckedStrategy(book, Raises(rng=ConstantRandom(0.5)))
+    with pytest.raises(ZeroDivisionError):
+        strategy.acquire_initial_retry_token()
+    book.submitted([1])
+    book.failed(1, refused(None, RequestCanceledException), is_well=False)
+    book.check()
+
+    assert book[1].is_excuse
+
+
+@pytest.mark.parametrize("reason", [*TERMINAL_ERRORS, RetryReason.KV_NOT_MY_VBUCKET])
+def test_what_strategies_are_not_asked(reason: RetryReason) -> None:
+    """About what is terminal, and what is always retried."""
+    client = borrowed()
+    client.send()
+    with suppress(RetryError):
+        client.renew(reason)
+    with pytest.raises(Violation, match="which is not for it to decide"):
+        client.book.check()
+
+
+def test_what_strategies_are_told() -> None:
+    """The truth about safety, in an error of ours."""
+    client = borrowed()
+    client.send()
+    request = replace(SNAPSHOT, idempotent=False)
+    lie = FailedAttemptError(request, UNKNOWN, ErrorInfo(True))
+    client.strategy.refresh_retry_token_for_retry(token_to_renew=client.token, error=lie)
+    with pytest.raises(Violation, match="is told that UNKNOWN is safe"):
+        client.book.check()
+
+    other = borrowed()
+    with pytest.raises(RetryError):
+        other.strategy.refresh_retry_token_for_retry(token_to_renew=other.token, error=OSError())
+    with pytest.raises(Violation, match=r"is shown OSError\(\)"):
+        other.book.check()
+
+
+@pytest.mark.parametrize("reason", list(TERMINAL_ERRORS))
+def test_terminal_reasons_are_never_retried(reason: RetryReason) -> None:
+    """Not one of the five."""
+    with pytest.raises(Violation, match="which is terminal"):
+        borrowed().report(reason)
+
+
+def test_retries_that_were_not_granted() -> None:
+    """Not at all, for another reason, or later."""
+    with pytest.raises(Violation, match="has not granted it"):
+        borrowed().report()
+    client = borrowed()
+    client.renew(LOCKED)
+    with pytest.raises(Violation, match="is retried for KV_TEMPORARY_FAILURE, and its strategy has not granted it"):
+        client.report(TEMPORARY)
+    client = borrowed()
+    client.renew(TEMPORARY)
+    with pytest.raises(Violation, match=r"waits for 0.001 s of the 0.5 s of its token"):
+        client.report(TEMPORARY, 0.001)
+
+
+def test_successes_that_are_not_told() -> None:
+    """Or told of what is none."""
+    client = borrowed()
+    client.send()
+    with pytest.raises(Violation, match="its strategy was told of 0 successes"):
+        client.book.completed(1)
+    with pytest.raises(Violation, match="was answered, and its strategy was told of 0 successes"):
+        client.book.failed(1, refused(None, DocumentNotFoundException), is_well=True)
+    client.strategy.record_success(token=client.token)
+    with pytest.raises(Violation, match="and its strategy was told of a success"):
+        client.book.failed(1, refused(None, UnambiguousTimeoutException), is_well=False)
+    with pytest.raises(Violation, match="was left, and its strategy was told of a success"):
+        client.book.abandoned(1, has_rows=False)
+
+
+def test_refusals_have_an_effect() -> None:
+    """At once, and for that reason; and nobody is refused who was granted a retry."""
+    client = borrowed()
+    client.send()
+    client.renew_in_vain()
+    with pytest.raises(Violation, match="was refused a retry for KV_LOCKED, and waits"):
+        client.book.check()
+    with pytest.raises(Violation, match="was refused a retry for KV_LOCKED, and fails with"):
+        client.book.failed(1, refused(UNKNOWN), is_well=False)
+    with pytest.raises(Violation, match="is not retried for KV_LOCKED, and its strategy has not refused it"):
+        borrowed().book.failed(1, refused(LOCKED), is_well=False)
+
+
+def test_tokens_go_where_they_belong() -> None:
+    """Back if their attempts were not made, and only then; recorded if they were; and once."""
+    kept = borrowed()
+    kept.book.abandoned(1, has_rows=False)
+    with pytest.raises(Violation, match="is over, and has kept a token"):
+        kept.book.check()
+
+    made = borrowed()
+    made.send()
+    made.strategy.abandon(token=made.token)
+    with pytest.raises(Violation, match="gave back a token whose attempt was made"):
+        made.book.check()
+
+    unmade = borrowed()
+    unmade.strategy.record_success(token=unmade.token)
+    with pytest.raises(Violation, match="recorded a token whose attempt was not made"):
+        unmade.book.check()
+
+    twice = borrowed()
+    twice.send()
+    twice.strategy.record_success(token=twice.token)
+    with pytest.raises(Exception, match="has been used"):
+        twice.strategy.record_success(token=twice.token)
+    with pytest.raises(Violation, match=r"comes back \(RECORDED\) that nobody has in hand"):
+        twice.book.check()
+
+    two = borrowed()
+    two.book.lend(two.book[1], SingleUseToken(None))
+    with pytest.raises(Violation, match="has a token beside a newer one"):
+        two.book.check()
+
+
+class Overflows(StandardRetryStrategy):
+    """Gives back twice what a retry took."""
+
+    def record_success(self, *, token: RetryToken) -> None:
+        """Do it."""
+        assert isinstance(token, SingleUseToken)
+        self._quota.capacity += token.quota_acquired
+        super().record_success(token=token)
+
+
+class Overdraws(BudgetRetryStrategy):
+    """Has less than nothing."""
+
+    def available_budget(self, token_scope: str | None = None) -> float:
+        """Return what is left, and a lot less once something was taken."""
+        left = super().available_budget(token_scope)
+        return left if left == 5.0 else left - 9.0
+
+
+class Leaks(StandardRetryStrategy):
+    """Never gives anything back."""
+
+    def abandon(self, *, token: RetryToken) -> None:
+        """Do nothing."""
+
+
+def test_budgets_are_kept() -> None:
+    """Never above what they began with, never below zero, and what was lent is what is missing."""
+    above = borrowed(Overflows(rng=ConstantRandom(0.5), quota_capacity=40))
+    above.send()
+    above.retry()
+    above.strategy.record_success(token=above.token)
+    with pytest.raises(Violation, match=r"has 54 left in scope None, of 40"):
+        above.book.check()
+
+    below = borrowed(Overdraws(rng=ConstantRandom(0.5)))
+    below.renew()
+    with pytest.raises(Violation, match=r"has -5 left in scope None, of 5"):
+        below.book.check()
+
+    leaking = borrowed(Leaks(rng=ConstantRandom(0.5), quota_capacity=40))
+    leaking.renew()
+    leaking.strategy.abandon(token=leaking.token)
+    with pytest.raises(Violation, match=r"has 26 left in scope None, and has lent 0"):
+        leaking.book.check()

@@ -1,0 +1,53 @@
+"""Histories with token strategies: what is lent in them, and that it all comes to an end."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from triclinium_core.testing.oracle.loans import Loan, TokenEnd
+from triclinium_core.testing.simulation.command import REGRESSIONS
+from triclinium_core.testing.simulation.history import ClusterHistory
+from triclinium_core.testing.simulation.lenders import has_lenders
+
+SEEDS = (3, 5)
+
+
+@pytest.fixture(scope="module")
+def loans() -> list[Loan]:
+    """Return the loans of histories that are over."""
+    found: list[Loan] = []
+    for seed in SEEDS:
+        history = ClusterHistory(seed)
+        history.run()
+        book = history.simulation.loans
+        found += [book[token] for token in range(5000) if token in book]
+    return found
+
+
+def test_tokens_come_to_every_end(loans: list[Loan]) -> None:
+    """Nothing that the laws are about is left to chance alone: in so many histories it all happens."""
+    ends = Counter((lent.end, lent.is_made) for loan in loans for lent in loan.lent)
+
+    assert {TokenEnd.RENEWED, TokenEnd.REFUSED, TokenEnd.RECORDED, TokenEnd.GIVEN_BACK, None} <= {
+        end for end, _ in ends
+    }
+    assert 0 == ends[None, False] == ends[TokenEnd.GIVEN_BACK, True] == ends[TokenEnd.RECORDED, False]
+
+
+def test_everybody_borrows(loans: list[Loan]) -> None:
+    """At once and later, from one quota and from those of scopes, and in vain; in the end nobody is left."""
+    assert len(loans) > 300
+    assert len({loan.token_scope for loan in loans}) > 2
+    assert any(loan.position for loan in loans)
+    assert any(loan.refusals for loan in loans)
+    assert any(loan.is_first_refused for loan in loans)
+    assert any(loan.was_held_back for loan in loans)
+    assert all(loan.is_over for loan in loans)
+
+
+def test_some_histories_know_couchbase_strategies_alone() -> None:
+    """Among them those of all regressions, which are what they were."""
+    assert not any(map(has_lenders, REGRESSIONS))
+    assert 0.4 < sum(map(has_lenders, range(1000))) / 1000 < 0.6
