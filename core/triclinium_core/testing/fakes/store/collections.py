@@ -67,6 +67,9 @@ class FakeManifest:
         ]
         return msgspec.json.encode({"uid": f"{self.uid:x}", "scopes": scopes})
 
+    def _count_change(self) -> None:
+        self.uid += 1
+
     def copied(self) -> FakeManifest:
         """Return the manifest as it is now, whatever becomes of this one."""
         copy = FakeManifest()
@@ -125,7 +128,7 @@ class FakeCollections(FakeManifest):
         collection_id = self._next_id
         self._add(scope, collection, collection_id)
         self._settings[collection_id] = {} if settings is None else settings
-        self.uid += 1
+        self._count_change()
         return collection_id
 
     def update(self, scope: str, collection: str, settings: Mapping[str, int | bool]) -> None:
@@ -133,7 +136,7 @@ class FakeCollections(FakeManifest):
         collection_id = self.id_of(scope, collection)
         self._keep()
         self._settings[collection_id] = {**self._settings.get(collection_id, {}), **settings}
-        self.uid += 1
+        self._count_change()
 
     def create_scope(self, scope: str) -> None:
         """Add a scope without collections; InvalidArgumentException where there is one of that name."""
@@ -141,7 +144,7 @@ class FakeCollections(FakeManifest):
             raise InvalidArgumentException(f"scope={scope!r} exists; drop it first", parameter="scope")
         self._keep()
         self._add_scope(scope)
-        self.uid += 1
+        self._count_change()
 
     def drop_scope(self, scope: str) -> None:
         """Remove a scope with its collections, and their documents with them."""
@@ -151,7 +154,7 @@ class FakeCollections(FakeManifest):
             self.drop(scope, collection)
         self._keep()
         del self._scopes[scope], self._scope_ids[scope]
-        self.uid += 1
+        self._count_change()
 
     def drop(self, scope: str, collection: str) -> None:
         """Remove a collection, and its documents with it."""
@@ -163,7 +166,7 @@ class FakeCollections(FakeManifest):
         collection_id = self.id_of(scope, collection)
         self._ids.remove(collection_id)
         del self._scopes[scope][collection]
-        self.uid += 1
+        self._count_change()
         if self._on_drop is not None:
             self._on_drop(collection_id)
 
