@@ -140,6 +140,20 @@ async def test_a_node_that_does_not_open_it(autojump_clock: MockClock) -> None:
         assert f":{fake.nodes[2].options.port}" in behind
 
 
+async def test_a_node_that_is_down(autojump_clock: MockClock) -> None:
+    """It is no healthy node of the bucket, ever, and does not hang the call, which names it."""
+    async with open_fake_cluster(nodes=2) as fake, fake.open_client() as cluster:
+        await cluster.wait_until_ready()
+        fake.nodes.kill(1)
+        began_at = trio.current_time()
+        with pytest.raises(AmbiguousTimeoutException) as caught:
+            await cluster.buckets().create_bucket(TRAVEL)
+
+        assert trio.current_time() - began_at <= 90.0
+        (down,) = caught.value.context.connections
+        assert f":{fake.nodes[1].options.port}" in down
+
+
 async def test_giving_up(autojump_clock: MockClock) -> None:
     """Who waits for a bucket that never gets ready is cancelled, and the client goes on."""
     async with open_fake_cluster(nodes=2) as fake, fake.open_client() as cluster:

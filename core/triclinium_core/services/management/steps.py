@@ -15,6 +15,7 @@ Source: SDK-RFC 0054; SDK-RFC 0049 "Controlled Backoff for Always Retry" for how
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
@@ -73,6 +74,9 @@ from triclinium_core.shown import shown
 REFUSALS_MAX = 5
 """How often key-value may refuse a bucket whose nodes all have it ready: for two thirds of a second. Then it is not open
 to this user, who may make buckets and not use them."""
+HEALTH_SECONDS_MAX = 10.0
+"""So long is the service asked whether the nodes of a new bucket are healthy, where key-value can be asked as well. A node
+that is down never is. Key-value's own wait then has a deadline, and names the node."""
 
 R = TypeVar("R")
 
@@ -91,26 +95,42 @@ def create_bucket(settings: BucketSettings) -> Steps[None]:
     """Make a bucket, and wait until all its nodes are healthy and key-value can select it on each of them."""
     create = CreateBucket(settings)
     yield create
+    if settings.bucket_type is BucketType.MEMCACHED:
+        yield from _wait_for_health(settings.name)
+        return
+    is_healthy = yield from _wait_for_health(settings.name, seconds_max=HEALTH_SECONDS_MAX)
+    is_served = yield from _wait_for_key_value(create)
+    if not is_served and not is_healthy:
+        yield from _wait_for_health(settings.name)
+
+
+def _wait_for_health(bucket: str, *, seconds_max: float = math.inf) -> Steps[bool]:
+    """Return whether the service calls all nodes of a bucket healthy, after so many seconds of pauses at most."""
+    paused = 0.0
     for pause in _pauses():
         try:
-            found = yield from _asked(GetBucket(settings.name), BucketResult)
+            found = yield from _asked(GetBucket(bucket), BucketResult)
             if found.is_healthy:
-                break
+                return True
         except BucketNotFoundException:
             # The node that was asked has not heard of it.
             pass
+        if paused >= seconds_max:
+            break
         yield pause
-    if settings.bucket_type is not BucketType.MEMCACHED:
-        yield from _wait_for_key_value(create)
+        paused += pause.seconds
+    return False
 
 
-def _wait_for_key_value(create: CreateBucket) -> Steps[None]:
+def _wait_for_key_value(create: CreateBucket) -> Steps[bool]:
+    """Return whether every key-value node serves a new bucket; False where it is not open to this user."""
     for _, pause in zip(range(REFUSALS_MAX), _pauses(), strict=False):
         try:
             yield from _wait_for_nodes(WaitForNodes(create.settings.name), create)
-            return
+            return True
         except BucketAccessException:
             yield pause
+    return False
 
 
 def drop_bucket(name: str) -> Steps[None]:

@@ -57,7 +57,7 @@ from triclinium_core.services.management.query_indexes import (
     drop_index,
     drop_primary_index,
 )
-from triclinium_core.services.management.steps import REFUSALS_MAX, Pause, Step, Steps
+from triclinium_core.services.management.steps import HEALTH_SECONDS_MAX, REFUSALS_MAX, Pause, Step, Steps
 from triclinium_core.services.request import Done
 
 SETTINGS = BucketSettings(name="travel", ram_quota_mb=100)
@@ -145,6 +145,19 @@ def test_a_bucket_for_others() -> None:
     driven.run({CreateBucket: [Done()], GetBucket: [bucket("healthy")], WaitForNodes: [BucketAccessException()]})
 
     assert REFUSALS_MAX == driven.asked.count("wait_for_nodes")
+
+
+def test_a_bucket_that_stays_unhealthy() -> None:
+    """Key-value decides whether it can be used, after a while; where that is not open to the user, the service does."""
+    for outcome, asks_on in ((SERVED, False), (BucketAccessException(), True)):
+        driven = Driven(steps.create_bucket(SETTINGS))
+        states = [*[bucket("healthy", "unhealthy")] * 20, bucket("healthy")]
+        driven.run({CreateBucket: [Done()], GetBucket: states, WaitForNodes: [outcome]})
+        first = driven.asked.index("wait_for_nodes")
+        pauses = driven.pauses[: driven.asked[:first].count("pause")]
+
+        assert HEALTH_SECONDS_MAX <= sum(pauses) <= HEALTH_SECONDS_MAX + CONTROLLED_DELAY_MAX
+        assert asks_on is ("get_bucket" in driven.asked[first:])
 
 
 def test_a_memcached_bucket() -> None:
