@@ -22,7 +22,7 @@ from triclinium_core.client.events import (
     TimePassed,
     Token,
 )
-from triclinium_core.kv.operation.inquiries import Inquiry, Ping, WaitUntilReady
+from triclinium_core.kv.operation.inquiries import Inquiry, Ping, WaitForNodes, WaitUntilReady
 from triclinium_core.kv.operation.reports import PingResult
 from triclinium_core.kv.operation.requests import Noop, Operation
 from triclinium_core.kv.pool.openings import PLACE_SECONDS_MAX, PLACES_MAX
@@ -137,7 +137,7 @@ def test_streams_are_opened_a_few_at_a_time() -> None:
 
 
 @rows("is_one_alive", [True, False])
-@rows("inquiry", [None, Ping("travel", "r"), WaitUntilReady("travel")])
+@rows("inquiry", [None, Ping("travel", "r"), WaitUntilReady("travel"), WaitForNodes("travel", 1)])
 def test_a_loss_costs_the_same_in_every_cluster(inquiry: Inquiry | None, *, is_one_alive: bool) -> None:
     """Whoever is lost, and whoever asks how the connections stand."""
     costs = []
