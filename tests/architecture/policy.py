@@ -190,6 +190,7 @@ LAYERS: Sequence[Sequence[str]] = (
         "triclinium_core.services.value_end",
     ),
     ("triclinium_core.client.events", "triclinium_core.client.actions"),
+    ("triclinium_core.client.lent_tokens",),
     ("triclinium_core.telemetry.gathering",),
     ("triclinium_core.kv.connection",),
     ("triclinium_core.kv",),

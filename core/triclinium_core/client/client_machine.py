@@ -47,8 +47,8 @@ from triclinium_core.client.health.inquiries import Inquiries
 from triclinium_core.client.health.statistics import ClientStatistics, describe_connection, describe_endpoint
 from triclinium_core.client.timers import (
     TIMERS_OF_CONNECTIONS,
+    TIMERS_OF_HTTP_STREAMS,
     TIMERS_OF_INQUIRIES,
-    TIMERS_OF_REQUESTS,
     TimerKind,
     Timers,
 )
@@ -106,7 +106,11 @@ from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.retry.invalid_event import InvalidEvent
+from triclinium_core.services.endpoint import Endpoint
+from triclinium_core.services.live_request import LiveRequest
 from triclinium_core.services.open_requests import OpenRequests
+from triclinium_core.services.pings import ServicePings
+from triclinium_core.services.pool import Pool
 from triclinium_core.services.request import ServiceRequest
 from triclinium_core.shown import shown
 from triclinium_core.telemetry.gathering import Gathering
@@ -136,17 +140,14 @@ class ClientMachine:
         connection_string = parse_connection_string(options.connection_string)
         options = connection_string.over(options)
         check_authenticator(options.authenticator, connection_string)
-        self._bare = connection_string.scheme is Scheme.MEMCACHED
+        self._bare, tls = connection_string.scheme is Scheme.MEMCACHED, connection_string.tls
         self._actions: list[Action] = []
         self._timers = Timers()
-        self._started = False
-        self._now = -TIME_MAX
-        self._orphans = 0
-        error_maps, terminal_states = ErrorMapStore(), TerminalStates()
-        destinations, configs, connection_timers = Destinations(), KnownConfigs(), ConnectionTimers(self._timers)
-        emit, stream_numbers = self._actions.append, count(1)
-        stream_ids = cast("Callable[[], StreamId]", stream_numbers.__next__)
-        self._configs = configs
+        self._started, self._now, self._orphans = False, -TIME_MAX, 0
+        error_maps, terminal_states, destinations = ErrorMapStore(), TerminalStates(), Destinations()
+        self._configs = configs = KnownConfigs()
+        connection_timers = ConnectionTimers(self._timers)
+        emit, stream_ids = self._actions.append, cast("Callable[[], StreamId]", count(1).__next__)
         self._gathering = Gathering(options.tracer, options.meter, options.orphans, timers=self._timers, emit=emit)
         self._connections = Connections(
             options,
@@ -166,7 +167,7 @@ class ClientMachine:
             self._connections,
             configs,
             self._keep_alive,
-            tls=connection_string.tls,
+            tls=tls,
             network=Network(options.network, connection_string.addresses),
             terminal_states=terminal_states,
             error_maps=error_maps,
@@ -174,11 +175,14 @@ class ClientMachine:
             destinations=destinations,
             emit=emit,
         )
-        self._requests = self._open_requests(options, connection_string.tls, stream_ids, terminal_states, rng)
+        self._pool, self._requests, self._service_pings = self._open_http(
+            options, tls, stream_ids, terminal_states, rng
+        )
         self._inquiries = Inquiries(
             self._connections,
             self._keyspaces,
-            self._requests,
+            self._pool,
+            self._service_pings,
             timeouts=options.timeouts,
             sdk=options.user_agent,
             terminal_states=terminal_states,
@@ -200,27 +204,35 @@ class ClientMachine:
             emit=emit,
         )
 
-    def _open_requests(
+    def _open_http(
         self,
         options: ClientOptions,
         tls: bool,
         stream_ids: Callable[[], StreamId],
         terminal_states: TerminalStates,
         rng: Random,
-    ) -> OpenRequests:
-        return OpenRequests(
+    ) -> tuple[Pool, OpenRequests, ServicePings]:
+        """Return the connections to services over HTTP, the requests to these, and the pings of them."""
+        pool = Pool(
             options,
             tls=tls,
             stream_ids=stream_ids,
             topologies=lambda: self._keyspaces.topologies,
-            capabilities=self._configs.capabilities_of,
+            timers=self._timers,
+            emit=self._actions.append,
+        )
+        requests = OpenRequests(
+            options,
+            pool,
+            configs=self._configs,
+            own_addresses=self._keyspaces.own_addresses,
             terminal_states=terminal_states,
             timers=self._timers,
             rng=rng,
             gathering=self._gathering,
-            own_address=self._keyspaces.own_addresses.of,
             emit=self._actions.append,
         )
+        return pool, requests, ServicePings(pool, requests)
 
     def __repr__(self) -> str:
         open_operations = len(self._operations.open) + self._requests.count + len(self._inquiries)
@@ -261,12 +273,12 @@ class ClientMachine:
             fresh = self._connections.routes.take_fresh()
             if self._inquiries:
                 self._inquiries.review(fresh, now)
-        if self._requests.open or self._requests.ping_outcomes:
+        if self._requests.open or self._requests.own_answers:
             self._requests.place(now)
-            while self._requests.ping_outcomes:
-                for outcome in self._requests.hear_canaries(now):
+            while self._requests.own_answers:
+                for outcome in self._service_pings.heard(now):
                     self._inquiries.service_answered(outcome, now)
-            self._actions += self._requests.take_sending()
+            self._actions += self._pool.take_sending()
         if self._connections.sending:
             self._connections.flush()
         self._now = now
@@ -320,7 +332,7 @@ class ClientMachine:
             open_operations=len(self._operations.open) + self._requests.count + len(self._inquiries),
             in_flight=sum(len(connection.in_flight) for connection in connections),
             orphans=self._orphans,
-            endpoints=tuple(map(describe_endpoint, self._requests.endpoints)),
+            endpoints=tuple(map(describe_endpoint, self._pool.endpoints)),
             retries_by_reason=self._operations.retries_by_reason + self._requests.retries_by_reason,
             topologies=self._keyspaces.topologies,
         )
@@ -473,8 +485,14 @@ class ClientMachine:
                 self._connections.open_next(now)
             elif kind is TimerKind.TELEMETRY:
                 self._gathering.interval_over(cast(TelemetryKind, subject))
-            elif kind in TIMERS_OF_REQUESTS:
-                self._requests.on_timer(kind, subject, now)
+            elif kind is TimerKind.REQUEST_DEADLINE:
+                self._requests.deadline_passed(cast(LiveRequest, subject), now)
+            elif kind is TimerKind.REQUEST_RETRY:
+                self._requests.backoff_over(cast(LiveRequest, subject), now)
+            elif kind in TIMERS_OF_HTTP_STREAMS:
+                self._requests.stream_timer_passed(cast(StreamId, subject), now)
+            elif kind is TimerKind.HTTP_BREAKER:
+                self._service_pings.breaker_woken(cast(Endpoint, subject), now)
             elif kind in TIMERS_OF_CONNECTIONS:
                 self._connections.on_timer(kind, cast(Connection, subject), now)
             else:

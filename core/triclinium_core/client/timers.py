@@ -47,16 +47,8 @@ class TimerKind(Enum):
     CANARY = "the canary was not answered in time: the breaker opens again"
 
 
-TIMERS_OF_REQUESTS = frozenset(
-    {
-        TimerKind.REQUEST_DEADLINE,
-        TimerKind.REQUEST_RETRY,
-        TimerKind.HTTP_CONNECT,
-        TimerKind.HTTP_IDLE,
-        TimerKind.HTTP_BREAKER,
-    }
-)
-"""What concerns the services over HTTP."""
+TIMERS_OF_HTTP_STREAMS = frozenset({TimerKind.HTTP_CONNECT, TimerKind.HTTP_IDLE})
+"""What closes streams to services over HTTP."""
 
 TIMERS_OF_INQUIRIES = frozenset(
     {TimerKind.PING, TimerKind.READINESS, TimerKind.NODES_DEADLINE, TimerKind.MANIFEST_QUESTION}

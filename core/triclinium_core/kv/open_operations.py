@@ -15,18 +15,16 @@ from dataclasses import replace
 from typing import assert_never
 
 from triclinium_core.client.actions import (
-    AcquireToken,
     Action,
     CompleteOperation,
     ConsultStrategy,
     FailOperation,
-    RecordSuccess,
     ReportAnswer,
     ReportRefusal,
     ReportRetry,
-    ReportStrategyError,
 )
 from triclinium_core.client.events import OperationSubmitted, StrategyDecided, StreamId, TimePassed, Token
+from triclinium_core.client.lent_tokens import Begins, FirstAttempt, LentTokens, NotBegun
 from triclinium_core.client.timers import TimerKind, Timers
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, DecodingFailureException
@@ -109,6 +107,7 @@ class Operations:
         self._gathering = gathering
         self._slow_after = gathering.thresholds[Service.KV] if gathering.thresholds is not None else math.inf
         """Seconds from which on an operation is slow."""
+        self._lent = LentTokens(emit=emit)
         self._dispatcher = Dispatcher(connections, keyspaces, keep_alive, terminal_states, destinations, emit=emit)
         self.open: dict[int, LiveOperation] = {}
         """In the order in which they were submitted, and so in that of their deadlines where these have no timers."""
@@ -166,25 +165,21 @@ class Operations:
     def _acquire_token(self, operation: LiveOperation, strategy: AnyRetryStrategy, now: float) -> None:
         """Ask a token strategy for the first attempt of an operation."""
         tokens = operation.strategy = operation.tokens = tokens_of(strategy)
-        if isinstance(tokens, AsyncRequestTokens):
-            self._emit(AcquireToken(Token(operation.token), tokens))
-            return
-        try:
-            delay = tokens.acquire()
-        except Exception as error:
-            self._fail(operation, not_begun(operation.error_context(), error), now)
-        else:
-            self._hold_back(operation, delay, now)
+        first = self._lent.acquire(Token(operation.token), tokens, operation.deadline - now)
+        self._begin(operation, first, now)
 
-    def _hold_back(self, operation: LiveOperation, delay: float, now: float) -> None:
-        """Dispatch an operation for the first time in ``delay`` seconds; one that has no time for that waits for its deadline."""
-        tokens = operation.tokens
-        assert tokens is not None
-        wait = tokens.postpone(delay, operation.deadline - now)
-        if wait == 0.0:
-            self._dispatch(operation, now)
-        elif wait is not None:
-            operation.retry_timer = self._timers.schedule(now + wait, TimerKind.RETRY, operation)
+    def _begin(self, operation: LiveOperation, first: FirstAttempt, now: float) -> None:
+        """Dispatch an operation for the first time when its token strategy lets it."""
+        match first:
+            case Begins(0.0):
+                self._dispatch(operation, now)
+            case Begins(delay):
+                operation.retry_timer = self._timers.schedule(now + delay, TimerKind.RETRY, operation)
+            case NotBegun(cause):
+                self._fail(operation, not_begun(operation.error_context(), cause), now)
+            case None:
+                # The strategy will be heard, or the deadline is what is waited for.
+                pass
 
     def _dispatch(self, operation: LiveOperation, now: float, *, turn_at: Connection | None = None) -> None:
         undispatched = self._dispatcher.dispatch(operation, now, turn_at=turn_at)
@@ -212,14 +207,10 @@ class Operations:
         if operation is None:
             return
         tokens = operation.tokens
-        if not isinstance(tokens, AsyncRequestTokens) or not tokens.is_acquiring:
-            self._feed(operation, facts.StrategyDecided(event.answer, event.raised), now)
-            return
-        tokens.is_acquiring = False
-        if event.answer is None or event.answer.delay is None:
-            self._fail(operation, not_begun(operation.error_context(), event.raised), now)
+        if isinstance(tokens, AsyncRequestTokens) and tokens.is_acquiring:
+            self._begin(operation, self._lent.decided(tokens, event, operation.deadline - now), now)
         else:
-            self._hold_back(operation, event.answer.delay, now)
+            self._feed(operation, facts.StrategyDecided(event.answer, event.raised), now)
 
     def deadlines_passed(self, event: TimePassed, now: float) -> None:
         """Fail the operations without a timer whose deadlines have passed."""
@@ -253,10 +244,9 @@ class Operations:
 
     def backoff_over(self, operation: LiveOperation, now: float) -> None:
         """Send an operation, or fail it where its delay was cut."""
-        if operation.tokens is not None and operation.tokens.obstacle is not None:
-            operation.tokens.obstacle = None
-            self._dispatch(operation, now)
-        elif self._feed(operation, facts.TimePassed(), now):
+        if (operation.tokens is not None and operation.tokens.hold_is_over()) or self._feed(
+            operation, facts.TimePassed(), now
+        ):
             self._dispatch(operation, now)
 
     def resume_waiting(self, connection: Connection, now: float) -> None:
@@ -305,7 +295,7 @@ class Operations:
         operation.opaque = None
         self._close(operation)
         if operation.tokens is not None:
-            self._end_tokens(operation, succeeded=True)
+            self._lent.end(Token(operation.token), operation.tokens, succeeded=True)
         durations = self._gathering.durations
         if durations is not None:
             name = SPAN_NAMES[request.name]
@@ -400,25 +390,14 @@ class Operations:
         took = now - operation.submitted_at + operation.request.encode_seconds
         if operation.tokens is not None:
             is_answered = operation.retry is not None and operation.retry.is_answered
-            self._end_tokens(operation, succeeded=is_answered and says_well(error))
+            succeeded = is_answered and says_well(error)
+            self._lent.end(Token(operation.token), operation.tokens, succeeded=succeeded)
         self._settle(operation)
         if durations is not None:
             durations.count(_KV, SPAN_NAMES[operation.request.name], took, now)
         if took >= self._slow_after:
             self._gathering.slow(measured.facts(now), now)
         self._emit(FailOperation(Token(operation.token), error))
-
-    def _end_tokens(self, operation: LiveOperation, *, succeeded: bool) -> None:
-        """Tell a token strategy how an operation ended."""
-        tokens, token = operation.tokens, Token(operation.token)
-        if isinstance(tokens, AsyncRequestTokens):
-            if tokens.end(succeeded=succeeded):
-                self._emit(RecordSuccess(token, tokens))
-        elif tokens is not None:
-            try:
-                tokens.end(succeeded=succeeded)
-            except Exception as error:
-                self._emit(ReportStrategyError(token, error))
 
     def _feed(
         self,
@@ -505,7 +484,7 @@ class Operations:
         """Forget an operation, wherever it stands; a reply that still comes is an orphan."""
         self._close(operation)
         if operation.tokens is not None:
-            self._end_tokens(operation, succeeded=False)
+            self._lent.end(Token(operation.token), operation.tokens, succeeded=False)
         self._dispatcher.stop_waiting(operation)
         connection = self._connections.streams.connection(operation.stream)
         if connection is not None and operation.opaque is not None:

@@ -8,17 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
-from triclinium_core.client.actions import Action, CloseStream, OpenStream
+from triclinium_core.client.actions import Action, CloseStream, OpenStream, SendBytes
 from triclinium_core.client.events import StreamId, StreamLost, StreamOpened
 from triclinium_core.client.timers import TimerKind, Timers
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.options import Authenticator, ClientOptions
+from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.connection import HttpConnection
 from triclinium_core.services.credentials import headers_of
 from triclinium_core.services.endpoint import Endpoint
 from triclinium_core.services.endpoints import addresses_of
+from triclinium_core.services.request import HttpRequest
 
 
 class LostConnection(NamedTuple):
@@ -32,7 +34,11 @@ class LostConnection(NamedTuple):
 
 
 class Pool:
-    """All endpoints of a client and their streams; who travels on them is not its business."""
+    """All endpoints of a client and their streams; who travels on them is not its business.
+
+    Args:
+        topologies: returns the newest of each bucket, and of the cluster.
+    """
 
     def __init__(
         self,
@@ -40,11 +46,13 @@ class Pool:
         *,
         tls: bool,
         stream_ids: Callable[[], StreamId],
+        topologies: Callable[[], tuple[Topology, ...]],
         timers: Timers,
         emit: Callable[[Action], None],
     ) -> None:
         self._options = options
         self._tls = tls
+        self._topologies = topologies
         self._stream_ids = stream_ids
         self._timers = timers
         self._emit = emit
@@ -52,19 +60,25 @@ class Pool:
         self._endpoints: dict[tuple[Service, Address], Endpoint] = {}
         self._streams: dict[StreamId, Endpoint] = {}
         """To which endpoint each stream belongs, from the order to open it until it is gone."""
+        self._sending: list[SendBytes] = []
 
-    def endpoints_of(self, service: Service, topologies: tuple[Topology, ...], bucket: str | None) -> list[Endpoint]:
-        """Return the endpoints that have a service, in the order of the config's nodes.
+    @property
+    def knows_topology(self) -> bool:
+        """Whether a cluster config has come, which tells where the services are."""
+        return bool(self._topologies())
+
+    def endpoints_of(self, service: Service, bucket: str | None = None) -> list[Endpoint]:
+        """Return the endpoints that have a service by the newest topology, in the order of the config's nodes.
 
         Args:
             bucket: whose nodes are meant; None for those of the cluster.
         """
-        addresses = addresses_of(service, topologies, bucket=bucket, tls=self._tls)
+        addresses = addresses_of(service, self._topologies(), bucket=bucket, tls=self._tls)
         return [self._endpoint(service, address) for address in addresses]
 
     @property
     def endpoints(self) -> Collection[Endpoint]:
-        """All that were ever looked for."""
+        """All that anything was ever sent to, or looked for."""
         return self._endpoints.values()
 
     def of_stream(self, stream: StreamId) -> Endpoint | None:
@@ -102,6 +116,17 @@ class Pool:
             endpoint.connections[event.stream] = connection
             self.release(event.stream, now)
         return endpoint
+
+    def send(self, stream: StreamId, request: HttpRequest) -> HttpConnection:
+        """Order a request to be sent on a stream that is free, and return its connection."""
+        connection = self._streams[stream].connections[stream]
+        self._sending.append(SendBytes(stream, connection.send(request)))
+        return connection
+
+    def take_sending(self) -> list[SendBytes]:
+        """Return what was ordered to be sent, once; it goes last."""
+        sending, self._sending = self._sending, []
+        return sending
 
     def release(self, stream: StreamId, now: float) -> None:
         """Take a connection back that can carry the next request; one that speaks for somebody else is closed."""
@@ -157,15 +182,22 @@ class Pool:
             else:
                 self.close(stream, "the authenticator has changed")
 
+    def feed_breaker(self, endpoint: Endpoint, event: BreakerEvent, now: float) -> bool:
+        """Tell an endpoint's breaker what happened, and return whether its canary has to be sent now."""
+        sends_canary = endpoint.breaker.handle(event, now)
+        self._timers.cancel(endpoint.breaker_timer)
+        endpoint.breaker_timer = self._timers.schedule(endpoint.breaker.wakeup, TimerKind.HTTP_BREAKER, endpoint)
+        return sends_canary
+
     def all_waited_for(self) -> list[Endpoint]:
         """Return the endpoints for which requests wait."""
         return [endpoint for endpoint in self._endpoints.values() if endpoint.waiting]
 
-    def prune(self, topologies: tuple[Topology, ...]) -> None:
+    def prune(self) -> None:
         """Forget the endpoints that no topology has any more, and that nobody uses."""
         known = {
             Address(node.host, port)
-            for topology in topologies
+            for topology in self._topologies()
             for node in topology.nodes
             for port in node.ports.values()
         }

@@ -28,7 +28,8 @@ from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.services.endpoint import Endpoint
-from triclinium_core.services.open_requests import OpenRequests, PingOutcome
+from triclinium_core.services.pings import PingOutcome, ServicePings
+from triclinium_core.services.pool import Pool
 
 
 class Inquiries:
@@ -38,7 +39,8 @@ class Inquiries:
         self,
         connections: Connections,
         keyspaces: Keyspaces,
-        requests: OpenRequests,
+        pool: Pool,
+        service_pings: ServicePings,
         *,
         timeouts: TimeoutOptions,
         sdk: str,
@@ -49,10 +51,11 @@ class Inquiries:
         self._sdk = sdk
         self._connections = connections
         self._keyspaces = keyspaces
-        self._requests = requests
+        self._pool = pool
         self._pings = Pings(
             connections,
-            requests,
+            pool,
+            service_pings,
             timeouts=timeouts,
             sdk=sdk,
             config_revision=keyspaces.newest_revision,
@@ -62,7 +65,13 @@ class Inquiries:
             emit=emit,
         )
         self._readiness = Readiness(
-            connections, requests, timeouts=timeouts, terminal_states=terminal_states, timers=timers, emit=emit
+            connections,
+            pool,
+            service_pings,
+            timeouts=timeouts,
+            terminal_states=terminal_states,
+            timers=timers,
+            emit=emit,
         )
         self._node_waits = NodeWaits(
             connections, keyspaces, timeouts=timeouts, terminal_states=terminal_states, timers=timers, emit=emit
@@ -143,7 +152,7 @@ class Inquiries:
         endpoints: dict[Service, tuple[EndpointDiagnostics, ...]] = {
             Service.KV: tuple(diagnose(connection, now) for connection in (*connections, *self._connections.draining))
         }
-        for endpoint in self._requests.endpoints:
+        for endpoint in self._pool.endpoints:
             found = tuple(diagnose_endpoint(endpoint, now))
             if found:
                 endpoints[endpoint.service] = (*endpoints.get(endpoint.service, ()), *found)

@@ -40,7 +40,8 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.services.endpoint import Endpoint
-from triclinium_core.services.open_requests import OpenRequests, PingOutcome
+from triclinium_core.services.pings import PingOutcome, ServicePings
+from triclinium_core.services.pool import Pool
 from triclinium_core.telemetry.attributes import answer_attributes
 from triclinium_core.telemetry.tracing import AttributeValue
 
@@ -131,7 +132,8 @@ class Pings:
     def __init__(
         self,
         connections: Connections,
-        requests: OpenRequests,
+        pool: Pool,
+        service_pings: ServicePings,
         *,
         timeouts: TimeoutOptions,
         sdk: str,
@@ -142,7 +144,8 @@ class Pings:
         emit: Callable[[Action], None],
     ) -> None:
         self._connections = connections
-        self._requests = requests
+        self._pool = pool
+        self._service_pings = service_pings
         self._timeouts = timeouts
         self._sdk = sdk
         self._config_revision = config_revision
@@ -163,7 +166,7 @@ class Pings:
         ping = self.open.pop(token, None)
         if ping is not None:
             self._timers.cancel(ping.timer)
-            self._requests.stop_pings(ping, now)
+            self._service_pings.stop(ping, now)
 
     def get(self, token: int) -> Ping | None:
         """Return an open ping; None for unknown tokens."""
@@ -221,12 +224,12 @@ class Pings:
 
     def _ask_services(self, ping: OpenPing, now: float) -> None:
         """Ping the services over HTTP that the newest config tells of, each once."""
-        for endpoint in endpoints_of(ping.request, self._requests):
+        for endpoint in endpoints_of(ping.request, self._pool):
             if endpoint not in ping.endpoints:
                 ping.endpoints[endpoint] = None
                 seconds, token = self._timeouts.of_service(endpoint.service), Token(ping.token)
-                self._requests.ping(ping, endpoint, seconds, now, traced_as=token if ping.is_traced else None)
-        if self._requests.knows_topology and not ping.has_kv:
+                self._service_pings.begin(ping, endpoint, seconds, now, traced_as=token if ping.is_traced else None)
+        if self._pool.knows_topology and not ping.has_kv:
             ping.awaited.clear()
 
     def _find_target(self, ping: OpenPing, connection: Connection, now: float) -> None:
@@ -286,7 +289,7 @@ class Pings:
             return
         self.abandon(ping.token, now)
         endpoints: dict[Service, tuple[EndpointPingReport, ...]] = {}
-        if ping.has_kv or not self._requests.knows_topology:
+        if ping.has_kv or not self._pool.knows_topology:
             reports = (target.report for target in ping.targets.values())
             endpoints[Service.KV] = tuple(report for report in reports if report is not None)
         for service in ping.request.services:

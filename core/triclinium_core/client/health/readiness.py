@@ -37,7 +37,8 @@ from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.services.endpoint import Endpoint
-from triclinium_core.services.open_requests import OpenRequests, PingOutcome
+from triclinium_core.services.pings import PingOutcome, ServicePings
+from triclinium_core.services.pool import Pool
 
 PING_SECONDS_MAX = 10.0
 """For the answer to one ping of a wait: a service that has just begun may have lost it, and the timeout of its requests
@@ -87,7 +88,8 @@ class Readiness:
     def __init__(
         self,
         connections: Connections,
-        requests: OpenRequests,
+        pool: Pool,
+        service_pings: ServicePings,
         *,
         timeouts: TimeoutOptions,
         terminal_states: TerminalStates,
@@ -95,7 +97,8 @@ class Readiness:
         emit: Callable[[Action], None],
     ) -> None:
         self._connections = connections
-        self._requests = requests
+        self._pool = pool
+        self._service_pings = service_pings
         self._timeouts = timeouts
         self._terminal_states = terminal_states
         self._timers = timers
@@ -113,7 +116,7 @@ class Readiness:
         if wait is not None:
             for known in wait.endpoints.values():
                 self._timers.cancel(known.timer)
-            self._requests.stop_pings(wait, now)
+            self._service_pings.stop(wait, now)
 
     def get(self, token: int) -> WaitUntilReady | None:
         """Return an open wait; None for unknown tokens."""
@@ -171,12 +174,12 @@ class Readiness:
                 self._fail(wait, UnsupportedOperationException(text, _context(wait.request, connection)), now)
 
     def _look_at(self, wait: OpenWait, now: float) -> None:
-        endpoints = list(endpoints_of(wait.request, self._requests))
+        endpoints = list(endpoints_of(wait.request, self._pool))
         for endpoint in endpoints:
             if endpoint not in wait.endpoints:
                 wait.endpoints[endpoint] = _Answering()
                 seconds = min(self._timeouts.of_service(endpoint.service), PING_SECONDS_MAX)
-                self._requests.ping(
+                self._service_pings.begin(
                     wait, endpoint, seconds, now, traced_as=Token(wait.token) if wait.is_traced else None
                 )
         state = min(self._kv_state(wait.request), self._services_state(wait, endpoints), key=WORST_FIRST.index)
@@ -199,7 +202,7 @@ class Readiness:
         routes = self._connections.routes
         if Service.KV not in wait.services:
             # A connection is needed all the same: it tells where the services are.
-            is_known = self._requests.knows_topology or routes.ready_count(wait.bucket)
+            is_known = self._pool.knows_topology or routes.ready_count(wait.bucket)
             return ClusterState.ONLINE if is_known else ClusterState.OFFLINE
         state = cluster_state(routes.ready_count(wait.bucket), len(routes.all_of(wait.bucket)))
         # RFC 0061: a bucket's readiness includes that of what belongs to no bucket. Documents can be had over the

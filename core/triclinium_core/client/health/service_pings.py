@@ -13,14 +13,15 @@ from triclinium_core.kv.operation.reports import PingState
 from triclinium_core.retry.couchbase.failures import subject
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.endpoint import Endpoint
-from triclinium_core.services.open_requests import OpenRequests, PingOutcome
+from triclinium_core.services.pings import PingOutcome
+from triclinium_core.services.pool import Pool
 
 
-def endpoints_of(inquiry: Inquiry, requests: OpenRequests) -> Iterator[Endpoint]:
+def endpoints_of(inquiry: Inquiry, pool: Pool) -> Iterator[Endpoint]:
     """Yield the endpoints over HTTP that an inquiry is about, by the newest topology: none before the first."""
     for service in inquiry.services:
         if service is not Service.KV:
-            yield from requests.endpoints_of(service, namespace_of(service, inquiry))
+            yield from pool.endpoints_of(service, namespace_of(service, inquiry))
 
 
 def namespace_of(service: Service, inquiry: Inquiry) -> str | None:

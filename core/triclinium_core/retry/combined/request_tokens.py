@@ -96,6 +96,11 @@ class _Tokens:
             return None
         return delay
 
+    def hold_is_over(self) -> bool:
+        """Record that the strategy holds the first attempt back no longer; return whether it did."""
+        was_held, self.obstacle = self.obstacle is not None, None
+        return was_held
+
     def begin(self) -> None:
         """Record that the attempt of the token in hand is made."""
         self._is_made = True

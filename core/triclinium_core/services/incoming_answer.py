@@ -1,0 +1,170 @@
+"""The answer to one request while it comes: its body, or its rows, who waits for them, and when to read no further.
+
+An answer without rows is kept whole. Rows are handed out as soon as somebody waits for them; what comes before that is
+held, and from a bound on nothing more is to be read until it is taken. Behind the last row stands what the request comes
+to. Whoever has had rows may not get them a second time.
+
+Source: decisions C22 and C24.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, unique
+
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.retry.tables import transition_table
+from triclinium_core.services.request import ServiceResult
+from triclinium_core.services.rows import MalformedRows, RowSplitter
+
+HELD_SIZE_BYTES = 256 * 1024
+"""Rows that nobody has asked for yet: from here on nothing more is read."""
+HELD_SIZE_BYTES_MAX = 16 * 1024 * 1024
+"""Where rows come although reading was to pause: a driver that ignores that gets the request failed here."""
+BODY_SIZE_BYTES_MAX = 32 * 1024 * 1024
+"""Of an answer that is read whole: ten times the largest configs and lists that services answer."""
+HTTP_OK = 200
+"""Rows of any other answer belong to an error."""
+
+Outcome = ServiceResult | CouchbaseException
+"""What a request comes to."""
+
+
+class UnreadableAnswer(ValueError):
+    """What comes is not to be read on; the text says what the node did, as in "answered what is no list of rows"."""
+
+
+@unique
+class ReaderState(Enum):
+    """How whoever asked stands to the rows."""
+
+    NEW = "waits, and has had none"
+    READING = "has some to read"
+    WAITING = "has read them, and waits for more"
+
+
+@unique
+class ReaderEvent(Enum):
+    """What happens to a reader."""
+
+    ROWS_GIVEN = "rows_given"
+    ROWS_WANTED = "rows_wanted"
+
+
+READER_TRANSITIONS: Mapping[ReaderState, Mapping[ReaderEvent, ReaderState]] = transition_table(
+    [
+        (ReaderState.NEW, ReaderEvent.ROWS_GIVEN, ReaderState.READING),
+        (ReaderState.READING, ReaderEvent.ROWS_WANTED, ReaderState.WAITING),
+        (ReaderState.WAITING, ReaderEvent.ROWS_GIVEN, ReaderState.READING),
+    ]
+)
+"""The state that an event leads to. Whoever waits and asks again is as far as before."""
+
+
+class IncomingAnswer:
+    """What has come of the answer to the newest attempt, and is not handed out yet."""
+
+    def __init__(self) -> None:
+        self.status: int = 0
+        """HTTP status of the answer that is coming."""
+        self.outcome: Outcome | None = None
+        """What the request comes to, once that is known; the rows before it may still have to be taken."""
+        self._reader = ReaderState.NEW
+        self._is_paused = False
+        self._splitter: RowSplitter | None = None
+        self._body = bytearray()
+        self._rows: list[bytes] = []
+        self._rows_size = 0
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether somebody waits for rows, or for the end."""
+        return self._reader is not ReaderState.READING
+
+    @property
+    def has_given_rows(self) -> bool:
+        """Whether rows were handed out, so that nothing can be retried."""
+        return self._reader is not ReaderState.NEW
+
+    def begin(self, status: int, *, rows_of: str | None) -> None:
+        """Prepare for the body of an answer.
+
+        Args:
+            rows_of: the key of its rows; None for an answer without rows.
+        """
+        self.status = status
+        self._splitter = RowSplitter(rows_of) if rows_of is not None else None
+        self._body.clear()
+
+    def receive(self, data: bytes) -> None:
+        """Take a piece of the body.
+
+        Raises:
+            UnreadableAnswer: it is no list of rows, or it is too large to be read whole.
+        """
+        if self._splitter is None:
+            self._body += data
+            if len(self._body) > BODY_SIZE_BYTES_MAX:
+                raise UnreadableAnswer(f"answered more than {BODY_SIZE_BYTES_MAX} bytes")
+            return
+        try:
+            rows = self._splitter.feed(data)
+        except MalformedRows as error:
+            raise UnreadableAnswer(f"answered what is no list of rows: {error}") from None
+        # Those of an error would be held until somebody wants them, and nobody ever does.
+        if self.status == HTTP_OK:
+            self._rows += rows
+            self._rows_size += sum(map(len, rows))
+
+    def pauses(self) -> bool:
+        """Return whether reading is to pause from now on, for too much of what nobody has taken is held.
+
+        Raises:
+            UnreadableAnswer: it was to pause before, and far more came.
+        """
+        if self._rows_size >= HELD_SIZE_BYTES and not self._is_paused:
+            self._is_paused = True
+            return True
+        if self._rows_size > HELD_SIZE_BYTES_MAX:
+            raise UnreadableAnswer(f"sent {HELD_SIZE_BYTES_MAX} bytes of rows that nobody has asked for")
+        return False
+
+    def resumes(self, *, is_whole: bool = False) -> bool:
+        """Return whether reading, which was to pause, is to go on from now on.
+
+        Args:
+            is_whole: whether the answer has ended, so that what comes next is not its own.
+        """
+        if self._is_paused and (is_whole or self._rows_size < HELD_SIZE_BYTES):
+            self._is_paused = False
+            return True
+        return False
+
+    def whole(self) -> bytes:
+        """Return the body of an answer that has ended, without its rows.
+
+        Raises:
+            MalformedRows: it ended early, or is no list of rows.
+        """
+        return bytes(self._body) if self._splitter is None else self._splitter.finish()
+
+    def want(self) -> bool:
+        """Record that somebody wants more rows; return whether that is news."""
+        return self._hear(ReaderEvent.ROWS_WANTED)
+
+    def take(self) -> list[bytes] | Outcome | None:
+        """Return what is due: the rows that have come, each once, or else the end. None where nobody waits, or nothing came."""
+        if not self.is_waited_for:
+            return None
+        if not self._rows:
+            return self.outcome
+        rows, self._rows, self._rows_size = self._rows, [], 0
+        self._hear(ReaderEvent.ROWS_GIVEN)
+        return rows
+
+    def _hear(self, event: ReaderEvent) -> bool:
+        state = READER_TRANSITIONS[self._reader].get(event)
+        if state is None:
+            return False
+        self._reader = state
+        return True

@@ -1,0 +1,60 @@
+"""What travels for a statement that is to be prepared: the request that has it planned, or the plan.
+
+A plan that turns out stale, or that reads an index that is gone, is forgotten, so the next attempt has the statement
+planned anew.
+
+Source: SDK-RFC 0056 ``adhoc``; SDK-RFC 0049 "Response Code Retry List".
+"""
+
+from __future__ import annotations
+
+from triclinium_core.kv.known_configs import KnownConfigs
+from triclinium_core.kv.topology.capabilities import ClusterCapability
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.query.plans import PreparedPlans
+from triclinium_core.services.query.request import PrepareRequest, QueryRequest
+from triclinium_core.services.request import HttpAnswer, ServiceRequest
+
+REASONS_TO_PREPARE_AGAIN = frozenset({RetryReason.QUERY_PREPARED_STATEMENT_FAILURE, RetryReason.QUERY_INDEX_NOT_FOUND})
+"""The plan is stale, or reads an index that is gone: executed again, it would fail again."""
+
+
+class PreparedStatements:
+    """The statements that a client has prepared, as far as it remembers their plans.
+
+    Args:
+        configs: they tell how the cluster prepares.
+    """
+
+    def __init__(self, configs: KnownConfigs) -> None:
+        self._configs = configs
+        self._plans = PreparedPlans()
+
+    def message(self, request: ServiceRequest) -> ServiceRequest:
+        """Return what to send for a request: itself, the plan of its statement, or what asks for that."""
+        if not isinstance(request, QueryRequest) or request.adhoc:
+            return request
+        plan = self._plans.recall(request.plan_key)
+        if plan is not None:
+            return request.with_plan(plan)
+        can = self._configs.capabilities_of(Service.QUERY)
+        return request.preparation(enhanced=ClusterCapability.ENHANCED_PREPARED_STATEMENTS in can)
+
+    def learn(self, message: ServiceRequest, answer: HttpAnswer) -> None:
+        """Remember the plan that a successful answer brings, if the message was to bring one.
+
+        Raises:
+            MalformedAnswer: it is not what the service answers to a preparation.
+        """
+        if isinstance(message, PrepareRequest):
+            self._plans.remember(message.query.plan_key, message.decode(answer))
+        elif isinstance(message, QueryRequest) and message.auto_execute:
+            plan = message.plan_of(answer)
+            if plan is not None:
+                self._plans.remember(message.plan_key, plan)
+
+    def failed(self, request: ServiceRequest, reason: RetryReason) -> None:
+        """Forget the plan of a statement where that may be why it failed."""
+        if reason in REASONS_TO_PREPARE_AGAIN and isinstance(request, QueryRequest):
+            self._plans.forget(request.plan_key)
