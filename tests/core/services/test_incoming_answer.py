@@ -1,0 +1,134 @@
+"""What has come of an answer: the rows, who waits for them, and when reading pauses."""
+
+from __future__ import annotations
+
+import pytest
+
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.services.incoming_answer import (
+    BODY_SIZE_BYTES_MAX,
+    HELD_SIZE_BYTES,
+    HELD_SIZE_BYTES_MAX,
+    HTTP_OK,
+    READER_TRANSITIONS,
+    IncomingAnswer,
+    ReaderEvent,
+    ReaderState,
+    UnreadableAnswer,
+)
+from triclinium_core.services.request import Done
+
+ROW = b'"%s"' % (b"x" * 1000)
+
+
+def begun(status: int = HTTP_OK, rows_of: str | None = "results") -> IncomingAnswer:
+    """Return an answer of which the body begins."""
+    answer = IncomingAnswer()
+    answer.begin(status, rows_of=rows_of)
+    answer.receive(b'{"results":[' if rows_of is not None else b"")
+    return answer
+
+
+def read(answer: IncomingAnswer) -> IncomingAnswer:
+    """Return an answer whose reader has had the first row, and has not asked for more."""
+    answer.receive(b"1,")
+    assert [b"1"] == answer.take()
+    return answer
+
+
+def hold(answer: IncomingAnswer, size: int) -> None:
+    """Have so many bytes of rows come that nobody takes."""
+    answer.receive((ROW + b",") * (size // len(ROW) + 1))
+
+
+def test_rows_are_handed_out_once_and_the_end_behind_them() -> None:
+    """Whoever waits gets what has come; whoever reads gets nothing until more is wanted."""
+    answer = begun()
+    answer.receive(b"1,2,")
+
+    assert [b"1", b"2"] == answer.take()
+    answer.receive(b"3,")
+    answer.outcome = Done()
+    assert answer.take() is None
+    assert (True, False) == (answer.want(), answer.want())
+    assert [b"3"] == answer.take()
+    assert answer.want()
+    assert Done() == answer.take()
+
+
+def test_nothing_is_retried_once_rows_were_handed_out() -> None:
+    """An error without rows before it is handed out at once."""
+    fresh, taken = begun(), read(begun())
+    fresh.outcome = error = CouchbaseException("no")
+
+    assert (False, True) == (fresh.has_given_rows, taken.has_given_rows)
+    assert error is fresh.take()
+
+
+def test_reading_pauses_and_goes_on() -> None:
+    """Once each: when too much is held, and when that was taken."""
+    answer = read(begun())
+    hold(answer, HELD_SIZE_BYTES)
+
+    assert [True, False, False] == [answer.pauses(), answer.pauses(), answer.resumes()]
+    answer.want()
+    answer.take()
+    assert [True, False] == [answer.resumes(), answer.resumes()]
+
+
+def test_the_next_answer_on_the_stream_is_read() -> None:
+    """Whatever is held of one that has ended."""
+    answer = read(begun())
+    hold(answer, HELD_SIZE_BYTES)
+    answer.pauses()
+
+    assert [True, False] == [answer.resumes(is_whole=True), answer.resumes(is_whole=True)]
+
+
+def test_what_comes_all_the_same_is_bounded() -> None:
+    """A driver that does not pause, and a body without an end."""
+    paused = read(begun())
+    hold(paused, HELD_SIZE_BYTES)
+    paused.pauses()
+    hold(paused, HELD_SIZE_BYTES_MAX)
+
+    with pytest.raises(UnreadableAnswer, match="nobody has asked for"):
+        paused.pauses()
+    with pytest.raises(UnreadableAnswer, match="more than"):
+        begun(rows_of=None).receive(bytes(BODY_SIZE_BYTES_MAX + 1))
+
+
+def test_the_rows_of_an_error_are_not_held() -> None:
+    """Nobody takes them."""
+    answer = begun(status=400)
+    hold(answer, 2 * HELD_SIZE_BYTES)
+
+    assert not answer.pauses()
+    assert answer.take() is None
+
+
+@pytest.mark.parametrize(("rows_of", "end"), [(None, b"whole"), ("results", b"]}")])
+def test_the_body_without_its_rows(rows_of: str | None, end: bytes) -> None:
+    """An answer without rows is kept as it came; in place of rows stands an empty array."""
+    answer = begun(rows_of=rows_of)
+    answer.receive(end)
+
+    assert (b"whole" if rows_of is None else b'{"results":[]}') == answer.whole()
+
+
+def test_another_attempt_begins_with_nothing() -> None:
+    """What came of the answer before it is forgotten."""
+    answer = begun(rows_of=None)
+    answer.receive(b"first")
+    answer.begin(HTTP_OK, rows_of=None)
+    answer.receive(b"second")
+
+    assert b"second" == answer.whole()
+
+
+def test_every_state_of_a_reader_hears_one_event() -> None:
+    """Whoever waits is given rows, and whoever reads wants them."""
+    heard = {state: set(following) for state, following in READER_TRANSITIONS.items()}
+
+    given, wanted = {ReaderEvent.ROWS_GIVEN}, {ReaderEvent.ROWS_WANTED}
+    assert {ReaderState.NEW: given, ReaderState.WAITING: given, ReaderState.READING: wanted} == heard
