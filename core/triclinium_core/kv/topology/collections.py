@@ -24,16 +24,15 @@ DEFAULT_COLLECTION_PREFIX = b"\x00"
 
 @unique
 class CollectionState(Enum):
-    """What is known of an id."""
+    """What is known of an id that anybody has asked for."""
 
-    UNKNOWN = "unknown"
     ASKED = "asked"
     KNOWN = "known"
 
 
 @dataclass(slots=True)
 class _Collection:
-    state: CollectionState = CollectionState.UNKNOWN
+    state: CollectionState = CollectionState.ASKED
     prefix: bytes = b""
     asked_at: float = -math.inf
     source: object = None
@@ -47,12 +46,16 @@ class _Collection:
 
 
 class CollectionIds:
-    """The ids of one bucket's collections, by ``scope.collection``."""
+    """The ids of one bucket's collections, by ``scope.collection``. Of one that is not there nothing is kept."""
 
     def __init__(self) -> None:
         self._collections: dict[str, _Collection] = {}
         self._asked: dict[str, _Collection] = {}
         """Those whose question has no answer: of all that are known, the few that a lost connection concerns."""
+
+    def __len__(self) -> int:
+        """Return how many ids are known, or asked for."""
+        return len(self._collections)
 
     def prefix(self, path: str) -> bytes | None:
         """Return the key prefix of a collection, or None where its id is not known."""
@@ -97,16 +100,15 @@ class CollectionIds:
 
     def missing(self, path: str) -> list[int]:
         """Record that the bucket has no such collection, and return who waited for its id."""
-        collection = self._collections.setdefault(path, _Collection())
-        collection.state = CollectionState.UNKNOWN
+        collection = self._collections.pop(path, None)
         self._asked.pop(path, None)
-        return _release(collection)
+        return _release(collection) if collection is not None else []
 
     def outdated(self, path: str) -> None:
         """Drop an id that a node did not know, so that the next operation asks for it again."""
         collection = self._collections.get(path)
         if collection is not None and collection.state is CollectionState.KNOWN:
-            collection.state = CollectionState.UNKNOWN
+            del self._collections[path]
 
     def agree(self, ids: Mapping[str, int]) -> None:
         """Drop the ids that are not those of a manifest: of collections that were dropped, or made anew.
@@ -114,7 +116,7 @@ class CollectionIds:
         Args:
             ids: those of all collections that there are.
         """
-        for path, collection in self._collections.items():
+        for path, collection in tuple(self._collections.items()):
             if path not in ids or collection.prefix != encode_unsigned(ids[path]):
                 self.outdated(path)
 

@@ -9,10 +9,17 @@ Source: SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)"; decisions C6 to C8.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import TypeVar
 
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
+
+K = TypeVar("K", bound=Hashable)
+
+MISSING_MAX = 4096
+"""Scopes, and collections, that are known to be missing: three times as many as a cluster can have. Of more names than that
+those are known that were asked for last; whoever asks for the others is told by the node again."""
 
 
 class TerminalStates:
@@ -26,8 +33,8 @@ class TerminalStates:
         self._refused_credentials: set[Hashable] = set()
         self._failed_tls: set[Hashable] = set()
         self._inaccessible_buckets: set[str] = set()
-        self._missing_scopes: set[tuple[str | None, str]] = set()
-        self._missing_collections: set[tuple[str | None, str, str]] = set()
+        self._missing_scopes: dict[tuple[str | None, str], None] = {}
+        self._missing_collections: dict[tuple[str | None, str, str], None] = {}
 
     def sasl_answered(self, connection: Hashable, status: int, *, tracks_topology: bool = True) -> None:
         """Record the outcome of a SASL exchange: success clears, 0x20 sets, any other status does neither."""
@@ -69,17 +76,17 @@ class TerminalStates:
 
     def scope_missing(self, bucket: str | None, scope: str) -> None:
         """Record that the bucket's collection map was fetched and lacks ``scope``."""
-        self._missing_scopes.add((bucket, scope))
+        _remember(self._missing_scopes, (bucket, scope))
 
     def collection_missing(self, bucket: str | None, scope: str, collection: str) -> None:
         """Record that the map was fetched and has ``scope`` without ``collection``."""
-        self._missing_scopes.discard((bucket, scope))
-        self._missing_collections.add((bucket, scope, collection))
+        self._missing_scopes.pop((bucket, scope), None)
+        _remember(self._missing_collections, (bucket, scope, collection))
 
     def collection_found(self, bucket: str | None, scope: str, collection: str) -> None:
         """Record that the map was fetched and has the collection."""
-        self._missing_scopes.discard((bucket, scope))
-        self._missing_collections.discard((bucket, scope, collection))
+        self._missing_scopes.pop((bucket, scope), None)
+        self._missing_collections.pop((bucket, scope, collection), None)
 
     def reason_for(
         self,
@@ -108,3 +115,11 @@ class TerminalStates:
         if scope is not None and collection is not None and (bucket, scope, collection) in self._missing_collections:
             return RetryReason.COLLECTION_NOT_FOUND
         return None
+
+
+def _remember(names: dict[K, None], name: K) -> None:
+    """Put a name at the end of those that are remembered, and forget the first where they are too many."""
+    names.pop(name, None)
+    names[name] = None
+    if len(names) > MISSING_MAX:
+        del names[next(iter(names))]

@@ -36,6 +36,23 @@ def test_outdated() -> None:
     assert b"\x09" == ids.prefix(PATH)
 
 
+def test_nothing_is_kept_of_what_is_not_there() -> None:
+    """However many names are asked for in vain, or are dropped: a client may live for years."""
+    ids = CollectionIds()
+    for number in range(100):
+        ids.wait(f"a.missing{number}", number, 0.0)
+        ids.missing(f"a.missing{number}")
+        ids.wait(f"a.lost{number}", number, 0.0)
+        ids.connection_lost()
+        ids.found(f"a.unknown{number}", number)
+        ids.outdated(f"a.unknown{number}")
+        ids.found(f"a.dropped{number}", number)
+    ids.found("a.kept", 8)
+    ids.agree({"a.kept": 8})
+
+    assert 1 == len(ids)
+
+
 def test_what_a_manifest_tells() -> None:
     """Ids of collections that were dropped, or made anew, are forgotten; a question that is open stays open."""
     ids = CollectionIds()

@@ -9,7 +9,7 @@ from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.couchbase.terminal_states import TerminalStates
+from triclinium_core.retry.couchbase.terminal_states import MISSING_MAX, TerminalStates
 
 R = RetryReason
 
@@ -165,3 +165,16 @@ def test_a_missing_collection_proves_its_scope() -> None:
 
     assert R.COLLECTION_NOT_FOUND is reason(states)
     assert reason(states, collection="hotel") is None
+
+
+def test_missing_names_without_end() -> None:
+    """Those that were missed last are remembered, and no more of them than there can be."""
+    states = TerminalStates()
+    for number in (0, 1, *range(2, MISSING_MAX + 1), 1, MISSING_MAX + 1):
+        states.scope_missing("travel", f"s{number}")
+        states.collection_missing("travel", "inventory", f"c{number}")
+    known = [reason(states, scope=f"s{number}") for number in (0, 1, 2, 3, MISSING_MAX + 1)]
+    of_collections = [reason(states, collection=f"c{number}") for number in (0, 1, 2, 3, MISSING_MAX + 1)]
+
+    assert [None, R.SCOPE_NOT_FOUND, None, R.SCOPE_NOT_FOUND, R.SCOPE_NOT_FOUND] == known
+    assert [None, R.COLLECTION_NOT_FOUND, None, R.COLLECTION_NOT_FOUND, R.COLLECTION_NOT_FOUND] == of_collections
