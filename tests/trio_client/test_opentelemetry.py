@@ -9,16 +9,21 @@ from importlib.metadata import version
 from typing import cast
 
 import pytest
+import trio
 from opentelemetry import baggage, trace
 from opentelemetry.context import Context, attach
-from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics import AlwaysOnExemplarFilter, MeterProvider
 from opentelemetry.sdk.metrics.export import Histogram, HistogramDataPoint, InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from trio.testing import MockClock
 
+from tests.trio_client.pair import open_pair
+from tests.trio_client.recorded_telemetry import RecordedSpan
 from triclinium.errors import InvalidArgumentException
 from triclinium.opentelemetry import OpenTelemetryMeter, OpenTelemetryRequestSpan, OpenTelemetryRequestTracer
+from triclinium.testing import ClientArguments, Opcode, delay
 from triclinium_core.telemetry.metrics import OPERATION_DURATION, Meter
 from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, RequestTracer, StatusCode
 
@@ -164,10 +169,52 @@ def begun_with_baggage(
 def test_a_span_of_another_make_is_no_parent() -> None:
     """The error says what to do."""
     spans = Spans()
-    stranger = cast(RequestSpan, spans.provider.get_tracer("program").start_span("outer"))
 
-    with pytest.raises(InvalidArgumentException, match="wrap"):
-        spans.tracer.request_span("get", stranger)
+    with pytest.raises(InvalidArgumentException, match="OpenTelemetryRequestSpan"):
+        spans.tracer.request_span("get", RecordedSpan("outer", None))
+
+
+async def test_a_span_of_the_program_as_it_is(autojump_clock: MockClock) -> None:
+    """It is a parent without being wrapped, of a call of one operation and of one of several, and it stays open."""
+    spans = Spans()
+    outer = spans.provider.get_tracer("program").start_span("outer")
+    parent = cast(RequestSpan, outer)
+    async with open_pair(tracer=spans.tracer) as pair:
+        await pair.people.upsert("ada", 1, parent_span=parent)
+        await pair.people.get_any_replica("ada", parent_span=parent)
+
+    inside = [
+        span.name for span in spans.ended if span.parent and span.parent.span_id == outer.get_span_context().span_id
+    ]
+    assert ["upsert", "get_any_replica"] == inside
+    assert outer.is_recording()
+
+
+@pytest.mark.parametrize("traces", [True, False])
+async def test_exemplars_name_the_span(traces: bool, autojump_clock: MockClock) -> None:
+    """Of the operation that took so long; without a tracer that of the program, though another one opened the cluster."""
+    spans, reader = Spans(), InMemoryMetricReader()
+    program = spans.provider.get_tracer("program")
+    meter = OpenTelemetryMeter(MeterProvider([reader], exemplar_filter=AlwaysOnExemplarFilter()))
+    arguments: ClientArguments = {"meter": meter, "tracer": spans.tracer if traces else None}
+    with program.start_as_current_span("opening"):
+        async with open_pair(**arguments) as pair:
+            await pair.people.upsert("ada", 1)
+
+            async def work(seconds: float) -> None:
+                with program.start_as_current_span("work"):
+                    pair.fake.node.faults.next(Opcode.GET, delay(seconds))
+                    await pair.people.get("ada")
+
+            async with trio.open_nursery() as nursery:
+                for seconds in (0.2, 0.7):
+                    nursery.start_soon(work, seconds)
+
+    _, points = points_of(reader, OPERATION_DURATION)
+    (point,) = (each for each in points if (each.attributes or {})["db.operation.name"] == "get")
+    found = {exemplar.span_id for exemplar in point.exemplars}
+    assert {span.context.span_id for span in spans.ended if span.name == ("get" if traces else "work")} == found
+    assert 2 == len(found)
 
 
 def test_durations_are_seconds() -> None:

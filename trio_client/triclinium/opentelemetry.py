@@ -85,7 +85,8 @@ class OpenTelemetryRequestSpan:
 class OpenTelemetryRequestTracer:
     """Makes spans of OpenTelemetry, of the kind CLIENT.
 
-    The parent of a span is the one that is current in the calling task, unless the call names another one.
+    The parent of a span is the one that is current in the calling task, unless the call names another one: a span of this
+    client, or one of OpenTelemetry.
 
     Args:
         tracer_provider: gives the tracer; the program's global one unless given.
@@ -97,8 +98,11 @@ class OpenTelemetryRequestTracer:
         provider = trace.get_tracer_provider() if tracer_provider is None else tracer_provider
         self._tracer = provider.get_tracer(INSTRUMENTATION_NAME, version("triclinium"), SCHEMA_URL)
 
-    def request_span(self, name: str, parent: RequestSpan | None = None) -> OpenTelemetryRequestSpan:
+    def request_span(self, name: str, parent: RequestSpan | trace.Span | None = None) -> OpenTelemetryRequestSpan:
         """Begin a span.
+
+        Args:
+            parent: one of OpenTelemetry's own is taken in the current context, with its baggage.
 
         Raises:
             InvalidArgumentException: ``parent`` is no span of OpenTelemetry.
@@ -107,9 +111,11 @@ class OpenTelemetryRequestTracer:
             context = None
         elif isinstance(parent, OpenTelemetryRequestSpan):
             context = parent.context
+        elif isinstance(parent, trace.Span):
+            context = trace.set_span_in_context(parent)
         else:
             raise InvalidArgumentException(
-                f"parent={parent!r} must be an OpenTelemetryRequestSpan; wrap a span of OpenTelemetry in one",
+                f"parent={parent!r} must be a span of OpenTelemetry, or an OpenTelemetryRequestSpan",
                 parameter="parent",
             )
         return OpenTelemetryRequestSpan(self._tracer.start_span(name, context, trace.SpanKind.CLIENT), context)

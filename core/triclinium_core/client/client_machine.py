@@ -584,7 +584,8 @@ class ClientMachine:
             self._fetch_announced(connection, now)
             connection.announced = None
         elif isinstance(owner, AbandonedScan):
-            self._operations.end_scan(connection, owner, frame)
+            self._orphans += 1
+            self._operations.end_scan(connection, owner, frame, now)
         elif isinstance(owner, MeasuredOperation):
             self._orphans += 1
             if is_last(frame.opcode, frame.status):

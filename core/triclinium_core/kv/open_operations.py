@@ -324,8 +324,10 @@ class Operations:
             operation, facts.ResponseReceived(response), now, connection=connection, carried_config=carried_config
         )
 
-    def end_scan(self, connection: Connection, scan: AbandonedScan, frame: Frame) -> None:
-        """End a scan that was opened for somebody who has left."""
+    def end_scan(self, connection: Connection, scan: AbandonedScan, frame: Frame, now: float) -> None:
+        """End a scan that was opened for somebody who has left, and have the answer reported."""
+        if scan.measured is not None:
+            self.orphaned(scan.measured, frame, now)
         if (
             frame.status == Status.SUCCESS
             and len(frame.value) == SCAN_ID_SIZE
@@ -491,7 +493,8 @@ class Operations:
             takes_orphan = self._gathering.takes_orphans and operation.request.is_awaited
             orphan = operation.measured() if takes_orphan else None
             opens_scan = isinstance(operation.request, RangeScanCreate)
-            connection.in_flight.abandon(operation.opaque, AbandonedScan(operation.vbucket) if opens_scan else orphan)
+            heir = AbandonedScan(operation.vbucket, orphan) if opens_scan else orphan
+            connection.in_flight.abandon(operation.opaque, heir)
         operation.opaque = None
 
     def _close(self, operation: LiveOperation) -> None:

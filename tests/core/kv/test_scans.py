@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.core.kv.simulated import HOTEL_ID, HOTELS, TRAVEL, Recorded, client_options, get, ready, respond
@@ -26,6 +28,7 @@ from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.telemetry.defaults import OrphanReporter
 from triclinium_core.testing.fakes.faults import drop_response, status, temporary_failure
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
@@ -277,8 +280,8 @@ def test_an_answer_of_another_kind_between_parts() -> None:
 
 
 def test_opening_that_nobody_waits_for() -> None:
-    """When the answer comes, the scan is ended; it is no orphan."""
-    simulation = stored(ready())
+    """When the answer comes, the scan is ended, and told as an orphan; what ends it is awaited by nobody, and is none."""
+    simulation = stored(ready(options=client_options(orphans=OrphanReporter())))
     token = simulation.submit(CREATE)
     simulation.abandon(token)
     simulation.flow()
@@ -287,7 +290,11 @@ def test_opening_that_nobody_waits_for() -> None:
         command.opcode for command in simulation.commands(Opcode.RANGE_SCAN_CREATE, Opcode.RANGE_SCAN_CANCEL)
     ]
     assert 0 == simulation.node.open_scans
-    assert (0, 0) == (simulation.machine.statistics().orphans, simulation.machine.statistics().in_flight)
+    assert (1, 0) == (simulation.machine.statistics().orphans, simulation.machine.statistics().in_flight)
+    (report,) = simulation.clients[0].last_reports()
+    assert ["range_scan_create"] == [
+        orphan["operation_name"] for orphan in json.loads(report.text)["kv"]["top_requests"]
+    ]
 
 
 def test_opening_that_is_answered_too_late() -> None:

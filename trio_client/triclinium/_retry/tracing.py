@@ -9,11 +9,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import Protocol, runtime_checkable
 
 import trio
 
-from triclinium._telemetry.guard import Guard
+from triclinium._telemetry.guard import CurrentSpan, Guard
 from triclinium_core.checks import check_method
 from triclinium_core.retry.calls.reports import RetryGivenUp, RetryReport, RetryScheduled
 from triclinium_core.telemetry.attributes import ERROR_TYPE
@@ -34,15 +33,6 @@ NUMBER = "triclinium.retry.attempt"
 """Number of an attempt; 1 is the first."""
 ENDING = "triclinium.retry.ending"
 """Why there was no other attempt: the name of the ``RetryEnding``."""
-
-
-@runtime_checkable
-class CurrentSpan(RequestSpan, Protocol):
-    """A span that can be made the current one, so that what is begun meanwhile becomes a part of it."""
-
-    def as_current(self) -> AbstractContextManager[object]:
-        """Make it the current span of the task for the block."""
-        ...
 
 
 class Tracing:
@@ -152,7 +142,8 @@ class TracedCall:
         tags = {CALL_NAME: self._name, **_error_type(error)}
         if self._tracing.meter is not None:
             took = trio.current_time() - self._began_at
-            self._tracing.meter_guard(partial(_record, self._tracing.meter, took, tags))
+            with self._tracing.guard.current(self._span):
+                self._tracing.meter_guard(partial(_record, self._tracing.meter, took, tags))
 
     def _begin(self, name: str, parent: RequestSpan | None) -> RequestSpan | None:
         tracer = self._tracing.tracer

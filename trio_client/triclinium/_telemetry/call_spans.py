@@ -7,7 +7,7 @@ driver's own tasks end them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from typing import ParamSpec, TypeVar
 
 import trio
@@ -53,6 +53,7 @@ class CallSpans:
         self._telemetry = telemetry
         self._parent = parent
         self._is_measured = is_measured
+        self._context = copy_context()
         self._common: dict[str, AttributeValue] = {SYSTEM_NAME: COUCHBASE, **telemetry.cluster_labels()}
         self._attributes: dict[str, AttributeValue] = {}
         self._began_at: float | None = None
@@ -131,7 +132,9 @@ class CallSpans:
         if failed_with is not None:
             self._attributes[ERROR_TYPE] = failed_with
             self._telemetry.set_attributes(self.span, {ERROR_TYPE: failed_with})
-        self._telemetry.end_span(self.span, {RETRIES: self._retries}, status)
         if self._is_measured:
-            self._telemetry.record(trio.current_time() - self._began_at, self._attributes)
+            took = trio.current_time() - self._began_at
+            # In the context of the caller: the driver's tasks have that of whoever opened the cluster.
+            self._context.run(self._telemetry.record, self.span, took, self._attributes)
+        self._telemetry.end_span(self.span, {RETRIES: self._retries}, status)
         self._began_at = None

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol, TypeVar, runtime_checkable
 
 from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan
 
 T = TypeVar("T")
 
 logger = logging.getLogger("triclinium.telemetry")
+
+
+@runtime_checkable
+class CurrentSpan(RequestSpan, Protocol):
+    """A span that can be made the current one, so that what is begun meanwhile becomes a part of it."""
+
+    def as_current(self) -> AbstractContextManager[object]:
+        """Make it the current span of the task for the block."""
+        ...
 
 
 class Guard:
@@ -39,6 +49,18 @@ class Guard:
                     "%r failed; operations go on without it, and further failures are not logged", self._subject
                 )
             return None
+
+    @contextmanager
+    def current(self, span: RequestSpan | None) -> Iterator[None]:
+        """Make a span the current one for the block, where there is one, and its tracer knows such."""
+        current = self(span.as_current) if isinstance(span, CurrentSpan) else None
+        if current is not None:
+            self(lambda: current.__enter__())  # noqa: PLW0108  # the method may be missing
+        try:
+            yield
+        finally:
+            if current is not None:
+                self(lambda: current.__exit__(None, None, None))
 
     def set_attribute(self, span: RequestSpan, key: str, value: AttributeValue) -> None:
         """Tell one fact about a span."""

@@ -76,13 +76,15 @@ class Telemetry:
 
     # -- What a meter is asked for.
 
-    def record(self, seconds: float, attributes: Mapping[str, AttributeValue]) -> None:
+    def record(self, span: RequestSpan | None, seconds: float, attributes: Mapping[str, AttributeValue]) -> None:
         """Record how long an operation took.
 
         Args:
+            span: the outer one, which is current meanwhile, for meters that keep with a value where it came from.
             attributes: those of its outer span, of which some are tags.
         """
         meter = self._meter
         if meter is not None:
             tags, value = tags_of(attributes), microseconds(seconds)
-            self._guarded_meter(lambda: meter.value_recorder(OPERATION_DURATION, tags).record_value(value))
+            with self._guarded.current(span):
+                self._guarded_meter(lambda: meter.value_recorder(OPERATION_DURATION, tags).record_value(value))

@@ -59,6 +59,8 @@ class AbandonedScan(msgspec.Struct, frozen=True):
     """The opening of a scan that nobody waits for any more, so that it has to be ended once it is open."""
 
     vbucket: int
+    measured: MeasuredOperation | None = None
+    """What was measured of it, where its late answer is to be reported."""
 
 
 Owner = (
