@@ -11,11 +11,21 @@ from dataclasses import dataclass
 
 import msgspec
 
-from triclinium_core.errors import CouchbaseException, ParsingFailureException, UserNotFoundException
+from triclinium_core.errors import (
+    CouchbaseException,
+    ParsingFailureException,
+    UserNotFoundException,
+    ViewNotFoundException,
+)
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.analytics.request import AnalyticsRequest
 from triclinium_core.services.management.collections import CreateCollection, DropCollection
 from triclinium_core.services.management.users import GetUser
 from triclinium_core.services.query.request import QueryRequest
 from triclinium_core.services.request import ServiceRequest
+from triclinium_core.services.search.queries import TermQuery
+from triclinium_core.services.search.request import SearchQueryRequest, SearchRequest
+from triclinium_core.services.views.request import ViewRequest
 from triclinium_core.testing.fakes.services.answers import FakeAnswer
 from triclinium_core.testing.fakes.services.script import FakeScript
 
@@ -31,6 +41,36 @@ FILLING = "x" * 4000
 INDEX_NOT_FOUND = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
 """An answer that is retried, for nothing was done."""
 HALFWAY: Mapping[str, object] = {"code": 5001, "msg": "it broke down halfway"}
+
+
+def _told(status: int, error: str, reason: str) -> FakeAnswer:
+    body = msgspec.json.encode({"error": error, "reason": reason}).decode()
+    return FakeAnswer(http_status=status, body=body)
+
+
+VIEW_STATUSES: Sequence[int] = (300, 301, 302, 303, 307, 401, 408, 409, 412, 416, 417, 501, 502, 503, 504)
+"""Those after which a view is asked again, whatever stands in the body."""
+
+SERVICE_REFUSALS: Mapping[Service, Sequence[FakeAnswer]] = {
+    Service.ANALYTICS: [
+        FakeAnswer(errors=[{"code": code, "msg": "the service has other things to do"}])
+        for code in (23000, 23003, 23007)
+    ],
+    Service.SEARCH: [FakeAnswer(http_status=429, errors=[{"msg": "too many queries at once"}])],
+    Service.VIEWS: [
+        *(_told(status, "busy", "the view engine has other things to do") for status in VIEW_STATUSES),
+        _told(404, "not_found", "missing"),
+        _told(500, "error", "the index is being built"),
+    ],
+}
+"""Answers that are retried, for nothing was done. Source: SDK-RFC 0049 "Response Code Retry List"."""
+
+VIEW_FAILURES: Sequence[tuple[FakeAnswer, type[CouchbaseException]]] = (
+    (_told(404, "not_found", "deleted"), ViewNotFoundException),
+    (_told(500, "error", "{not_found, missing_named_view}"), ViewNotFoundException),
+    (_told(500, "badarg", "a key is wrong"), CouchbaseException),
+)
+"""Answers that are final, each with its error: what the list excludes."""
 
 RequestKey = tuple[bytes, bytes]
 """HTTP method and mark: a collection that was made under a mark is dropped under the same."""
@@ -72,16 +112,24 @@ class RequestTemplates:
     Args:
         script: of the cluster.
         choose: picks one of several.
-        bucket: in which collections are made and dropped.
+        bucket: in which collections are made and dropped, and whose views are asked.
         scope: of that bucket.
+        asks_all: whether search, analytics and views are asked beside query and management.
     """
 
     def __init__(
-        self, script: FakeScript, choose: Callable[[Sequence[object]], object], *, bucket: str, scope: str
+        self,
+        script: FakeScript,
+        choose: Callable[[Sequence[object]], object],
+        *,
+        bucket: str,
+        scope: str,
+        asks_all: bool = False,
     ) -> None:
         self._script = script
         self._choose = choose
         self._bucket, self._scope = bucket, scope
+        self._kinds: Sequence[str] = (*_KINDS, *_FURTHER_KINDS) if asks_all else _KINDS
         self._drawn = 0
         self._made: list[str] = []
         """Collections that are there, and that nobody was asked to drop."""
@@ -97,8 +145,11 @@ class RequestTemplates:
         """Return the next request."""
         self._drawn += 1
         mark = f"request-{self._drawn:05d}"
-        kind = self._choose(_KINDS)
+        kind = self._choose(self._kinds)
         assert isinstance(kind, str)
+        service = _FURTHER.get(kind)
+        if service is not None:
+            return self._asked(service, kind, mark)
         return self._query(kind, mark) if kind in _QUERIES else self._managed(kind, mark)
 
     def _query(self, kind: str, mark: str) -> DrawnRequest:
@@ -118,6 +169,40 @@ class RequestTemplates:
         self._script.answer(statement, *[INDEX_NOT_FOUND] * refusals, answer)
         error = CouchbaseException if answer.errors else None
         return DrawnRequest(asked(statement), key, _texts(answer), refusals, error)
+
+    def _asked(self, service: Service, kind: str, mark: str) -> DrawnRequest:
+        """Return a request to one of the services beside query and management."""
+        said, method, request = self._question(service, mark)
+        key = (method, mark.encode())
+        if kind == "view failed":
+            failure, error = VIEW_FAILURES[self._place(len(VIEW_FAILURES))]
+            self._script.answer(said, failure, service=service)
+            return DrawnRequest(request, key, error=error)
+        answer = _many(mark) if kind.endswith("many") else _answer(mark, FEW_ROWS)
+        refused: list[FakeAnswer] = []
+        if kind.endswith("refused"):
+            answers = SERVICE_REFUSALS[service]
+            refused = [answers[self._place(len(answers))] for _ in range(1 + self._place(2))]
+        self._script.answer(said, *refused, answer, service=service)
+        return DrawnRequest(request, key, _texts(answer), len(refused))
+
+    def _question(self, service: Service, mark: str) -> tuple[str, bytes, ServiceRequest]:
+        """Return what the script goes by, the HTTP method, and the request."""
+        match service:
+            case Service.SEARCH:
+                return mark, b"POST", SearchQueryRequest(index=mark, search=SearchRequest(TermQuery("inn")))
+            case Service.VIEWS:
+                view = ViewRequest(bucket_name=self._bucket, design_document=mark, view_name="by_name")
+                return f"{mark}/by_name", b"GET", view
+            case _:
+                statement, readonly = f"SELECT {mark}", bool(self._choose((True, False)))
+                return statement, b"POST", AnalyticsRequest(statement=statement, readonly=readonly)
+
+    def _place(self, count: int) -> int:
+        """Return one of so many places."""
+        place = self._choose(range(count))
+        assert isinstance(place, int)
+        return place
 
     def _managed(self, kind: str, mark: str) -> DrawnRequest:
         bucket, scope = self._bucket, self._scope
@@ -154,6 +239,21 @@ _QUERIES: Mapping[str, Callable[[str], FakeAnswer]] = {
 
 _KINDS: Sequence[str] = (*_QUERIES, "few", "prepared", "prepared", "create", "create", "drop", "drop", "user")
 """Kinds of requests as often as they are drawn."""
+
+_FURTHER: Mapping[str, Service] = {
+    "search": Service.SEARCH,
+    "search refused": Service.SEARCH,
+    "search many": Service.SEARCH,
+    "analytics": Service.ANALYTICS,
+    "analytics refused": Service.ANALYTICS,
+    "view": Service.VIEWS,
+    "view refused": Service.VIEWS,
+    "view failed": Service.VIEWS,
+}
+"""Kinds of requests to further services."""
+
+_FURTHER_KINDS: Sequence[str] = (*_FURTHER, "search refused", "analytics refused", "view refused", "view refused")
+"""The same as often as they are drawn."""
 
 
 def _texts(answer: FakeAnswer) -> Sequence[bytes]:

@@ -38,7 +38,13 @@ READ_SIZE = 64 * 1024
 HELD_SIZE_MAX = HELD_SIZE_BYTES + 3 * READ_SIZE
 """Of an answer whose reader does not want it: until the pause, the read that led to it, and one that was under way."""
 
-REFUSALS = frozenset({RetryReason.QUERY_INDEX_NOT_FOUND, RetryReason.QUERY_PREPARED_STATEMENT_FAILURE})
+REFUSALS = frozenset(
+    {
+        RetryReason.QUERY_INDEX_NOT_FOUND,
+        RetryReason.QUERY_PREPARED_STATEMENT_FAILURE,
+        RetryReason.ANALYTICS_TEMPORARY_FAILURE,
+    }
+)
 """Reasons that an answer of the service gives: it says that nothing was done."""
 
 
@@ -205,6 +211,9 @@ class RequestBook:
             raise Violation(f"{asked} tells of {error.context.retry_attempts} retries, {asked.retries} were ordered")
         if not may_be_applied(error) and not asked.rows:
             self._void(asked)
+        refused = error.context.refused_reason
+        if refused is not None and RetryReason[refused].always_retry:
+            raise Violation(f"{asked} is not retried for {refused}, which is always retried")
         drawn = asked.drawn.error
         is_as_drawn = drawn is not None and isinstance(error, drawn) and len(asked.rows) == len(asked.drawn.rows)
         if not is_as_drawn and not was_held_back and not self._is_excused(asked, error, troubled_at):

@@ -35,7 +35,7 @@ from triclinium_core.testing.simulation.chaos import Chaos
 from triclinium_core.testing.simulation.figures import Figures
 from triclinium_core.testing.simulation.lenders import Lenders, has_lenders, lenders_chance
 from triclinium_core.testing.simulation.logged import LoggedSimulation
-from triclinium_core.testing.simulation.readers import Readers, has_readers, readers_chance
+from triclinium_core.testing.simulation.readers import Readers, asks_all, has_readers, readers_chance
 from triclinium_core.testing.simulation.simulation import client_options
 
 BUCKET = "travel"
@@ -63,7 +63,7 @@ STRATEGIES: Sequence[tuple[int, AnyRetryStrategy | None]] = (
 )
 """Retry strategies of an operation, with their weights; None for the client's own."""
 
-SERVICE_TIMEOUTS = TimeoutOptions(query=4.0, management=4.0)
+SERVICE_TIMEOUTS = TimeoutOptions(query=4.0, management=4.0, search=4.0, analytics=4.0, views=4.0)
 """Short enough that a request which nobody answers is over when the storm is."""
 
 NODE_OPTIONS = FakeNodeOptions(
@@ -133,7 +133,16 @@ class ClusterHistory:
             loans=None if self.lenders is None else self.lenders.book,
         )
         self.readers: Readers | None = (
-            Readers(self.simulation, chance, self._brought, bucket=BUCKET, scope=NAMED.scope) if reads else None
+            Readers(
+                self.simulation,
+                chance,
+                self._brought,
+                bucket=BUCKET,
+                scope=NAMED.scope,
+                asks_all=asks_all(seed),
+            )
+            if reads
+            else None
         )
         self.chaos: Chaos = Chaos(self.simulation, self._chance, NAMED)
         self._storm: Sequence[tuple[int, Callable[[], object]]] = (
@@ -235,6 +244,9 @@ class ClusterHistory:
             self.readers.finish()
         self.simulation.submit_together([(Get(*place), None) for place in [*TEXTS, *COUNTERS]])
         self.simulation.flow_for(self.simulation.options.timeouts.kv)
+        if self.simulation.requests.open:
+            # Their strategies may let them wait for longer than a document has time.
+            self.simulation.flow_for(SERVICE_TIMEOUTS.query)
         if self.simulation.open_operations:
             raise Violation(f"{self.simulation.open_operations} operations are open after their deadlines")
         self.simulation.check_frames()

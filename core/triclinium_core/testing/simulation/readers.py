@@ -19,6 +19,11 @@ SHARE = 0.75
 SALT = 57
 """Makes other draws of a seed; by this one the regressions of ``command`` about documents are histories of documents alone."""
 
+ALL_SHARE = 0.5
+"""Of those, the histories in which search, analytics and views are asked beside query and management."""
+ALL_SALT = 54
+"""Makes other draws of a seed; by this one the regressions of ``command`` know query and management alone."""
+
 BURST_MOST = 3
 """Requests that are submitted at one moment."""
 SLOW_SHARE = 0.4
@@ -30,6 +35,10 @@ STRATEGIES: Sequence[tuple[int, AnyRetryStrategy | None]] = (
 )
 """Retry strategies of a request, with their weights; None for the client's own."""
 
+
+SERVICES: Sequence[Service] = (Service.QUERY, Service.QUERY, Service.MANAGEMENT)
+"""Whose requests faults strike, as often as they do."""
+ALL_SERVICES: Sequence[Service] = (*SERVICES, Service.SEARCH, Service.ANALYTICS, Service.VIEWS)
 
 Brought = Callable[[AnyRetryStrategy | None], AnyRetryStrategy | None]
 
@@ -44,6 +53,11 @@ def has_readers(seed: int) -> bool:
     return readers_chance(seed).happens(SHARE)
 
 
+def asks_all(seed: int) -> bool:
+    """Tell whether the readers of a history ask all services."""
+    return Chance(seed ^ ALL_SALT).happens(ALL_SHARE)
+
+
 class Readers:
     """All callers of services in one simulation.
 
@@ -53,15 +67,26 @@ class Readers:
         brought: returns the strategy of a request, given the one that was drawn for it.
         bucket: in which they manage collections.
         scope: of that bucket.
+        asks_all: whether they ask search, analytics and views beside query and management.
     """
 
     def __init__(
-        self, simulation: LoggedSimulation, chance: Chance, brought: Brought, *, bucket: str, scope: str
+        self,
+        simulation: LoggedSimulation,
+        chance: Chance,
+        brought: Brought,
+        *,
+        bucket: str,
+        scope: str,
+        asks_all: bool = False,
     ) -> None:
         self._simulation = simulation
         self._chance = chance
         self._brought = brought
-        self._templates = RequestTemplates(simulation.nodes.script, chance.choose, bucket=bucket, scope=scope)
+        self._services: Sequence[Service] = ALL_SERVICES if asks_all else SERVICES
+        self._templates = RequestTemplates(
+            simulation.nodes.script, chance.choose, bucket=bucket, scope=scope, asks_all=asks_all
+        )
         self._waiting: dict[Token, DrawnRequest] = {}
         """Requests that were not answered when it was looked last."""
         self._peace: Sequence[tuple[int, Callable[[], object]]] = (
@@ -124,7 +149,7 @@ class Readers:
 
     def _set_fault(self) -> None:
         index = self._chance.between(0, len(self._simulation.nodes) - 1)
-        service = self._chance.choose((Service.QUERY, Service.QUERY, Service.MANAGEMENT))
+        service = self._chance.choose(self._services)
         fault, times = self._chance.choose(self._chance.choose(SERVICE_FAULTS)), self._chance.choose(TIMES)
         self._simulation.nodes[index].faults.next(service, fault, times)
         self._simulation.tell(f"-- node {index} will meet {times} requests to {service} with {fault}")

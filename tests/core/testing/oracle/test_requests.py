@@ -82,6 +82,12 @@ def fail(book: RequestBook, token: Token) -> None:
     book.failed(token, InternalServerFailureException("query: refused", ErrorContext(retry_attempts=0)), LONG_AGO)
 
 
+def refuse(book: RequestBook, token: Token, reason: RetryReason) -> None:
+    """Have a request fail because it is not retried for a reason."""
+    context = ErrorContext(retry_attempts=0, refused_reason=str(reason))
+    book.failed(token, InternalServerFailureException("view_query: refused", context), LONG_AGO)
+
+
 def steps(*each: Callable[[RequestBook], object]) -> Callable[[RequestBook], None]:
     """Return what does one thing after the other."""
 
@@ -114,6 +120,7 @@ def steps(*each: Callable[[RequestBook], object]) -> Callable[[RequestBook], Non
             "no node has carried it out",
         ),
         (lambda b: fail(b, READ), "failed though nothing was wrong"),
+        (lambda b: refuse(b, READ, RetryReason.VIEWS_NO_ACTIVE_PARTITION), "which is always retried"),
         (steps(lambda b: retry(b, READ, RetryReason.UNKNOWN), lambda b: fail(b, READ)), "tells of 0 retries"),
         (steps(lambda b: send(b, READ), lambda b: b.check_pauses([STREAM])), "although its reader waits"),
         (

@@ -6,11 +6,12 @@ from collections import Counter
 
 import pytest
 
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.management.request import ManagementRequest
 from triclinium_core.services.query.request import QueryRequest
 from triclinium_core.testing.simulation.command import REGRESSIONS
 from triclinium_core.testing.simulation.history import ClusterHistory
-from triclinium_core.testing.simulation.readers import has_readers
+from triclinium_core.testing.simulation.readers import asks_all, has_readers
 
 SEEDS = (0, 1, 2, 3)
 
@@ -50,6 +51,19 @@ def test_rows_are_retried_struck_and_paused(histories: list[ClusterHistory]) -> 
     assert any(each.times_sent > 1 for each in asked)
     assert sum(history.figures().rows for history in histories) == sum(len(each.rows) for each in asked) > 1000
     assert sum(history.figures().changes["plans gone stale"] for history in histories)
+
+
+def test_every_service_is_asked(histories: list[ClusterHistory]) -> None:
+    """In some histories; in others query and management alone, among them those of all regressions."""
+    services = [
+        {book[token].drawn.request.service for token in range(2000) if token in book}
+        for book in (history.simulation.requests for history in histories)
+    ]
+
+    assert {len(Service) - 1, 2} == set(map(len, services))
+    assert [asks_all(seed) for seed in SEEDS] == [len(each) > 2 for each in services]
+    assert not any(asks_all(seed) for seed in REGRESSIONS)
+    assert 0.4 < sum(map(asks_all, range(1000))) / 1000 < 0.6
 
 
 def test_some_histories_are_about_documents_alone() -> None:

@@ -1,0 +1,77 @@
+"""Each row of the RFC's list of response codes, and each exclusion, in a simulation under all laws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.tables.service_responses import RETRYABLE_ERROR_CODES, RETRYABLE_HTTP_STATUSES
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.request_templates import SERVICE_REFUSALS, VIEW_FAILURES, RequestTemplates
+from triclinium_core.testing.simulation.checked import CheckedSimulation
+from triclinium_core.testing.simulation.history import BUCKET, COLLECTION_IDS, NAMED, NODE_OPTIONS, SERVICE_TIMEOUTS
+from triclinium_core.testing.simulation.simulation import client_options
+
+KINDS = {Service.SEARCH: "search refused", Service.ANALYTICS: "analytics refused", Service.VIEWS: "view refused"}
+ROWS = [(service, place) for service, answers in SERVICE_REFUSALS.items() for place in range(len(answers))]
+
+
+def asking(kind: str, place: int) -> tuple[CheckedSimulation, RequestTemplates]:
+    """Return a client that is connected, and what draws requests of one kind, with the answer at one place."""
+    nodes = FakeNodes(NODE_OPTIONS, 1)
+    options = replace(client_options(nodes), timeouts=SERVICE_TIMEOUTS)
+    simulation = CheckedSimulation(nodes, options, COLLECTION_IDS)
+    simulation.tick()
+    simulation.flow()
+
+    def choose(choices: Sequence[object]) -> object:
+        if isinstance(choices, range):
+            return min(place, len(choices) - 1)
+        return kind if kind in choices else choices[0]
+
+    return simulation, RequestTemplates(nodes.script, choose, bucket=BUCKET, scope=NAMED.scope, asks_all=True)
+
+
+def test_every_row_is_drawn() -> None:
+    """Those of analytics by their codes, those of search and views by the status of HTTP."""
+    codes = {(Service.ANALYTICS, answer.errors[0]["code"]) for answer in SERVICE_REFUSALS[Service.ANALYTICS]}
+    statuses = {
+        (service, answer.http_status)
+        for service in (Service.SEARCH, Service.VIEWS)
+        for answer in SERVICE_REFUSALS[service]
+    }
+
+    assert codes == {row for row in RETRYABLE_ERROR_CODES if row[0] is Service.ANALYTICS}
+    assert statuses == set(RETRYABLE_HTTP_STATUSES)
+
+
+@pytest.mark.parametrize(("service", "place"), ROWS)
+def test_a_refusal_is_retried(service: Service, place: int) -> None:
+    """For the reason of its row, and then the rows come; who fails fast gets the error, but for what is always retried."""
+    simulation, templates = asking(KINDS[service], place)
+    patient, hasty = templates.draw(), templates.draw()
+    first = simulation.ask(patient, reads_slowly=False)
+    second = simulation.ask(hasty, retry_strategy=FailFastRetryStrategy(), reads_slowly=False)
+    simulation.run()
+    reasons = {report.reason for report in simulation.retries if report.token == first}
+
+    assert list(patient.rows) == simulation.rows[first]
+    assert 1 == len(reasons)
+    assert patient.refusals == sum(report.token == first for report in simulation.retries) > 0
+    assert (reasons == {RetryReason.VIEWS_NO_ACTIVE_PARTITION}) == (second in simulation.answers)
+
+
+@pytest.mark.parametrize("place", range(len(VIEW_FAILURES)))
+def test_an_exclusion_is_final(place: int) -> None:
+    """It fails at once, with its error."""
+    simulation, templates = asking("view failed", place)
+    token = simulation.ask(templates.draw(), reads_slowly=False)
+    simulation.run()
+
+    assert [] == simulation.retries
+    assert isinstance(simulation.errors[token], VIEW_FAILURES[place][1])
