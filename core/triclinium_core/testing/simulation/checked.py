@@ -44,6 +44,7 @@ from triclinium_core.client.events import (
     StreamLost,
     Token,
 )
+from triclinium_core.client.health.statistics import ConnectionStatistics
 from triclinium_core.errors import AmbiguousTimeoutException, CouchbaseException
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.connection.states import ConnectionState
@@ -141,12 +142,11 @@ class CheckedSimulation(Simulation):
     @property
     def is_healthy(self) -> bool:
         """Whether every connection is ready to serve."""
+        if not self.is_quiet or any(self.excuses.is_stuck(stream) for stream in self.links):
+            return False
         connections = self.machine.statistics().connections
-        return (
-            self.is_quiet
-            and not any(self.excuses.is_stuck(stream) for stream in self.links)
-            and all(connection.state == ConnectionState.READY.name for connection in connections)
-            and not self._open_breakers()
+        return not _open_breakers(connections) and all(
+            connection.state == ConnectionState.READY.name for connection in connections
         )
 
     def describe(self) -> str:
@@ -154,7 +154,7 @@ class CheckedSimulation(Simulation):
         connections = self.machine.statistics().connections
         states = [f"{connection.bucket}: {connection.state}, {connection.last_error}" for connection in connections]
         stuck = [f"stream {stream} is within a frame" for stream in self.links if self.excuses.is_stuck(stream)]
-        return "; ".join([*states, *map(str, self._open_breakers()), *stuck, *map(repr, self.model.open)])
+        return "; ".join([*states, *map(str, _open_breakers(connections)), *stuck, *map(repr, self.model.open)])
 
     def look_around(self) -> None:
         """Record how nodes and map are: after each change of them, and before anybody is blamed."""
@@ -284,10 +284,9 @@ class CheckedSimulation(Simulation):
         self.model.now = self.now
         match event:
             case OperationSubmitted():
-                self._submitted(event)
+                self._submitted_together([event])
             case OperationsSubmitted(submissions):
-                for each in submissions:
-                    self._submitted(each)
+                self._submitted_together(submissions)
             case OperationAbandoned(token):
                 self._deadlines.pop(token, None)
                 self._abandon(token)
@@ -342,7 +341,15 @@ class CheckedSimulation(Simulation):
         if isinstance(_lender(strategy), CheckedStrategy | AwaitedStrategy):
             self._borrowers.add(token)
 
-    def _submitted(self, event: OperationSubmitted) -> None:
+    def _submitted_together(self, submissions: Sequence[OperationSubmitted]) -> None:
+        # How things stand is the same for all of them, and takes a while to find out.
+        ill = self._ill_nodes()
+        clients = {each.token % len(self.clients) for each in submissions}
+        known = {client: self._revision_known(client) for client in clients}
+        for each in submissions:
+            self._submitted(each, ill, known[each.token % len(self.clients)])
+
+    def _submitted(self, event: OperationSubmitted, ill: AbstractSet[int], known: Revision | None) -> None:
         strategy = self.options.retry_strategy if event.retry_strategy is None else event.retry_strategy
         self._take_strategy(event.token, strategy)
         deadline = self._deadlines[event.token] = self.now + timeout_of(event.operation, self._timeouts_given)
@@ -351,8 +358,8 @@ class CheckedSimulation(Simulation):
             self.ledger.submitted(submission, deadline)
             self.excuses.submitted(
                 submission,
-                ill=self._ill_nodes(),
-                known=self._revision_known(event.token),
+                ill=ill,
+                known=known,
                 is_patient=isinstance(strategy, BestEffortRetryStrategy | ErrorMapRetryStrategy),
             )
 
@@ -451,11 +458,13 @@ class CheckedSimulation(Simulation):
 
     def _read_logs(self) -> None:
         for index, node in enumerate(self.nodes):
-            for entry in node.request_log[self._requests_read[index] :]:
-                self.requests.logged(entry)
-            self._requests_read[index] = len(node.request_log)
-            self._read_commands(index, node.command_log[self._commands_read[index] :])
-            self._commands_read[index] = len(node.command_log)
+            read, self._requests_read[index] = self._requests_read[index], len(node.request_log)
+            if read < len(node.request_log):
+                for entry in node.request_log[read:]:
+                    self.requests.logged(entry)
+            read, self._commands_read[index] = self._commands_read[index], len(node.command_log)
+            if read < len(node.command_log):
+                self._read_commands(index, node.command_log[read:])
 
     def _read_commands(self, node: int, commands: Sequence[LoggedCommand]) -> None:
         for command in commands:
@@ -508,8 +517,8 @@ class CheckedSimulation(Simulation):
             if not is_forbidden and not is_terminal:
                 raise Violation(f"{submission} is not retried for {reason}, although its strategy wants it")
 
-    def _revision_known(self, token: Token) -> Revision | None:
-        connections = self.clients[token % len(self.clients)].statistics().connections
+    def _revision_known(self, client: int) -> Revision | None:
+        connections = self.clients[client].statistics().connections
         return next((each.config_revision for each in connections if each.bucket is not None), None)
 
     def _ill_nodes(self) -> AbstractSet[int]:
@@ -524,9 +533,10 @@ class CheckedSimulation(Simulation):
                 ill.add(self._index_at[connection.node])
         return ill
 
-    def _open_breakers(self) -> list[BreakerState]:
-        breakers = [connection.circuit_breaker for connection in self.machine.statistics().connections]
-        return [breaker.state for breaker in breakers if breaker and breaker.state is not BreakerState.CLOSED]
+
+def _open_breakers(connections: Sequence[ConnectionStatistics]) -> list[BreakerState]:
+    breakers = [connection.circuit_breaker for connection in connections]
+    return [breaker.state for breaker in breakers if breaker and breaker.state is not BreakerState.CLOSED]
 
 
 def _lender(strategy: AnyRetryStrategy) -> object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set as AbstractSet
 
 from triclinium_core.client.actions import (
     Action,
@@ -29,7 +29,7 @@ from triclinium_core.retry.backoff import Random
 from triclinium_core.services.query.request import QueryRequest
 from triclinium_core.services.request import ServiceRequest
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
-from triclinium_core.testing.oracle.excuses import ANSWERS
+from triclinium_core.testing.oracle.excuses import ANSWERS, Revision
 from triclinium_core.testing.oracle.loans import LoanBook
 from triclinium_core.testing.simulation.checked import CheckedSimulation
 from triclinium_core.testing.simulation.figures import Figures
@@ -72,10 +72,10 @@ class LoggedSimulation(CheckedSimulation):
             self.tell(f"{self._who(event.token)} leaves {event.token}")
         return super()._handle(event)
 
-    def _submitted(self, event: OperationSubmitted) -> None:
+    def _submitted(self, event: OperationSubmitted, ill: AbstractSet[int], known: Revision | None) -> None:
         self.figures.operations += 1
         self.tell(f"{self._who(event.token)} asks for {event.token}: {_named(event.operation)}")
-        super()._submitted(event)
+        super()._submitted(event, ill, known)
 
     def _carry_out(self, action: Action) -> None:
         match action:

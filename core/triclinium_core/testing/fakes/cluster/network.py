@@ -38,6 +38,8 @@ class FakeNetwork:
     @property
     def wakeup(self) -> float:
         """``-inf`` when what a cut has held back can go on, infinity otherwise."""
+        if not self._held_actions and not self._held_requests:
+            return math.inf
         held = {action.connection for action in self._held_actions} | {name for name, _ in self._held_requests}
         return math.inf if all(map(self.is_cut, held)) else -math.inf
 

@@ -169,13 +169,14 @@ class FakeNode:
         That is when the next delayed reply or the next piece of an answer is, or when a durable write has taken too
         long; ``-inf`` when clients are to hear of a change or can be reached again, infinity for never.
         """
-        if self._hung_up or self._announced is not self._state.map:
+        state = self._state
+        if self._hung_up or self._announced is not state.map:
             return -math.inf
-        if self._known_drops != self._state.cluster.buckets.dropped:
+        if self._known_drops != state.cluster.buckets.dropped:
             return -math.inf
-        if any(held.write.is_settled for held in self._held):
+        if self._held and any(held.write.is_settled for held in self._held):
             return -math.inf
-        writes_due = self._state.cluster.sync_writes.due_of(self._state.index)
+        writes_due = state.cluster.sync_writes.due_of(state.index)
         return min(self._outbox.due, self.network.wakeup, writes_due, self._services.due)
 
     def accepts(self, now: float) -> bool:

@@ -67,7 +67,9 @@ class ServiceServer:
     @property
     def due(self) -> float:
         """When something is to be sent; ``-inf`` for at once, infinity for never."""
-        return min(map(self._due_of, self._connections.values()), default=math.inf)
+        if not self._connections:
+            return math.inf
+        return min(map(self._due_of, self._connections.values()))
 
     def open(self, number: int, service: Service, unsent_size_max: float) -> None:
         """Take up a connection."""

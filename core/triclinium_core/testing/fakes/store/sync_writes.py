@@ -85,6 +85,8 @@ class SyncWrites:
 
     def due_of(self, node: int) -> float:
         """Return when the first write of a node is due; infinity for never."""
+        if not self._pending:
+            return math.inf
         return min((write.due for write in self._pending.values() if write.active == node), default=math.inf)
 
     def expire(self, now: float) -> None:
