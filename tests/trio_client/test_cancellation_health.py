@@ -12,7 +12,15 @@ import trio
 from tests.trio_client.cancelling import Ending, Moments, at_every_moment, end_of
 from tests.trio_client.recorded_telemetry import RecordingTracer
 from triclinium import AbandonedOperation, Cluster
-from triclinium.testing import FakeCluster, FakeNodeOptions, Opcode, delay, drop_response, open_fake_cluster
+from triclinium.testing import (
+    FakeCluster,
+    FakeNodeOptions,
+    Opcode,
+    Service,
+    delay,
+    drop_response,
+    open_fake_cluster,
+)
 from triclinium_core.testing import ErrorMapDocument
 
 Record = Callable[[str, object], None]
@@ -27,7 +35,13 @@ CALLS: Mapping[str, Callable[[Cluster], Awaitable[object]]] = {
 }
 """Every public coroutine that asks about the cluster."""
 
-OPTIONS = FakeNodeOptions(buckets=("travel",), vbuckets=128, error_map=ErrorMapDocument(revision=1, rows=()))
+OPTIONS = FakeNodeOptions(
+    buckets=("travel",),
+    vbuckets=128,
+    error_map=ErrorMapDocument(revision=1, rows=()),
+    services=frozenset({Service.KV, Service.MANAGEMENT, Service.QUERY}),
+)
+"""All services over HTTP are asked in the same way; each one more has a call live through as many moments again."""
 SETTLING_SECONDS = 6.0
 """Longer than any delay of these tests, and shorter than the keep-alive's interval."""
 
