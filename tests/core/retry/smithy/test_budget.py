@@ -53,12 +53,15 @@ def test_a_success_gives_nothing_back() -> None:
 
 
 def test_it_never_holds_more_than_its_capacity() -> None:
-    """However many requests need no retry."""
-    strategy = budget()
+    """However many requests need no retry, and also after one that needed some."""
+    strategy, short = budget(), budget(deposit=0.75)
+    retries_of(short)
     for _ in range(100):
         strategy.record_success(token=strategy.acquire_initial_retry_token())
+        short.record_success(token=short.acquire_initial_retry_token())
 
-    assert 4 == retries_of(strategy)
+    assert 5.0 == short.available_budget()
+    assert 4 == retries_of(strategy) == retries_of(short)
 
 
 def test_an_attempt_that_is_not_made_costs_nothing() -> None:
