@@ -18,6 +18,8 @@ def addresses_of(
 ) -> tuple[Address, ...]:
     """Return where a service is reached, in the order of the config's nodes; nothing where no node has it.
 
+    A node that is not in the network that the client keeps to is passed over, as for key-value.
+
     Args:
         topologies: the newest of each bucket, and of the cluster.
         bucket: whose nodes are meant, as far as they are known; None for the whole cluster, which any topology tells.
@@ -25,7 +27,7 @@ def addresses_of(
     topology = _topology(topologies, bucket)
     port = SERVICE_NAMES[service] + ("SSL" if tls else "")
     nodes = topology.nodes if topology is not None else ()
-    return tuple(Address(node.host, node.ports[port]) for node in nodes if port in node.ports)
+    return tuple(Address(node.host, node.ports[port]) for node in nodes if node.is_reached and port in node.ports)
 
 
 def _topology(topologies: Sequence[Topology], bucket: str | None) -> Topology | None:

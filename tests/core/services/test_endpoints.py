@@ -39,3 +39,12 @@ def test_tls() -> None:
     assert (Address("10.0.0.1", 8092), Address("10.0.0.2", 8092)) == addresses_of(
         Service.VIEWS, (CLUSTER,), bucket=None, tls=False
     )
+
+
+def test_nodes_in_no_network_of_the_client() -> None:
+    """Nothing is sent to them: where they say that they are, another machine may take the credentials."""
+    elsewhere = TopologyNode("10.0.0.2", PORTS, is_reached=False)
+
+    assert (Address("10.0.0.1", 8093),) == addresses_of(
+        Service.QUERY, (Topology(None, (1, 5), (A, elsewhere)),), bucket=None, tls=False
+    )

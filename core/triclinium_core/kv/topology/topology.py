@@ -24,6 +24,9 @@ class TopologyNode(msgspec.Struct, frozen=True):
     host: str
     ports: Mapping[str, int]
     """By service, as the cluster names them: ``kv``, ``kvSSL``, ``mgmt``, ``n1ql`` and so on."""
+    is_reached: bool = True
+    """Whether host and ports are those in the network that the client keeps to. Those of a node that is not in it are its
+    own, and nothing is sent there: in the client's network they may be another machine's."""
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -85,16 +88,17 @@ def topology_of(config: ClusterConfig, *, bucket: str | None, source: Address, n
     this_node = next((node for entry, node in zip(config.nodes_ext, nodes, strict=True) if entry.this_node), None)
     servers = config.v_bucket_server_map.server_list if config.v_bucket_server_map is not None else ()
     # A server without an entry of its own tells only where it has its documents.
-    others = map(parse_server, servers[len(nodes) :])
-    nodes += [TopologyNode(address.host, {"kv": address.port}) for address in others if address is not None]
+    others, is_reached = map(parse_server, servers[len(nodes) :]), network == DEFAULT
+    nodes += [TopologyNode(each.host, {"kv": each.port}, is_reached) for each in others if each is not None]
     return Topology(bucket, config.revision, tuple(nodes), this_node)
 
 
 def _node(entry: NodeEntry, source: Address, network: str) -> TopologyNode:
-    alternate = entry.alternate_addresses.get(network)
+    alternate = entry.alternate_addresses.get(network) if network != DEFAULT else None
     host = entry.hostname if alternate is None else alternate.hostname
     ports = entry.services if alternate is None or alternate.ports is None else alternate.ports
-    return TopologyNode(source.host if host is None else host.removeprefix("[").removesuffix("]"), ports)
+    is_reached = alternate is not None or network == DEFAULT
+    return TopologyNode(source.host if host is None else host.removeprefix("[").removesuffix("]"), ports, is_reached)
 
 
 def _missing(topology: Topology, *, in_: Topology | None) -> tuple[TopologyNode, ...]:

@@ -90,6 +90,23 @@ def test_the_network_of_the_client() -> None:
     assert ["private:1", "other:2"] == names("default")
 
 
+def test_nodes_that_the_client_does_not_reach() -> None:
+    """They say so: those that have no address in its network, and are named by their own, a server without an entry too."""
+    entries = [
+        NodeEntry({"kv": 1}, "a", alternate_addresses={"external": AlternateAddress("public")}),
+        NodeEntry({"kv": 1}, "b", alternate_addresses={"default": AlternateAddress("misnamed")}),
+    ]
+    servers = VBucketServerMap(["a:1", "b:1", "c:1"], [[0]])
+    config = ClusterConfig(1, name="travel", nodes_ext=entries, v_bucket_server_map=servers)
+
+    def reached(network: str) -> list[tuple[str, bool]]:
+        topology = topology_of(config, bucket="travel", source=SOURCE, network=network)
+        return [(each.host, each.is_reached) for each in topology.nodes]
+
+    assert [("public", True), ("b", False), ("c", False)] == reached("external")
+    assert [("a", True), ("b", True), ("c", True)] == reached("default")
+
+
 def test_the_nodes_of_an_old_config() -> None:
     """Servers without an entry are known by where they have their documents; what is no address is left out."""
     servers = VBucketServerMap(["a:1", "b:2", "nonsense"], [[0]])
