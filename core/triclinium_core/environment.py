@@ -26,6 +26,7 @@ from triclinium_core.options import (
 )
 from triclinium_core.profiles import PROFILES, apply_profile
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
 
 PREFIX = "TRICLINIUM_"
 """Of every variable; what begins otherwise is somebody else's."""
@@ -79,6 +80,13 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(","))
 
 
+def _told_by(default: Callable[[], object]) -> Callable[[str], object]:
+    """Return what reads whether the log tells something, as it does by default, or nobody does: None."""
+    return lambda text: default() if read_flag(text) else None
+
+
+A_TELLER = f"{A_FLAG}: told in the log as by default, or not at all"
+
 READERS: Mapping[str, tuple[Callable[[str], object], str]] = {
     "bool": (read_flag, A_FLAG),
     "int": (_integer, "a whole number"),
@@ -86,6 +94,9 @@ READERS: Mapping[str, tuple[Callable[[str], object], str]] = {
     "str": (_text, "text"),
     "str | None": (_text, "text"),
     "tuple[str, ...] | None": (_names, "one or more names, with commas between them"),
+    "ThresholdLoggingTracer | None": (_told_by(ThresholdLoggingTracer), A_TELLER),
+    "LoggingMeter | None": (_told_by(LoggingMeter), A_TELLER),
+    "OrphanReporter | None": (_told_by(OrphanReporter), A_TELLER),
 }
 """How an option is read, by its type as it is written; durations have their own reader."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import given, strategies as st
@@ -21,6 +21,7 @@ from triclinium_core.options import (
     TimeoutOptions,
 )
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter
 
 STRING = "couchbase://10.0.0.5"
 GIVEN = ClientOptions(
@@ -50,7 +51,7 @@ def test_every_option_has_a_variable() -> None:
         }
     assert {
         "connection_string", "compression", "hello_after_auth", "renegotiate_on_corrupt_error_map",
-        "max_http_connections", "network", "enable_dns_srv",
+        "max_http_connections", "network", "enable_dns_srv", "tracer", "meter", "orphans",
     } == {variable.field for variable in VARIABLES.values() if variable.group is ClientOptions}  # fmt: skip
 
 
@@ -109,6 +110,17 @@ def test_what_is_laid_over_what() -> None:
     assert (False, 3) == (effective.compression, effective.circuit_breaker.volume_threshold)
 
 
+def test_telemetry() -> None:
+    """Each part is turned off, and on as it is by default, alone; those without a variable stay as the program says."""
+    options = read(TRACER="false", METER="true")
+    quiet = read_environment({"TRICLINIUM_CONNECTION_STRING": STRING, "TRICLINIUM_ORPHANS": "true"}).over(
+        replace(GIVEN, tracer=None, meter=None, orphans=None)
+    )
+
+    assert (None, LoggingMeter(), GIVEN.orphans) == (options.tracer, options.meter, options.orphans)
+    assert (None, None, OrphanReporter()) == (quiet.tracer, quiet.meter, quiet.orphans)
+
+
 @rows(
     ("variables", "name"),
     [
@@ -117,6 +129,7 @@ def test_what_is_laid_over_what() -> None:
         ({"KV_TIMEOUT": "5"}, "KV_TIMEOUT"),
         ({"KV_TIMEOUT": ""}, "KV_TIMEOUT"),
         ({"COMPRESSION": "yes"}, "COMPRESSION"),
+        ({"TRACER": "off"}, "TRACER"),
         ({"NETWORK": ""}, "NETWORK"),
         ({"MAX_HTTP_CONNECTIONS": "-1"}, "MAX_HTTP_CONNECTIONS"),
         ({"MAX_HTTP_CONNECTIONS": "99999"}, "MAX_HTTP_CONNECTIONS"),

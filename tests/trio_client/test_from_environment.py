@@ -8,9 +8,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.trio_client.recorded_telemetry import RecordingMeter, RecordingTracer
 from triclinium import PasswordAuthenticator, TimeoutOptions, open_cluster, open_cluster_from_environment
 from triclinium.errors import InvalidArgumentException, UnambiguousTimeoutException
-from triclinium.testing import Opcode, drop_response, open_fake_cluster
+from triclinium.testing import Opcode, delay, drop_response, open_fake_cluster
 
 
 async def test_opens_what_the_environment_names(autojump_clock: MockClock) -> None:
@@ -48,6 +49,28 @@ async def test_who_signs_in_may_come_from_the_program(autojump_clock: MockClock)
                 await cluster.bucket("default").default_collection().get("ada")
 
     assert 20.0 == pytest.approx(trio.current_time(), abs=1)
+
+
+@pytest.mark.parametrize(("variables", "is_told"), [({}, True), ({"TRICLINIUM_TRACER": "false"}, False)])
+async def test_telemetry_can_be_turned_off(
+    variables: dict[str, str], is_told: bool, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A tracer of the program's own stays where no variable says otherwise; what the core tells is one by one the same."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    async with open_fake_cluster() as fake:
+        environ = {"TRICLINIUM_CONNECTION_STRING": fake.connection_string, "TRICLINIUM_ORPHANS": "false"}
+        async with open_cluster_from_environment(
+            environ | variables, fake.authenticator, connector=fake.connector, tracer=tracer, meter=meter
+        ) as cluster:
+            people = cluster.bucket("default").default_collection()
+            await people.upsert("ada", 1)
+            fake.node.faults.next(Opcode.GET, delay(2))
+            with trio.move_on_after(1):
+                await people.get("ada")
+            await trio.sleep(20)
+
+    assert (is_told, 2) == (bool(tracer.spans), len(meter.values))
+    assert not [record for record in caplog.records if record.name in ("triclinium.orphan", "triclinium.threshold")]
 
 
 def test_a_wrong_variable_opens_nothing() -> None:

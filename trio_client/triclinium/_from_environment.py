@@ -44,6 +44,9 @@ def open_cluster_from_environment(
     )
     options = found.over(given)
     read = {name: getattr(options, name) for name in CoreArguments.__annotations__}
+    # A tracer or a meter of the program's own is no option of the core, and stays unless a variable says otherwise.
+    said = found.options.get(ClientOptions, {})
+    read |= {name: said[name] for name in ("tracer", "meter") if name in said}
     return open_cluster(
         options.connection_string, options.authenticator, **cast("ClusterArguments", {**arguments, **read})
     )
