@@ -56,6 +56,9 @@ def open_cluster(
 ) -> AbstractAsyncContextManager[Cluster]:
     """Give the block a cluster; leaving the block closes all its connections at once.
 
+    Where a strategy that has to be awaited is recording a success then, leaving waits for it: as long as the scopes around
+    the block permit, and not where the block raises.
+
     Entering waits for nothing: whatever is wrong with the cluster shows in the first operation. An exception of the
     block leaves it as the very same object.
 

@@ -70,15 +70,75 @@ async def test_a_strategy_that_breaks_before_the_first_attempt_fails_the_call(
     assert BROKEN is caught.value.__cause__
 
 
-async def test_leaving_the_client_calls_off_what_a_strategy_has_not_done(
-    autojump_clock: trio.testing.MockClock,
+class Slow(AwaitedBook):
+    """Takes two seconds to take a token back."""
+
+    async def record_success(self, *, token: RetryToken) -> None:
+        """Wait, and write it down."""
+        await trio.sleep(2.0)
+        await super().record_success(token=token)
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.5])
+async def test_leaving_the_client_waits_for_what_a_strategy_records(
+    pause: float, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """Also where it breaks then: nobody waits for it."""
+    """The connections are closed at once; the success is recorded, though nothing else of the client goes on."""
     book = TokenBook()
-    with trio.fail_after(5.0):
+    async with open_fake_cluster() as fake:
+        async with fake.open_client() as cluster:
+            with retrying(Slow(book, trio.lowlevel.checkpoint)):
+                await cluster.bucket("default").default_collection().upsert("ada", {})
+            await trio.sleep(pause)
+        left_at = trio.current_time()
+
+    assert ["recorded"] == book.ends
+    assert 2.0 == pytest.approx(left_at)
+
+
+async def test_a_scope_around_the_client_ends_that_wait(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also where the strategy breaks then: its success is not recorded, and the scope alone hears of the end."""
+    book = TokenBook()
+    with trio.move_on_after(5.0) as scope:
         async with open_fake_cluster() as fake, fake.open_client() as cluster:
             with retrying(Stubborn(book, trio.lowlevel.checkpoint)):
                 await cluster.bucket("default").default_collection().upsert("ada", {})
-            await trio.sleep(0.1)
 
+    assert (True, 5.0) == (scope.cancelled_caught, trio.current_time())
     assert [None] == book.ends
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError(), KeyboardInterrupt(), SystemExit()])
+async def test_a_block_that_fails_waits_for_no_record(
+    error: BaseException, autojump_clock: trio.testing.MockClock
+) -> None:
+    """What it raises leaves at once, as the very same object; so a block that is cancelled is left at once as well."""
+
+    async def fail() -> None:
+        async with open_fake_cluster() as fake, fake.open_client() as cluster:
+            with retrying(Stubborn(TokenBook(), trio.lowlevel.checkpoint)):
+                await cluster.bucket("default").default_collection().upsert("ada", {})
+            raise error
+
+    with pytest.raises(type(error)) as caught:
+        await fail()
+
+    assert error is caught.value
+    assert 0.0 == pytest.approx(trio.current_time())
+
+
+async def test_records_go_on_in_a_block_that_is_cancelled(autojump_clock: trio.testing.MockClock) -> None:
+    """For as long as it cleans up; then it is left."""
+    book = TokenBook()
+    with trio.move_on_after(1.0):
+        async with open_fake_cluster() as fake, fake.open_client() as cluster:
+            with retrying(Slow(book, trio.lowlevel.checkpoint)):
+                await cluster.bucket("default").default_collection().upsert("ada", {})
+            with trio.CancelScope(shield=True):
+                await trio.sleep(3.0)
+
+    assert ["recorded"] == book.ends
+    assert 3.0 == pytest.approx(trio.current_time())

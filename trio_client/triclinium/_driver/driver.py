@@ -115,6 +115,7 @@ class Driver:
     """
 
     _nursery: trio.Nursery
+    _recorders: trio.Nursery
 
     def __init__(
         self,
@@ -145,6 +146,8 @@ class Driver:
         self._thread = 0
         """Of the run. There is no other run in it as long as this one lasts."""
         self._scope = trio.CancelScope(shield=True)
+        self._recording = trio.CancelScope(shield=True)
+        """Around what strategies record of successes, which may go on when all else has ended."""
         self._alarm = trio.CancelScope()
         self._alarm_time = -math.inf
         self._context = copy_context()
@@ -203,24 +206,31 @@ class Driver:
 
     @trio.lowlevel.enable_ki_protection
     async def run(self) -> None:
-        """Work until ``close``; the caller's cancel scopes do not reach in here.
+        """Work until ``close``, and then until strategies have recorded their successes.
+
+        The caller's cancel scopes do not reach in here before ``close``.
 
         Raises:
             BaseExceptionGroup: a background task crashed, which is a defect.
         """
         self._run, self._thread = TrioRun(), get_ident()
         try:
-            with self._scope:
-                async with trio.open_nursery() as self._nursery:
-                    self._feed(TimePassed())
-                    self.started.set()
-                    self._nursery.start_soon(self._submit_together)
-                    await self._keep_time()
+            with self._recording:
+                async with trio.open_nursery() as self._recorders:
+                    await self._work()
         except BaseException as error:
             self._is_ended, self._defect = True, error
             raise
         finally:
             self.close()
+
+    async def _work(self) -> None:
+        with self._scope:
+            async with trio.open_nursery() as self._nursery:
+                self._feed(TimePassed())
+                self.started.set()
+                self._nursery.start_soon(self._submit_together)
+                await self._keep_time()
 
     def check_caller(self) -> None:
         """Let pass whoever calls in the run that this works in.
@@ -232,7 +242,10 @@ class Driver:
 
     @trio.lowlevel.enable_ki_protection
     def close(self) -> None:
-        """End all background tasks and connections at once; whoever still waits gets ``trio.ClosedResourceError``."""
+        """End all connections and background tasks at once; whoever still waits gets ``trio.ClosedResourceError``.
+
+        Only strategies that are recording a success go on, until the scopes around ``run`` are cancelled.
+        """
         # The garbage collector does not look into operations: a strategy that knows the cluster would keep it for ever.
         for token in tuple(self._waiters):
             self._feed(OperationAbandoned(token))
@@ -240,6 +253,7 @@ class Driver:
             self._log.telemetry(report)
         self._is_ended = True
         self._scope.cancel()
+        self._recording.shield = False
         self._settle_all()
         # Of rows that are being read, and that nobody waits for just now.
         self._calls.end_all(self._ending("its rows were not read to the end"))
@@ -690,7 +704,7 @@ class Driver:
     def _record_success(self, action: RecordSuccess) -> None:
         waiter = self._waiters.get(action.token)
         context = waiter.task.context if waiter is not None and waiter.is_parked else copy_context()
-        context.run(self._nursery.start_soon, self._record, action)
+        context.run(self._recorders.start_soon, self._record, action)
 
     @trio.lowlevel.enable_ki_protection
     async def _record(self, action: RecordSuccess) -> None:

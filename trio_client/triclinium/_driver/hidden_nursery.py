@@ -29,7 +29,7 @@ class BackgroundWork(Protocol):
         ...
 
     def close(self) -> None:
-        """Have ``run`` end at once."""
+        """Have ``run`` end. What it waits for after that is reached by the cancel scopes around it."""
         ...
 
 
@@ -48,6 +48,9 @@ class _Leaving:
 class in_background(Generic[T]):  # noqa: N801  # it reads as the function that it could be
     """Have ``service`` work while the block runs; the block is given ``gives``.
 
+    The end of the block waits for what the service still has to do then, unless the block is left by an exception, which
+    cancels that, as it cancels the tasks of a nursery.
+
     The block's exception is carried around the nursery, not through it: a nursery would put it into a group, and split
     and copy one that is a group already.
 
@@ -63,6 +66,7 @@ class in_background(Generic[T]):  # noqa: N801  # it reads as the function that 
         self._service = service
         self._gives = gives
         self._nursery: AbstractAsyncContextManager[trio.Nursery] | None = None
+        self._scope: trio.CancelScope
 
         @trio.lowlevel.enable_ki_protection
         async def leave(
@@ -80,6 +84,7 @@ class in_background(Generic[T]):  # noqa: N801  # it reads as the function that 
             raise RuntimeError("this block was entered before; make another one for the next time")
         self._nursery = trio.open_nursery()
         nursery = await self._nursery.__aenter__()
+        self._scope = nursery.cancel_scope
         nursery.start_soon(self._service.run)
         try:
             await self._service.started.wait()
@@ -94,6 +99,8 @@ class in_background(Generic[T]):  # noqa: N801  # it reads as the function that 
         """End the service, and raise what leaves the block in the place of its own exception."""
         assert self._nursery is not None
         self._service.close()
+        if body_error is not None:
+            self._scope.cancel()
         crash: BaseExceptionGroup | None = None
         try:
             await self._nursery.__aexit__(None, None, None)
@@ -109,7 +116,10 @@ class in_background(Generic[T]):  # noqa: N801  # it reads as the function that 
 
 
 def _leaving_after(crash: BaseExceptionGroup, body_error: BaseException | None) -> BaseException:
-    """Return what leaves the block when the background has crashed, which had cancelled the block."""
+    """Return what leaves the block when the background has crashed, which had cancelled the block, or was cancelled."""
+    if crash.split(trio.Cancelled)[1] is None:
+        # By the scopes around the block, while its end waited.
+        return _first(crash) if body_error is None else body_error
     if not isinstance(crash, Exception):
         # No defect: Control-C, or SystemExit. What ends a program arrives as itself, so that it can be caught.
         return _alone(crash)
@@ -129,6 +139,14 @@ def _alone(group: BaseExceptionGroup) -> BaseException:
     while isinstance(found, BaseExceptionGroup) and len(found.exceptions) == 1:
         found = found.exceptions[0]
     return group if found is None or isinstance(found, BaseExceptionGroup) else found
+
+
+def _first(group: BaseExceptionGroup) -> BaseException:
+    """Return the first exception of a group, however deep it stands."""
+    found: BaseException = group
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found
 
 
 def _without_cancelled(error: BaseException | None) -> BaseException | None:
