@@ -8,15 +8,17 @@ import runpy
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+import trio
 from click.testing import CliRunner
 
 from tests.docs.pages import DOCS, EXAMPLES, PAGES, ROOT, blocks_of
-from tests.docs.serving import served
+from tests.docs.serving import SERVE, served
 from tests.environment import CACHE
+from triclinium import PasswordAuthenticator, open_cluster
 from triclinium._cli import main
 from triclinium_core.explain.vectors.questions import FAMILIES
 
@@ -31,6 +33,7 @@ TUTORIAL_NODE = "couchbase://127.0.0.1:11210"
 README = ROOT / "README.md"
 INDEX = DOCS / "index.md"
 BATCH = DOCS / "howto" / "explain_many.md"
+TESTING = DOCS / "howto" / "test_your_application.md"
 README_NODE = '"couchbase://127.0.0.1"'
 
 PROGRAMS = sorted(path for path in EXAMPLES.glob("*.py") if not path.name.startswith("test_"))
@@ -164,6 +167,32 @@ def test_explanations_that_are_shown_explain(arguments: str) -> None:
 
     assert 0 == result.exit_code, result.output
     assert len(result.output.splitlines()) > 3
+
+
+async def write_ada(said: Mapping[str, str]) -> None:
+    """Write a document to the cluster that says this of itself."""
+    authenticator = PasswordAuthenticator(said["username"], said["password"])
+    async with open_cluster(said["connection_string"], authenticator) as cluster:
+        await cluster.bucket(said["bucket"]).default_collection().upsert("ada", 1)
+
+
+def test_the_cluster_with_faults_logs_what_its_page_shows() -> None:
+    """The command of the page begins, and the first write to it is logged as below, at its own time and connection."""
+    serve, *_ = [block.text for block in blocks_of(TESTING) if block.text.startswith("triclinium serve")]
+    (shown,) = [json.loads(block.text) for block in blocks_of(TESTING) if block.language == "json"]
+    command = [sys.executable, "-c", SERVE, *shlex.split(serve.replace("\\\n", " "))[1:]]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            trio.run(write_ada, json.loads(server.stdout.readline()))
+        finally:
+            server.terminate()
+        events = [json.loads(line) for line in server.stdout]
+
+    logged, *_ = [event for event in events if event.get("command") == shown["command"]]
+    differs = {"seconds", "connection"}
+    assert shown.keys() == logged.keys()
+    assert {key: shown[key] for key in shown.keys() - differs} == {key: logged[key] for key in logged.keys() - differs}
 
 
 def test_many_explanations_are_what_the_page_shows() -> None:
