@@ -38,6 +38,7 @@ class ScriptedTransport(httpx.AsyncBaseTransport):
         self.answered: list[Body] = []
         self.seconds_to_answer = 0.0
         self.seconds_to_close = 0.0
+        self.fails_to_close: Exception | None = None
         self.is_entered = self.is_closed = False
 
     async def __aenter__(self) -> Self:
@@ -58,7 +59,7 @@ class ScriptedTransport(httpx.AsyncBaseTransport):
         if isinstance(step, Exception):
             raise step
         given = step if isinstance(step, httpx.Response) else httpx.Response(step)
-        body = Body(self.seconds_to_close)
+        body = Body(self.seconds_to_close, self.fails_to_close)
         self.answered.append(body)
         return httpx.Response(given.status_code, headers=given.headers, stream=body)
 
@@ -66,8 +67,9 @@ class ScriptedTransport(httpx.AsyncBaseTransport):
 class Body(httpx.AsyncByteStream):
     """The body of an answer; it knows whether it was read, and whether it was closed."""
 
-    def __init__(self, seconds_to_close: float) -> None:
+    def __init__(self, seconds_to_close: float, fails_to_close: Exception | None) -> None:
         self.seconds_to_close = seconds_to_close
+        self.fails_to_close = fails_to_close
         self.is_read = self.is_closed = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -78,3 +80,5 @@ class Body(httpx.AsyncByteStream):
         self.is_closed = True
         if self.seconds_to_close:
             await trio.sleep(self.seconds_to_close)
+        if self.fails_to_close is not None:
+            raise self.fails_to_close

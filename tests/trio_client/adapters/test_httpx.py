@@ -209,6 +209,20 @@ async def test_cancelled_while_an_answer_is_let_go(autojump_clock: MockClock) ->
     assert ([0.0], 500) == (script.asked_at, strategy.available_quota("service.test"))
 
 
+@pytest.mark.parametrize("failure", [httpx.ReadError("reset"), trio.BrokenResourceError("reset")])
+async def test_an_answer_that_fails_to_close(autojump_clock: MockClock, failure: Exception) -> None:
+    """It was given up, so the next attempt follows all the same; its record tells."""
+    script = ScriptedTransport(503, 503)
+    script.fails_to_close = failure
+    transport = RetryTransport(script, strategy=standard(max_attempts=2))
+    response = await transport.handle_async_request(httpx.Request("GET", URL))
+    first, last = response.extensions[ATTEMPTS]
+
+    assert (503, [503, 503], 2) == (response.status_code, statuses([first, last]), len(script.asked_at))
+    assert [True, False] == [body.is_closed for body in script.answered]
+    assert any("reset" in note for note in first.error.__notes__)
+
+
 async def test_cancelled_while_it_is_asked(autojump_clock: MockClock) -> None:
     """A cancellation is no failure of the transport."""
     script, strategy = ScriptedTransport(200), standard()
@@ -285,10 +299,14 @@ async def test_an_asynchronous_strategy(autojump_clock: MockClock) -> None:
     assert 500 == strategy.available_quota("service.test")
 
 
+@pytest.mark.parametrize("failure", [None, httpx.ReadError("reset")])
 @pytest.mark.parametrize("step", [200, 503])
-async def test_cancelled_while_an_asynchronous_strategy_thinks(autojump_clock: MockClock, step: TransportStep) -> None:
-    """The answer that nobody gets is closed."""
+async def test_cancelled_while_an_asynchronous_strategy_thinks(
+    autojump_clock: MockClock, step: TransportStep, failure: Exception | None
+) -> None:
+    """The answer that nobody gets is closed; where that fails, it is a cancellation all the same."""
     script = ScriptedTransport(step)
+    script.fails_to_close = failure
     with trio.move_on_after(1.5) as scope:
         await ask(script, strategy=Asynchronous(standard()))
 

@@ -138,6 +138,15 @@ def host_of(request: _Request) -> str | None:
     return request.url.host
 
 
+async def _let_go(response: _Response, error: BaseException) -> None:
+    """Close an answer that nobody will get; where that fails, ``error``, for which it is given up, gets a note of it."""
+    try:
+        await response.aclose()
+    except Exception as failure:
+        # Of any type: libraries do not translate what fails here. Nothing that the caller asked for depends on it.
+        error.add_note(f"the answer failed to close: {failure!r}")
+
+
 class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
     """Sends requests through another transport, again where that does no harm and a strategy permits it.
 
@@ -151,6 +160,7 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
     begin before the deadline of the cancel scopes around, the end comes at once. The library's timeouts are for each attempt.
 
     An answer that is given up for another attempt is closed unread before the wait, so it holds no connection of a pool.
+    Where that fails, the next attempt follows all the same, and the record of the failed one has a note of it.
 
     Cancellation: never retried. The strategy is not told of the attempt, as of one that failed for good.
 
@@ -260,13 +270,13 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
                 response.extensions[ATTEMPTS] = attempts_of(answer)
                 call.end(answer)
                 return False
-        except BaseException:
+        except BaseException as error:
             # Nobody will get it.
-            await response.aclose()
+            await _let_go(response, error)
             raise
         try:
             # Unread: a body may be without end. Another connection costs little, and may lead to another server.
-            await response.aclose()
+            await _let_go(response, answer)
         except BaseException:
             call.abandon()
             raise
