@@ -1,11 +1,11 @@
 """What must hold of token strategies: what they lend, what becomes of it, and what a client may do with it.
 
 *Safety*: a request asks for one first token. A token ends once: it is renewed or refused for an attempt that failed, recorded
-for a request that succeeded, or given back for an attempt that is not made. No attempt is made without one, unless the strategy
-has refused the first. A strategy is asked neither about terminal reasons, which are never retried, nor about those that are always
-retried. Its budget is never below zero nor above its capacity. *Liveness*: a request that is over has given back what was lent
-for an attempt that was not made; a success is recorded; a request whose retry is refused fails for that reason at once, and one
-whose retry is granted is retried.
+for a request that succeeded, or given back for an attempt that is not made. No attempt is made without one, or before its delay
+is over, unless the strategy has refused the first. A strategy is asked neither about terminal reasons, which are never retried,
+nor about those that are always retried. Its budget is never below zero nor above its capacity. *Liveness*: a request that is over
+has given back what was lent for an attempt that was not made; a success is recorded; a request whose retry is refused fails for
+that reason at once, and one whose retry is granted is retried.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ class LentToken:
     """One token, from when it was lent."""
 
     token: RetryToken
+    lent_at: float
     reason: RetryReason | None = None
     """For which the attempt before failed; None for a first token."""
     is_made: bool = False
@@ -88,10 +89,11 @@ class LoanBook:
     """What all token strategies of one simulation have lent.
 
     Strategies are asked amid the work of a client, which survives whatever they raise. So what breaks a law is kept, and
-    ``check`` raises it.
+    ``check`` raises it. ``now`` is the time in seconds; its feeder keeps it.
     """
 
     def __init__(self) -> None:
+        self.now: float = 0.0
         self.asking: int | None = None
         """The request whose awaited strategy is being asked for a first token; None while none is."""
         self._loans: dict[int, Loan] = {}
@@ -122,7 +124,7 @@ class LoanBook:
 
     def lend(self, loan: Loan, token: RetryToken, reason: RetryReason | None = None) -> None:
         """Record that a token was handed out."""
-        lent = LentToken(token, reason)
+        lent = LentToken(token, self.now, reason)
         loan.lent.append(lent)
         self._in_hand[token] = loan, lent
         self._touched.append(loan)
@@ -177,6 +179,8 @@ class LoanBook:
         lent = loan.lent[loan.position] if loan.position < len(loan.lent) else None
         if lent is None or (lent.end is not None and lent.ended_at < self._step):
             raise Violation(f"{loan} is sent without a token")
+        if self.now < lent.lent_at + lent.token.retry_delay - RESOLUTION:
+            raise Violation(f"{loan} is sent before the {lent.token.retry_delay:g} s of its token are over")
         lent.is_made = True
         self._touched.append(loan)
 

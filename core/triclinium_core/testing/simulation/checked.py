@@ -194,6 +194,7 @@ class CheckedSimulation(Simulation):
 
     def go_on(self, token: Token) -> None:
         """Let a strategy that was asked about an operation go on."""
+        self.loans.now = self.now
         decided = self.consultations.go_on(token)
         if decided is not None:
             self.feed(decided)
@@ -281,7 +282,7 @@ class CheckedSimulation(Simulation):
 
     def _handle(self, event: Event) -> Sequence[Action]:
         """Feed an event to the client, carry out what it orders, and check both."""
-        self.model.now = self.now
+        self.model.now = self.loans.now = self.now
         match event:
             case OperationSubmitted():
                 self._submitted_together([event])

@@ -83,6 +83,7 @@ class Borrowed:
         """Ask, report, and go again."""
         self.renew(reason)
         self.report(reason)
+        self.book.now += self.token.retry_delay
         self.send()
 
 
@@ -156,6 +157,17 @@ def test_sending_without_a_token() -> None:
     client.strategy.abandon(token=client.token)
     client.book.check()
     with pytest.raises(Violation, match="is sent without a token"):
+        client.send()
+
+
+def test_sending_too_early() -> None:
+    """Each token says from when on its attempt may be made."""
+    client = borrowed()
+    client.send()
+    client.renew(TEMPORARY)
+    client.report(TEMPORARY)
+    client.book.now += client.token.retry_delay / 2
+    with pytest.raises(Violation, match=r"is sent before the 0.5 s of its token are over"):
         client.send()
 
 
