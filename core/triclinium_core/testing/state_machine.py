@@ -280,7 +280,7 @@ class KVStateMachine(RuleBasedStateMachine):
 
 
 class TokenStateMachine(KVStateMachine):
-    """The same with a client whose own strategy hands out tokens: what no operation brings a strategy for shares a small quota."""
+    """The same with a client whose own strategy hands out tokens: operations that bring no other one share a small quota."""
 
     quota_capacity: ClassVar[int] = 40
 

@@ -21,7 +21,7 @@ from triclinium_core.testing.simulation.consultations import Consultations, thin
 SHARE = 0.5
 """Of the histories that have token strategies."""
 SALT = 52
-"""Makes other draws of a seed; by this one no regression of ``command`` has token strategies, which were none when it was found."""
+"""Makes other draws of a seed; by this one no regression of ``command`` has token strategies, as when it was found."""
 
 CAPACITIES = (0, 14, 40, 500)
 """Of the quotas: for no retry, for one, for a few, and for more than a history needs."""
@@ -71,7 +71,7 @@ class Lenders:
             TokenScope(shared, "near"),
             TokenScope(shared, "far"),
             TokenScope(awaited, "far"),
-            AwaitedStrategy(self._checked(BudgetRetryStrategy(rng=rng, capacity=3, deposit=0.1)), think),
+            AwaitedStrategy(self._checked(BudgetRetryStrategy(rng=rng, capacity=3, deposit=0.3)), think),
             self._checked(BreakerRetryStrategy(rng=rng)),
             self._checked(SimpleRetryStrategy(rng=rng)),
             self._checked(AdaptiveRetryStrategy(rng=rng, clock=clock, quota_capacity=capacity)),
