@@ -12,14 +12,20 @@ _BITS_MAX = 10_000
 SERVER_TEXT_MAX = 300
 """Characters of any text of a server that errors and logs show: longer than those that servers are known to write."""
 
+_TEXT_READ_MAX = 2_000
+"""Characters that are looked at: the beginning of a page in HTML is mostly white space."""
 
-def cut(text: str) -> str:
-    """Return a text of a server, cut where it is longer than ``SERVER_TEXT_MAX``.
 
-    A space stands for each character that cannot be printed: a line break would forge a line of the log.
+def one_line(text: str) -> str:
+    """Return how a text of a server begins, on one line: at most ``SERVER_TEXT_MAX`` characters that can be printed.
+
+    One space stands for each run of others and of white space: a line break would forge a line of the log.
     """
-    begun = text if len(text) <= SERVER_TEXT_MAX else f"{text[: SERVER_TEXT_MAX - 3]}..."
-    return begun if begun.isprintable() else "".join(sign if sign.isprintable() else " " for sign in begun)
+    begun = text[:_TEXT_READ_MAX]
+    if not begun.isprintable():
+        begun = "".join(sign if sign.isprintable() else " " for sign in begun)
+    line = " ".join(begun.split())
+    return line if len(line) <= SERVER_TEXT_MAX else f"{line[: SERVER_TEXT_MAX - 3]}..."
 
 
 class _Short(reprlib.Repr):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.rows import rows
-from triclinium_core.shown import SERVER_TEXT_MAX, cut, in_json, shown
+from triclinium_core.shown import SERVER_TEXT_MAX, in_json, one_line, shown
 
 
 class _Unspeakable:
@@ -61,12 +61,12 @@ def test_texts_of_servers() -> None:
     """They are shown whole up to the limit, and cut to it beyond."""
     texts = ["", "x" * SERVER_TEXT_MAX, "x" * (SERVER_TEXT_MAX + 1), "x" * 10**6]
 
-    assert [*texts[:2], *(["x" * (SERVER_TEXT_MAX - 3) + "..."] * 2)] == [*map(cut, texts)]
+    assert [*texts[:2], *(["x" * (SERVER_TEXT_MAX - 3) + "..."] * 2)] == [*map(one_line, texts)]
 
 
 def test_texts_of_servers_that_forge_lines_of_the_log() -> None:
     """Of them nothing is left but what can be printed, on one line."""
-    assert "tr\u00e4ge  WARNING  [31m" == cut("tr\u00e4ge\r\nWARNING\u2028\x1b[31m")
+    assert "tr\u00e4ge WARNING [31m" == one_line("tr\u00e4ge\r\nWARNING\u2028\ud800\x1b[31m")
 
 
 @rows(

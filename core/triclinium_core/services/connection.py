@@ -16,7 +16,7 @@ import msgspec
 
 from triclinium_core.retry.couchbase.events import HandedOver
 from triclinium_core.services.request import HttpRequest
-from triclinium_core.shown import cut
+from triclinium_core.shown import one_line
 
 HEADERS_SIZE_BYTES_MAX = 64 * 1024
 """Status line and headers of an answer; servers send some 400 bytes."""
@@ -148,7 +148,7 @@ class HttpConnection:
         except h11.RemoteProtocolError as error:
             self.is_busy = False
             what = "ended its answer early" if not data else "answered what is not HTTP"
-            ending = AnswerBroken(f"{what}: {cut(str(error))}")
+            ending = AnswerBroken(f"{what}: {one_line(str(error))}")
         if body:
             news.append(BodyReceived(b"".join(body)))
         if ending is not None:
@@ -174,7 +174,7 @@ class HttpConnection:
             return []
         for name, value in event.headers:
             if name == b"content-encoding" and value.lower() != b"identity":
-                encoding = cut(value.decode("latin-1"))
+                encoding = one_line(value.decode("latin-1"))
                 raise _UnwantedAnswer(f"encoded its answer with {encoding!r}, and nothing but identity was accepted")
         return [AnswerBegan(event.status_code)]
 

@@ -346,7 +346,7 @@ class OpenRequests:
             body = live.answer.whole()
         except MalformedRows as error:
             node = live.endpoint.node if live.endpoint is not None else "the node"
-            self._fail_for_good(live, DecodingFailureException, f"the answer of {node} cannot be read: {error}", now)
+            self._fail_unread(live, f"the answer of {node} cannot be read: {error}", now)
             return
         response = facts.ServiceResponse(
             live.request.service,
@@ -377,8 +377,7 @@ class OpenRequests:
         self._emit(ReportConnection(stream, endpoint.node, text))
         self._dispatcher.close(stream, text)
         if live is not None:
-            applied = "" if live.request.idempotent else "; it may have been applied"
-            self._fail_for_good(live, DecodingFailureException, f"{endpoint.node} {text}{applied}", now)
+            self._fail_unread(live, f"{endpoint.node} {text}", now)
         self._dispatcher.serve(endpoint, now)
 
     def stream_lost(self, event: StreamLost, now: float) -> None:
@@ -485,11 +484,16 @@ class OpenRequests:
             result = live.message.decode(answer)
             self._statements.learn(live.message, answer)
         except MalformedAnswer as error:
-            self._fail_for_good(live, DecodingFailureException, f"the answer cannot be read: {error}", now)
+            self._fail_unread(live, f"the answer cannot be read: {error}", now)
             return
         self._timers.cancel(live.deadline_timer)
         self._end_tokens(live, succeeded=True)
         self._settle(live, result, now)
+
+    def _fail_unread(self, live: LiveRequest, text: str, now: float) -> None:
+        """Fail a request whose answer makes no sense, and say what that leaves open."""
+        applied = "" if live.request.idempotent else "; it may have been applied"
+        self._fail_for_good(live, DecodingFailureException, f"{text}{applied}", now)
 
     def _fail_for_good(self, live: LiveRequest, error: type[CouchbaseException], text: str, now: float) -> None:
         """Fail a request that cannot succeed, without asking its strategy."""

@@ -349,6 +349,19 @@ def test_a_driver_that_reads_on_gets_the_request_failed() -> None:
     assert HELD_SIZE_BYTES_MAX + HELD_SIZE_BYTES >= sum(map(len, simulation.rows[token])) >= HELD_SIZE_BYTES
 
 
+@pytest.mark.parametrize("readonly", [True, False])
+@pytest.mark.parametrize("body", ["", "[]", '{"results": [1', '{"metrics": 7, "results": []}'])
+def test_an_answer_that_cannot_be_read(body: str, *, readonly: bool) -> None:
+    """It is told whether the statement may have been applied."""
+    simulation = Asking()
+    simulation.nodes.script.answer(STATEMENT, FakeAnswer(body=body))
+
+    error = simulation.errors[simulation.finish(asking(readonly=readonly))]
+
+    assert isinstance(error, DecodingFailureException)
+    assert readonly is not ("may have been applied" in str(error))
+
+
 def test_the_caller_leaves_in_the_middle() -> None:
     """The connection is closed, so that the service notices; the others go on."""
     simulation = Asking()

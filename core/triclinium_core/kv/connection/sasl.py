@@ -22,7 +22,7 @@ from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import OAUTHBEARER, Authenticator, JwtAuthenticator, PasswordAuthenticator
 from triclinium_core.retry.couchbase.tables.kv_status import Status, status_name
-from triclinium_core.shown import cut
+from triclinium_core.shown import one_line
 
 REFUSED_CREDENTIALS = frozenset({Status.AUTH_ERROR, Status.AUTH_STALE})
 """What a server answers to wrong credentials, and to such as have expired."""
@@ -188,7 +188,9 @@ class SaslExchange:
         hint = "; PLAIN needs TLS, or to be allowed by name" if "PLAIN" in self.offered else ""
         if isinstance(self.authenticator, JwtAuthenticator):
             hint = "; the cluster takes no tokens here"
-        return self._refuse(f"offers {cut(', '.join(self.offered))}, but allowed is {', '.join(self._allowed)}{hint}")
+        return self._refuse(
+            f"offers {one_line(', '.join(self.offered))}, but allowed is {', '.join(self._allowed)}{hint}"
+        )
 
     def _refuse(self, text: str, status: int | None = None) -> SaslMessage | None:
         self.refusal = SaslRefusal(text, status)

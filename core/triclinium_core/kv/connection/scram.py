@@ -27,7 +27,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from triclinium_core.kv.connection.saslprep import ProhibitedText, saslprep
-from triclinium_core.shown import cut
+from triclinium_core.shown import one_line
 
 _DIGESTS: Mapping[str, str] = MappingProxyType(
     {
@@ -398,4 +398,4 @@ def _prepare_password(password: str) -> bytes:
 
 def _shown(text: str) -> str:
     """Return ``text`` as one short line of ASCII: a hostile peer chose it."""
-    return ascii(cut(text))
+    return ascii(one_line(text))

@@ -18,7 +18,7 @@ from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.framing_extras import server_duration
 from triclinium_core.retry.couchbase.events import KvResponse
 from triclinium_core.retry.couchbase.tables.kv_status import FailedPath, Status
-from triclinium_core.shown import cut
+from triclinium_core.shown import one_line
 
 _PATH_FAILURES = (Status.SUBDOC_MULTI_PATH_FAILURE, Status.SUBDOC_MULTI_PATH_FAILURE_DELETED)
 
@@ -82,4 +82,4 @@ def parse_error_body(body: bytes) -> ErrorDetails:
         error = _DECODER.decode(body).error
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return ErrorDetails()
-    return ErrorDetails(cut(error.context or "") or None, cut(error.ref or "") or None)
+    return ErrorDetails(one_line(error.context or "") or None, one_line(error.ref or "") or None)

@@ -6,7 +6,7 @@ from triclinium_core.client.events import LossCause, StreamLost
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.topology.connection_string import HTTP_PORTS
-from triclinium_core.shown import cut
+from triclinium_core.shown import one_line
 
 LEFT_THE_MAP = "the node is not in the cluster map any more"
 """Why a connection is closed whose node has left."""
@@ -43,7 +43,7 @@ def overdue_text(connection: Connection, timeout: float) -> str:
 def loss_text(connection: Connection, event: StreamLost) -> str:
     """Return how a stream was lost, or why it was not opened."""
     cause = event.cause.value
-    said = f" ({cut(event.text)})" if event.text and event.text.casefold() != cause else ""
+    said = f" ({one_line(event.text)})" if event.text and event.text.casefold() != cause else ""
     text = f"{connection.node}: {cause}{said}"
     if event.cause is LossCause.TLS and "certificate required" in event.text.casefold():
         # With TLS 1.3 a server looks at our certificate when we take the stream for open already.

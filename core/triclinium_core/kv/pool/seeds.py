@@ -21,7 +21,7 @@ from triclinium_core.kv.pool.routes import Routes
 from triclinium_core.kv.topology.cluster_config import HOST_SIZE_MAX, NODES_MAX
 from triclinium_core.kv.topology.connection_string import ConnectionString
 from triclinium_core.options import ClientOptions
-from triclinium_core.shown import cut
+from triclinium_core.shown import one_line
 
 LOOKUP_SECONDS = 0.5
 """Seconds for which connections wait for an answer; one that comes later counts for the next ones."""
@@ -126,7 +126,7 @@ class Seeds:
         if listed:
             self._listed = listed
             self._collect()
-        found = ", ".join(map(str, listed[:8])) or f"nothing{f' ({cut(event.text)})' if event.text else ''}"
+        found = ", ".join(map(str, listed[:8])) or f"nothing{f' ({one_line(event.text)})' if event.text else ''}"
         self._emit(ReportConnection(NO_STREAM, event.service, f"looked up: {found}"))
         return self.give_up()
 

@@ -13,7 +13,7 @@ from zlib import crc32
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.cluster_config import ClusterConfig, NodeEntry
 from triclinium_core.kv.topology.networks import DEFAULT, address_in, networks_of
-from triclinium_core.shown import cut
+from triclinium_core.shown import one_line
 
 NOBODY = -1
 """Stands in a map for a vbucket without a copy."""
@@ -71,7 +71,7 @@ class BucketMap:
         if holder == NOBODY:
             return f"vbucket {vbucket} has no active node now"
         if self.network not in self.networks:
-            known = cut(", ".join(self.networks))
+            known = one_line(", ".join(self.networks))
             return f"no node of the cluster is in network {self.network!r}; the networks of its config are {known}"
         missing = "port for this service" if self.network == DEFAULT else f"address in network {self.network!r}"
         return f"vbucket {vbucket} is on node {holder} of the map, which has no {missing}"

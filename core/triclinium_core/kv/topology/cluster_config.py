@@ -13,7 +13,7 @@ import msgspec
 
 from triclinium_core.kv.topology.capabilities import BucketCapability, ClusterCapability, known_capabilities
 from triclinium_core.kv.wire.json_limits import JsonLimits
-from triclinium_core.shown import cut
+from triclinium_core.shown import one_line
 
 NODES_MAX = 1024
 """Ten times the largest clusters that are known. Each node is a connection for each bucket."""
@@ -127,7 +127,7 @@ def parse_cluster_config(document: bytes, *, host: str) -> ClusterConfig:
     try:
         config = _DECODER.decode(document.replace(HOST_PLACEHOLDER, name))
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise MalformedClusterConfig(cut(str(error))) from error
+        raise MalformedClusterConfig(one_line(str(error))) from error
     _check_counts(config)
     _check_hosts(config)
     if config.name is not None:
@@ -156,7 +156,7 @@ def _check_hosts(config: ClusterConfig) -> None:
     longest = max(hosts, key=len, default="")
     if len(longest) > HOST_SIZE_MAX:
         raise MalformedClusterConfig(
-            f"host {cut(longest)!r} has {len(longest)} characters; at most {HOST_SIZE_MAX} are possible"
+            f"host {one_line(longest)!r} has {len(longest)} characters; at most {HOST_SIZE_MAX} are possible"
         )
     # Logs and errors call a node by its host: a line break in it would forge a line of the log.
     unprintable = next((host for host in hosts if not host.isprintable()), None)
@@ -165,10 +165,10 @@ def _check_hosts(config: ClusterConfig) -> None:
 
 
 def _check_bucket_config(config: ClusterConfig) -> None:
-    bucket = f"bucket {cut(config.name or '')!r}"
+    bucket = f"bucket {one_line(config.name or '')!r}"
     if config.node_locator is not None and config.node_locator != "vbucket":
         raise UnsupportedBucketType(
-            f"{bucket} is a memcached bucket (locator {cut(config.node_locator)!r}), which this "
+            f"{bucket} is a memcached bucket (locator {one_line(config.node_locator)!r}), which this "
             "client does not speak to; use a couchbase or ephemeral bucket"
         )
     count = config.vbucket_count

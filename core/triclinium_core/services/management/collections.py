@@ -21,7 +21,7 @@ from triclinium_core.kv.operation.validation import check_name
 from triclinium_core.services.management.buckets import BUCKETS, EXPIRY_SECONDS_MAX, whole_seconds
 from triclinium_core.services.management.request import ManagementRequest, check_bucket_name, decoded, path
 from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceResult
-from triclinium_core.shown import cut
+from triclinium_core.shown import one_line
 
 NEVER_EXPIRES = -1
 """As ``max_expiry``: the collection's documents live on, whatever the bucket says."""
@@ -131,7 +131,7 @@ class ManifestChange(_OfBucket, frozen=True):
         try:
             return ManifestChanged(parse_id(digits))
         except ValueError as error:
-            raise MalformedAnswer(f"the number of a manifest that cannot be: {cut(str(error))}") from error
+            raise MalformedAnswer(f"the number of a manifest that cannot be: {one_line(str(error))}") from error
 
     def error_context(self) -> ErrorContext:
         """Return what errors tell of the request: also what it is about."""

@@ -29,7 +29,7 @@ from triclinium_core.services.request import (
     ServiceRequest,
     ServiceResult,
 )
-from triclinium_core.shown import cut, shown
+from triclinium_core.shown import one_line, shown
 
 T = TypeVar("T")
 
@@ -96,7 +96,7 @@ def decoded(answer: HttpAnswer, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(answer.body, type=kind)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise MalformedAnswer(f"an answer that cannot be: {cut(str(error))}") from error
+        raise MalformedAnswer(f"an answer that cannot be: {one_line(str(error))}") from error
 
 
 def check_segment(value: object, parameter: str) -> str:

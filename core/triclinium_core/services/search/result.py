@@ -12,7 +12,7 @@ import msgspec
 
 from triclinium_core.errors import DecodingFailureException
 from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceResult
-from triclinium_core.shown import cut
+from triclinium_core.shown import one_line
 
 T = TypeVar("T")
 
@@ -255,7 +255,7 @@ def decode_meta_data(answer: HttpAnswer) -> SearchMetaData:
     try:
         answered = _ANSWERS.decode(answer.body)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise MalformedAnswer(f"status {answer.status} with a body of another form: {cut(str(error))}") from error
+        raise MalformedAnswer(f"status {answer.status} with a body of another form: {one_line(str(error))}") from error
     status = answered.status
     metrics = SearchMetrics(
         answered.took / _NANOSECONDS, answered.total_hits, answered.max_score, status.successful, status.failed

@@ -11,7 +11,7 @@ import msgspec
 
 from triclinium_core.services.request import HttpAnswer, MalformedAnswer
 from triclinium_core.services.statement.go_durations import seconds_of
-from triclinium_core.shown import cut
+from triclinium_core.shown import one_line
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ def read_answer(answer: HttpAnswer, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(answer.body, type=kind)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise MalformedAnswer(f"status {answer.status} with a body of another form: {cut(str(error))}") from error
+        raise MalformedAnswer(f"status {answer.status} with a body of another form: {one_line(str(error))}") from error
 
 
 def read_seconds(metrics: str, name: str) -> float:

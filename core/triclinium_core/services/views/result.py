@@ -12,7 +12,7 @@ import msgspec
 
 from triclinium_core.errors import DecodingFailureException
 from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceResult
-from triclinium_core.shown import cut
+from triclinium_core.shown import one_line
 
 T = TypeVar("T")
 
@@ -128,6 +128,6 @@ def decode_meta_data(answer: HttpAnswer) -> ViewMetaData:
     try:
         answered = _ANSWERS.decode(answer.body)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise MalformedAnswer(f"status {answer.status} with a body of another form: {cut(str(error))}") from error
-    errors = tuple(ViewError(cut(error.source), cut(error.reason)) for error in answered.errors or ())
+        raise MalformedAnswer(f"status {answer.status} with a body of another form: {one_line(str(error))}") from error
+    errors = tuple(ViewError(one_line(error.source), one_line(error.reason)) for error in answered.errors or ())
     return ViewMetaData(answered.total_rows, answered.debug_info, errors)

@@ -17,7 +17,7 @@ from triclinium_core.kv.operation.subdocument.requests import MutateIn
 from triclinium_core.kv.operation.subdocument.specs import MutateInSpec, StoreSemantics
 from triclinium_core.retry.couchbase.events import KvResponse
 from triclinium_core.retry.couchbase.tables.kv_status import FailedPath
-from triclinium_core.shown import SERVER_TEXT_MAX, cut
+from triclinium_core.shown import SERVER_TEXT_MAX, one_line
 
 TRAVEL = Keyspace("travel")
 SPECS = mutations(MutateInSpec.upsert("body", 1), MutateInSpec.upsert("attribute", 1, xattr=True))
@@ -116,7 +116,7 @@ def test_long_texts_are_cut() -> None:
     """A server does not fill the log."""
     context, ref = "ä" * 5_000, "r" * 10_000
 
-    assert ErrorDetails(cut(context), cut(ref)) == parse_error_body(
+    assert ErrorDetails(one_line(context), one_line(ref)) == parse_error_body(
         json.dumps({"error": {"context": context, "ref": ref}}).encode()
     )
 

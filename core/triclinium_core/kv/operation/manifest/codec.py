@@ -14,7 +14,7 @@ from triclinium_core.kv.operation.results import Result
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.json_limits import JsonLimits
-from triclinium_core.shown import cut
+from triclinium_core.shown import one_line
 
 
 class _ManifestCollection(msgspec.Struct, frozen=True):
@@ -64,7 +64,7 @@ def decode_manifest(document: bytes) -> CollectionsManifest:
         scopes = tuple(_scope(scope) for scope in found.scopes)
         return CollectionsManifest(uid=parse_id(found.uid), scopes=scopes)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise MalformedResponse(f"a manifest that cannot be: {cut(str(error))}") from error
+        raise MalformedResponse(f"a manifest that cannot be: {one_line(str(error))}") from error
 
 
 def _scope(scope: _Scope) -> ScopeSpec:

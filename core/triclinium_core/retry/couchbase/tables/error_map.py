@@ -12,7 +12,7 @@ from enum import StrEnum, unique
 from typing import TypeVar
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.shown import JSON_KINDS, cut, in_json
+from triclinium_core.shown import JSON_KINDS, in_json, one_line
 
 T = TypeVar("T")
 
@@ -175,7 +175,7 @@ def parse_entry(row: object, where: str = "the entry") -> ErrorMapEntry:
         if type(item) is not str:
             _require(item, str, f"an item of {where}.attrs")
     known = frozenset(_ATTRIBUTES[name] for name in set(attributes) if name in _ATTRIBUTES)
-    return ErrorMapEntry(cut(name), cut(description), known, _parse_retry(fields.get("retry")))
+    return ErrorMapEntry(one_line(name), one_line(description), known, _parse_retry(fields.get("retry")))
 
 
 def _parse_retry(row: object) -> RetrySpecification | None:
@@ -199,7 +199,7 @@ def _parse_retry(row: object) -> RetrySpecification | None:
 
 def _parse_status(code: str) -> int:
     if not 1 <= len(code) <= 4 or any(digit not in "0123456789abcdefABCDEF" for digit in code):
-        raise MalformedErrorMap(f"{cut(code)!r} is not a 16-bit status in hexadecimal")
+        raise MalformedErrorMap(f"{one_line(code)!r} is not a 16-bit status in hexadecimal")
     return int(code, 16)
 
 

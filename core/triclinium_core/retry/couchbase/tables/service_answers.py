@@ -12,16 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.shown import cut
+from triclinium_core.shown import one_line
 
 CODE_MAX = 2**63 - 1
 """Larger numbers are no error codes; Python takes integers of some thousand digits."""
 
 CODES_TOLD_MAX = 20
 """Of how many errors after the first a context tells the code."""
-
-TEXT_READ_MAX = 2_000
-"""Characters of a text that are looked at for what errors show of it."""
 
 FAILED_STATUSES = frozenset({"errors", "fatal", "timeout", "aborted", "stopped", "closed"})
 """What the ``status`` of a query or analytics body says when the statement did not run to its end."""
@@ -100,12 +97,6 @@ def read_answer(service: Service, http_status: int, body: bytes | str, operation
         tuple(code for code in codes if code is not None),
         permits if isinstance(permits, bool) else None,
     )
-
-
-def one_line(text: str) -> str:
-    """Return how a text of a server begins: printable characters on one line."""
-    begun = text[:TEXT_READ_MAX]
-    return cut(" ".join("".join(sign if sign.isprintable() else " " for sign in begun).split()))
 
 
 def _is_foreign(service: Service, decoded: object, raw: str) -> bool:

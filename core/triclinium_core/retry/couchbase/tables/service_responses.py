@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from triclinium_core.retry.couchbase.tables.kv_status import ErrorClass
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.couchbase.tables.service_answers import ServiceAnswer, one_line, read_answer
+from triclinium_core.retry.couchbase.tables.service_answers import ServiceAnswer, read_answer
 from triclinium_core.retry.couchbase.tables.service_errors import error_row
 from triclinium_core.retry.tables import table_of
+from triclinium_core.shown import one_line
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from triclinium_core.retry.couchbase.tables.error_map import (
     parse_entry,
     parse_error_map,
 )
-from triclinium_core.shown import cut
+from triclinium_core.shown import one_line
 
 A = Attribute
 CONSTANT, LINEAR, EXPONENTIAL = RetryAlgorithm.CONSTANT, RetryAlgorithm.LINEAR, RetryAlgorithm.EXPONENTIAL
@@ -287,7 +287,7 @@ def other(**fields: object) -> str:
         ),
         *((other(version=version), f"version {version}") for version in (0, 3, -1, 10**4000)),
         *((other(errors=errors), "errors is ") for errors in NO_OBJECTS),
-        *((document({"1": row(), code: row()}), repr(cut(code))) for code in NO_CODES),
+        *((document({"1": row(), code: row()}), repr(one_line(code))) for code in NO_CODES),
         *(
             (document({first: row(), second: row()}), f"status {second} ")
             for first, second in (("1", "01"), ("0001", "1"), ("ab", "AB"), ("fff2", "FFF2"))
@@ -361,7 +361,7 @@ def test_texts_are_cut() -> None:
     """What a server calls a status stands in errors."""
     entry = parse_entry({"name": "N" * 10_000, "desc": "d" * 10_000, "attrs": []})
 
-    assert (cut("N" * 10_000), cut("d" * 10_000)) == (entry.name, entry.description)
+    assert (one_line("N" * 10_000), one_line("d" * 10_000)) == (entry.name, entry.description)
 
 
 json_values = st.recursive(

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from tests.core.retry.couchbase.tables.service_cases import bodies
 from tests.rows import rows
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.couchbase.tables.service_answers import CODES_TOLD_MAX, one_line, read_answer
+from triclinium_core.retry.couchbase.tables.service_answers import CODES_TOLD_MAX, read_answer
 from triclinium_core.shown import SERVER_TEXT_MAX
 
 QUERY, ANALYTICS, SEARCH, VIEWS, MANAGEMENT = (
@@ -119,12 +119,6 @@ def test_a_foreign_body(service: Service) -> None:
     assert (service is MANAGEMENT) is not read_answer(service, 502, b"[17]").is_foreign
 
 
-def test_one_line() -> None:
-    """Nothing that a terminal would obey, nothing that cannot be written, and no whole page."""
-    assert "a b c" == one_line("a\x1b\r\n\tb\ud800c")
-    assert SERVER_TEXT_MAX == len(one_line("x" * 100_000))
-
-
 def test_many_errors_are_told_in_part() -> None:
     """A million errors would be a long message."""
     body = json.dumps({"errors": [{"code": number} for number in range(10_000)]})
@@ -138,8 +132,6 @@ def test_total(service: Service, http_status: int, body: bytes | str) -> None:
     answer = read_answer(service, http_status, body)
 
     assert answer.is_failure or http_status < 300
-    for text in (answer.told, one_line(answer.raw)):
-        assert len(text) <= SERVER_TEXT_MAX
-        assert text.isprintable()
-        assert text.encode() is not None
+    assert len(answer.told) <= SERVER_TEXT_MAX
+    assert answer.told.isprintable()
     assert all(code is None or type(code) is int for code in (answer.code, answer.cause, *answer.more_codes))
