@@ -29,6 +29,8 @@ from triclinium_core.retry.couchbase.tables.service_responses import ServiceVerd
 
 HINTS: dict[RetryReason, str] = {
     RetryReason.AUTHENTICATION_ERROR: "check user name and password, or the token",
+    RetryReason.NODE_NOT_AVAILABLE: "check the address, and whether the node runs",
+    RetryReason.SERVICE_NOT_AVAILABLE: "see which services the nodes of the cluster have",
     RetryReason.TLS_ERROR: "check that the server's certificate is trusted and that this port speaks TLS",
     RetryReason.BUCKET_ACCESS_ERROR: "check that the bucket exists and that the user may open it",
     RetryReason.SCOPE_NOT_FOUND: "check the scope's name, or create it",

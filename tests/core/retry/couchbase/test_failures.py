@@ -78,7 +78,7 @@ def test_hints_are_for_what_has_a_next_step() -> None:
     """Every reason, and every final answer, that the user can do something about has its hint."""
     assert {
         *(R.AUTHENTICATION_ERROR, R.TLS_ERROR, R.BUCKET_ACCESS_ERROR, R.SCOPE_NOT_FOUND, R.COLLECTION_NOT_FOUND),
-        *(R.KV_LOCKED, R.SOCKET_CLOSED_WHILE_IN_FLIGHT),
+        *(R.KV_LOCKED, R.SOCKET_CLOSED_WHILE_IN_FLIGHT, R.NODE_NOT_AVAILABLE, R.SERVICE_NOT_AVAILABLE),
     } == set(HINTS)
     assert {
         *(DecodingFailureException, DurabilityAmbiguousException),
