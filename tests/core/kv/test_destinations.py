@@ -42,6 +42,7 @@ def found_afresh(client: ClientMachine, keyspace: Keyspace, vbucket: int) -> Des
     return Destination(known, vbucket, node, keyspaces.prefix(node, Get(keyspace, "k")))
 
 
+@pytest.mark.history
 @settings(max_examples=8)
 @given(st.integers(0, 999_999_999))
 def test_remembered_is_found_afresh(seed: int) -> None:

@@ -137,6 +137,7 @@ def test_wrong_arguments(
     assert named in captured.err
 
 
+@pytest.mark.history
 @pytest.mark.parametrize("seed", REGRESSIONS)
 def test_regression(seed: int) -> None:
     """Each is played again."""

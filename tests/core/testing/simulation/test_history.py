@@ -75,6 +75,7 @@ class Dead(FakeNodes):
         """Do nothing."""
 
 
+@pytest.mark.history
 def test_who_does_not_recover_is_found_out() -> None:
     """Sixty virtual seconds after the last trouble, with what is wrong."""
     outcome = next(outcome for seed in range(9) if (outcome := play(seed, Dead)).law is not None)

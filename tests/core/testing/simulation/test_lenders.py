@@ -26,6 +26,7 @@ def loans() -> list[Loan]:
     return found
 
 
+@pytest.mark.history
 def test_tokens_come_to_every_end(loans: list[Loan]) -> None:
     """Nothing that the laws are about is left to chance alone: in so many histories it all happens."""
     ends = Counter((lent.end, lent.is_made) for loan in loans for lent in loan.lent)
@@ -36,6 +37,7 @@ def test_tokens_come_to_every_end(loans: list[Loan]) -> None:
     assert 0 == ends[None, False] == ends[TokenEnd.GIVEN_BACK, True] == ends[TokenEnd.RECORDED, False]
 
 
+@pytest.mark.history
 def test_everybody_borrows(loans: list[Loan]) -> None:
     """At once and later, from one quota and from those of scopes, and in vain; in the end nobody is left."""
     assert len(loans) > 300

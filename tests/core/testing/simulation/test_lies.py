@@ -24,6 +24,9 @@ SEEDS = 50
 SELDOM = 20
 """One of so many commands is lied about."""
 Struck = FaultAfterApplying | None
+
+pytestmark = pytest.mark.history
+
 RELATIVE = (Opcode.APPEND, Opcode.PREPEND, Opcode.INCREMENT, Opcode.DECREMENT)
 
 

@@ -25,6 +25,7 @@ def histories() -> list[ClusterHistory]:
     return played
 
 
+@pytest.mark.history
 def test_every_kind_of_request_comes_to_its_end(histories: list[ClusterHistory]) -> None:
     """Queries that change and that do not, prepared or not, and management; done, refused, left, and in trouble."""
     books = [history.simulation.requests for history in histories]
@@ -41,6 +42,7 @@ def test_every_kind_of_request_comes_to_its_end(histories: list[ClusterHistory])
     assert [] == [each for each in asked if each.is_open]
 
 
+@pytest.mark.history
 def test_rows_are_retried_struck_and_paused(histories: list[ClusterHistory]) -> None:
     """Nothing that the laws are about is left to chance alone: in so many histories it all happens."""
     books = [history.simulation.requests for history in histories]
@@ -53,6 +55,7 @@ def test_rows_are_retried_struck_and_paused(histories: list[ClusterHistory]) -> 
     assert sum(history.figures().changes["plans gone stale"] for history in histories)
 
 
+@pytest.mark.history
 def test_every_service_is_asked(histories: list[ClusterHistory]) -> None:
     """In some histories; in others query and management alone, among them those of all regressions."""
     services = [

@@ -105,12 +105,14 @@ PLANTS: Sequence[tuple[Plant, str]] = (
 )
 
 
+@pytest.mark.history
 @rows("name", list(dict.fromkeys(name for _, name in PLANTS)))
 def test_what_is_published_comes_out(name: str) -> None:
     """The liveness half: the machines as they are agree with every figure of the experiment."""
     assert [] == [row for row in compare(name) if not row.ok]
 
 
+@pytest.mark.history
 @pytest.mark.parametrize(("plant", "name"), PLANTS, ids=[plant.__name__ for plant, _ in PLANTS])
 def test_a_sabotaged_machine_is_found(plant: Plant, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The safety half: no figure stands here that comes out without the machine; each bug makes one differ."""
@@ -119,6 +121,7 @@ def test_a_sabotaged_machine_is_found(plant: Plant, name: str, monkeypatch: pyte
     assert any(not row.ok for row in compare(name))
 
 
+@pytest.mark.history
 def test_the_spike_has_two_stable_states() -> None:
     """Without a backoff a run serves nobody in the end or everybody, and both happen; with it all recover."""
     alone, backed_off = COLLAPSE[0], COLLAPSE[1]
