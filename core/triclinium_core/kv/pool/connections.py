@@ -36,6 +36,7 @@ from triclinium_core.kv.operation.link import Link
 from triclinium_core.kv.pool.authentication import Authentication
 from triclinium_core.kv.pool.connection_texts import LEFT_THE_MAP, loss_text, overdue_text, ready_text
 from triclinium_core.kv.pool.connection_timers import ConnectionTimers
+from triclinium_core.kv.pool.error_maps import NegotiatedErrorMaps
 from triclinium_core.kv.pool.openings import Openings
 from triclinium_core.kv.pool.outages import Outages
 from triclinium_core.kv.pool.plans import Plans
@@ -91,7 +92,7 @@ class Connections:
         self._configs = configs
         self._rng = rng
         self._terminal_states = terminal_states
-        self._error_maps = error_maps
+        self._error_maps = NegotiatedErrorMaps(error_maps)
         self._emit = emit
         self.routes: Routes = Routes(destinations)
         self.seeds: Seeds = Seeds(options, connection_string, self.routes, timers, emit)
@@ -104,8 +105,6 @@ class Connections:
         self._without_config: defaultdict[str | None, GracePeriod] = defaultdict(lambda: GracePeriod(NO_CONFIG_SECONDS))
         """With buckets of which every node that was asked says that they have no cluster config."""
         self._outages = Outages()
-        self._reported_problems: dict[str, str] = {}
-        """What is wrong with the error map of a node, as it was reported last."""
         self._plans = Plans(options, connection_string, self.authentication, configs, rng)
         self.losses: deque[Loss] = deque()
         """Connections that were lost, or left the map, and from which nobody has drawn the conclusions yet."""
@@ -195,6 +194,13 @@ class Connections:
             self.losses.append(Loss(connection, connection.waiting.take_all(), LEFT_THE_MAP))
         else:
             self.close(connection, LEFT_THE_MAP, now)
+            self._forget(connection)
+
+    def _forget(self, connection: Connection) -> None:
+        """Keep nothing of a connection that is gone for good: its node has left the map."""
+        self._outages.forget(connection)
+        self._error_maps.forget(connection)
+        self._terminal_states.connection_removed(connection)
 
     def send(self, connection: Connection, owner: Owner, frame: bytes) -> None:
         """Order a request to be sent, which has the connection's ``next_opaque``; it leaves with ``flush``."""
@@ -377,10 +383,9 @@ class Connections:
         self.routes.moved(connection)
         self._timers.cancel(connection, TimerKind.CONNECT)
         self._without_config.pop(connection.bucket, None)
-        if connection.negotiated.error_map is not None:
-            self._error_maps.load(connection.node, connection.negotiated.error_map)
-        if connection.negotiated.error_map_problem is not None:
-            self._report_error_map(connection, stream, connection.negotiated.error_map_problem)
+        problem = self._error_maps.ready(connection)
+        if problem is not None:
+            self._emit(ReportConnection(stream, connection.node, problem))
         level, failures = self._outages.ready(connection, losses)
         self._emit(ReportConnection(stream, connection.node, ready_text(failures), level))
 
@@ -408,12 +413,6 @@ class Connections:
                 case BecameUnusable(text, failure):
                     self.close(connection, text, now, failure=failure)
 
-    def _report_error_map(self, connection: Connection, stream: StreamId, problem: str) -> None:
-        # Decision C18: once, and not for every stream that meets the same.
-        if self._reported_problems.get(connection.node) != problem:
-            self._reported_problems[connection.node] = problem
-            self._emit(ReportConnection(stream, connection.node, problem))
-
     def part_with(self, connection: Connection, now: float) -> None:
         """Close a connection whose node has left the map, once everything is answered."""
         if connection.is_leaving and not connection.in_flight and self.streams.of(connection) is not None:
@@ -436,7 +435,7 @@ class Connections:
         self._timers.end_stream(connection)
         if connection.is_leaving:
             # What its end has told says nothing of the nodes that there are.
-            self._terminal_states.connection_removed(connection)
+            self._forget(connection)
         requests, waiting = tuple(connection.lost(detail)), connection.waiting.take_all()
         self.routes.moved(connection)
         reopen_at = min(now + RECONNECT_BACKOFF(connection.failed_attempts, self._rng), reopen_by)

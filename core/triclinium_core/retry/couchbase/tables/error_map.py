@@ -226,6 +226,10 @@ class ErrorMapStore:
         if known is None or error_map.revision >= known.revision:
             self._maps[node] = error_map
 
+    def forget(self, node: str) -> None:
+        """Forget the map of ``node``, if there is one: nobody is connected to it any more."""
+        self._maps.pop(node, None)
+
     def entry(self, node: str | None, status: int) -> ErrorMapEntry | None:
         """Return what ``node`` says of ``status``, or None where it says nothing."""
         error_map = self._maps.get(node) if node is not None else None

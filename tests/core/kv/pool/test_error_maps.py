@@ -1,0 +1,65 @@
+"""How long the error map of a node is kept, and how often it is told what is wrong with one."""
+
+from __future__ import annotations
+
+from triclinium_core.kv.address import Address
+from triclinium_core.kv.connection.connection import Connection
+from triclinium_core.kv.pool.error_maps import NegotiatedErrorMaps
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMap, ErrorMapEntry, ErrorMapStore
+
+A, B = Address("a", 11210), Address("b", 11210)
+UNKNOWN = 0x7FF0
+
+
+def connection(*addresses: Address, problem: str | None = None) -> Connection:
+    """Return a connection that has negotiated a map, and tries these addresses in turn."""
+    made = Connection("travel", addresses, bare=False, compression=True, circuit_breaker=CircuitBreakerOptions())
+    made.choose()
+    made.negotiated.error_map = ErrorMap(2, 1, {UNKNOWN: ErrorMapEntry("NEW", "", frozenset())})
+    made.negotiated.error_map_problem = problem
+    return made
+
+
+def knows(store: ErrorMapStore, address: Address) -> bool:
+    """Tell whether there is a map of a node."""
+    return store.entry(str(address), UNKNOWN) is not None
+
+
+def test_a_map_is_kept_up_to_the_last_connection() -> None:
+    """A node has one for each bucket, and each may become ready again and again."""
+    store = ErrorMapStore()
+    maps, first, second = NegotiatedErrorMaps(store), connection(A), connection(A)
+    for each in (first, second, first):
+        maps.ready(each)
+    maps.forget(first)
+    with_one_left = knows(store, A)
+    maps.forget(second)
+    maps.forget(second)
+
+    assert (True, False) == (with_one_left, knows(store, A))
+
+
+def test_a_connection_that_finds_another_node() -> None:
+    """The map of the one that it has left is forgotten, that of the new one kept."""
+    store = ErrorMapStore()
+    maps, seeking = NegotiatedErrorMaps(store), connection(A, B)
+    maps.ready(seeking)
+    seeking.choose()
+    maps.ready(seeking)
+
+    assert (False, True) == (knows(store, A), knows(store, B))
+
+
+def test_a_problem_is_told_again_after_its_node_has_left() -> None:
+    """As long as a connection is there it is told once."""
+    maps, first, second = (
+        NegotiatedErrorMaps(ErrorMapStore()),
+        connection(A, problem="odd"),
+        connection(A, problem="odd"),
+    )
+    told = [maps.ready(each) for each in (first, second, first)]
+    for each in (first, second):
+        maps.forget(each)
+
+    assert (["odd", None, None], "odd") == (told, maps.ready(second))
