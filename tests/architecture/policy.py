@@ -187,6 +187,7 @@ LAYERS: Sequence[Sequence[str]] = (
         "triclinium_core.kv.operation",
         "triclinium_core.services.request",
         "triclinium_core.services.rows",
+        "triclinium_core.services.surrogates",
         "triclinium_core.services.value_end",
     ),
     ("triclinium_core.client.events", "triclinium_core.client.actions"),

@@ -8,7 +8,10 @@ Two ways lead to the ends of rows:
   looked for from the end of a piece backwards, and everything in front of it is handed to the decoder at once. The
   guess is right if and only if the decoder takes it: it began where a row begins, and a text that is a whole sequence
   of JSON values, with a separator behind it, has no other end. Where the decoder refuses, the exact way is taken, and
-  no other guess is made before a row has ended, so no byte is handed to the decoder more than three times.
+  no other guess is made before a row has ended, so no byte is handed to the decoder more than four times.
+
+A lone surrogate, which the decoder refuses although the grammar allows it, concerns only who decodes its row: on the
+exact way the decoder gets a text without it where it refused the row, and the row leaves as it came.
 
 What follows the last row of a piece is always stepped through, so a row leaves with the piece in which it ends.
 """
@@ -22,6 +25,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from triclinium_core.services.surrogates import first_lone_surrogate, without_lone_surrogates
 from triclinium_core.services.value_end import VALUE_STARTS, ValueEnd, end_of
 
 ROW_SIZE_BYTES_MAX = 64 * 1024 * 1024
@@ -223,7 +227,7 @@ class RowSplitter:
             if not rest.isascii():
                 rest.decode()
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-            what, position = _read(error)
+            what, position = _read(error, rest)
             offset = position if position < self._rows_at else position + self._rows_size
             raise self._refuse(what, offset) from None
         return rest
@@ -271,10 +275,11 @@ class RowSplitter:
         return end
 
     def _name_is_ours(self, offset: int) -> bool:
+        encoded = self._rest[self._name_start :]
         try:
-            name = _decode_name(self._rest[self._name_start :])
+            name = _decode_name(encoded)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise self._refuse(f"the name of a member: {_read(error)[0]}", offset) from None
+            raise self._refuse(f"the name of a member: {_read(error, encoded)[0]}", offset) from None
         return name == self.key
 
     # -- The rows.
@@ -386,18 +391,35 @@ class RowSplitter:
     def _decode(self, rows: list[bytes]) -> None:
         """Add the rows that are held, whole ones, and learn from them what stands between two."""
         self._row += b"]"
+        found: Sequence[bytes]
         try:
             found = _decode_rows(self._row)
-        except (msgspec.DecodeError, RecursionError) as error:
-            what, position = _read(error)
-            raise self._refuse(f"a row: {what}", self._row_offset + position - 1) from None
+        except (msgspec.DecodeError, RecursionError):
+            found = self._with_lone_surrogates()
         if len(found) > 1:
             separator = _match_separator(self._row, 1 + len(bytes(found[0])))
             assert separator is not None
             self._boundaries = _boundaries(bytes(found[0]), separator[0], bytes(found[1]))
         self._hand_out(found, rows)
 
-    def _hand_out(self, found: Sequence[msgspec.Raw], rows: list[bytes]) -> None:
+    def _with_lone_surrogates(self) -> Sequence[bytes]:
+        """Return the rows that are held as they came, if nothing but lone surrogates is wrong with them."""
+        try:
+            found = _decode_rows(without_lone_surrogates(self._row))
+        except (msgspec.DecodeError, RecursionError) as error:
+            what, position = _read(error)
+            raise self._refuse(f"a row: {what}", self._row_offset + position - 1) from None
+        rows: list[bytes] = []
+        at = 1
+        for taken in found:
+            start = end_of(_match_space(self._row, at))
+            end = start + len(bytes(taken))
+            rows.append(bytes(self._row[start:end]))
+            # Over the comma, or the last bracket.
+            at = end_of(_match_space(self._row, end)) + 1
+        return rows
+
+    def _hand_out(self, found: Sequence[bytes], rows: list[bytes]) -> None:
         """Add the rows that the decoder found in what is held, which it took as a whole."""
         # The decoder does not look into strings that it need not decode.
         if not self._row.isascii():
@@ -443,8 +465,15 @@ def _boundaries(first: bytes, separator: bytes, second: bytes) -> Sequence[_Boun
     return (long, short)
 
 
-def _read(error: Exception) -> tuple[str, int]:
-    """Return what a decoder refuses, and at which byte of what it was given."""
+def _read(error: Exception, encoded: bytes | bytearray = b"") -> tuple[str, int]:
+    """Return what a decoder refuses, and at which byte of what it was given.
+
+    Args:
+        encoded: what that was, if it may have lone surrogates, which the decoder calls by other names.
+    """
+    lone = first_lone_surrogate(encoded)
+    if lone is not None:
+        return str(lone), lone.offset
     if isinstance(error, RecursionError):
         return "it is nested too deeply to be decoded", 0
     if isinstance(error, UnicodeDecodeError):

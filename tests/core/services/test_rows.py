@@ -178,10 +178,27 @@ def test_what_is_a_row(body: bytes, found: list[bytes], rest: bytes) -> None:
     assert Cut(found, rest) == split([bytearray(body)])
 
 
+LONE = st.sampled_from(
+    [*(rb'{"a":"%b"}' % text for text in (rb"\ud800", rb"\uDFFFx", rb"\ud800A", rb"\ud800\ud83d\ude00"))]
+)
+WHOLE = st.sampled_from([rb'{"a":"\\ud800"}', rb'{"a":"\ud83d\ude00"}', b'{"a":"b"}', b"[1,2]", rb'{"\ud800":[{}]}'])
+
+
+@given(found=st.lists(LONE | WHOLE, max_size=8), separator=st.sampled_from([b",", b" ,\n"]), cuts=CUTS)
+def test_lone_surrogates_are_left_to_who_decodes_them(found: list[bytes], separator: bytes, cuts: list[int]) -> None:
+    """By the grammar of JSON they are strings, so their rows leave as they came, like all others; in any cut."""
+    body = b'{"results":[' + separator.join(found) + b"]}"
+
+    for pieces in ([body], at(body, cuts), in_pieces(body, 1)):
+        assert Cut(found, b'{"results":[]}') == split(pieces)
+
+
 @rows(
     ("body", "offset"),
     [
         (b'{"results":[1,]}', 14),
+        (rb'{"results":["\ud800",nul]}', 22),
+        (rb'{"results":["\ud800"],"a":"\ud801"}', 27),
         (b'{"results":[,1]}', 12),
         (b'{"results":[1 2]}', 14),
         (b'{"results":["a","\xe9"]}', 17),

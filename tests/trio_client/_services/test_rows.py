@@ -65,6 +65,19 @@ async def test_row_type() -> None:
             assert [row] == await texts.rows()
 
 
+async def test_a_row_with_a_lone_surrogate() -> None:
+    """It raises by its index and says what is wrong; those around it can be taken, and all of them as text."""
+    pieces = [b"1", rb'["\ud83d\ude00","\ud800"]', b"3"], METADATA
+    async with open_scripted(Pieces(*pieces, *pieces).machine) as cluster:
+        async with cluster.query(STATEMENT) as result:
+            assert 1 == await anext(result)
+            with pytest.raises(DecodingFailureException, match=r"row 1 .*\\ud800.*byte 17"):
+                await anext(result)
+            assert [3] == await result.rows()
+        async with cluster.query(STATEMENT, row_type=bytes) as texts:
+            assert [b"1", rb'["\ud83d\ude00","\ud800"]', b"3"] == await texts.rows()
+
+
 async def test_a_row_of_another_type() -> None:
     """It raises by its index, counted from 0 among all rows; those after it can be taken."""
     pieces = Pieces([b'{"name":"ada"}', b'{"name":5}'], [b"[" * 100_000, b'{"name":"eve"}'], METADATA)

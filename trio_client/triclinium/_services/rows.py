@@ -17,6 +17,7 @@ from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import DecodingFailureException, InvalidArgumentException
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.request import ServiceRequest, ServiceResult
+from triclinium_core.services.surrogates import first_lone_surrogate
 from triclinium_core.shown import shown
 from triclinium_core.telemetry.tracing import RequestSpan, check_parent
 
@@ -76,8 +77,8 @@ class RowResult(Generic[MetaData, Row]):
 
         Raises:
             StopAsyncIteration: there are no more.
-            DecodingFailureException: the row is not of the type that was asked for; the next call returns the one after
-                it.
+            DecodingFailureException: the row is not of the type that was asked for, or has a lone surrogate, which only
+                ``bytes`` can hold; the next call returns the one after it.
             CouchbaseException: why no more rows come.
             trio.ClosedResourceError: the block was left, the cluster is closed, or an earlier call failed or was
                 cancelled.
@@ -164,7 +165,13 @@ class RowResult(Generic[MetaData, Row]):
 
     def _undecodable(self, position: int, error: Exception) -> DecodingFailureException:
         context: ErrorContext = self._opened.request.error_context()
-        return DecodingFailureException(f"row {self._before + position} is not of the type asked for: {error}", context)
+        lone = first_lone_surrogate(self._opened.rows[position])
+        why = (
+            f"is not of the type asked for: {error}"
+            if lone is None
+            else f"cannot be decoded: {lone} (byte {lone.offset})"
+        )
+        return DecodingFailureException(f"row {self._before + position} {why}", context)
 
     def _close(self) -> None:
         self._is_left = True
