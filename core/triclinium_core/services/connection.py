@@ -9,6 +9,7 @@ Source: SDK-RFC 0059 "HTTP"; RFC 9112.
 from __future__ import annotations
 
 import math
+from http import HTTPStatus
 from urllib.parse import quote
 
 import h11
@@ -23,6 +24,9 @@ HEADERS_SIZE_BYTES_MAX = 64 * 1024
 IN_HOST = "!$&'()*+,;=:[]%"
 """What a host and port hold beside letters and digits. A name with anything else, which a cluster config may bring, is
 percent-encoded (RFC 3986, section 3.2.2)."""
+SENT_AT_ONCE_BYTES = 16 * 1024
+"""A request up to this size has left the driver long before its answer: the least that systems buffer (Linux, ``tcp_wmem``).
+The rest of a larger one may wait there while a node refuses it that reads no further."""
 INTERIM_ANSWERS_MAX = 16
 """Answers with a status below 200 before the real one."""
 
@@ -90,6 +94,8 @@ class HttpConnection:
         self._request = (0, 0)
         """Where the newest request begins and ends in the bytes of the stream."""
         self._interim_answers = 0
+        self._status = 0
+        """Of the answer that is coming."""
         self.is_busy: bool = False
         """Whether a request waits for its answer, or for the end of that."""
         self.is_last: bool = False
@@ -176,6 +182,7 @@ class HttpConnection:
             if name == b"content-encoding" and value.lower() != b"identity":
                 encoding = one_line(value.decode("latin-1"))
                 raise _UnwantedAnswer(f"encoded its answer with {encoding!r}, and nothing but identity was accepted")
+        self._status = event.status_code
         return [AnswerBegan(event.status_code)]
 
     def _end(self) -> AnswerEnded:
@@ -184,5 +191,14 @@ class HttpConnection:
         if is_reusable:
             self._http.start_next_cycle()
             # What follows the end of an answer answers nothing.
-            is_reusable = not self._http.trailing_data[0]
+            is_reusable = not self._http.trailing_data[0] and not self._may_be_unread
         return AnswerEnded(is_reusable)
+
+    @property
+    def _may_be_unread(self) -> bool:
+        """Whether the node may have answered before it has read the request, behind whose rest the next would queue.
+
+        Source: RFC 9112, section 9.3: who does not read a body to its end has to close the connection; not all do.
+        """
+        start, end = self._request
+        return end - start > SENT_AT_ONCE_BYTES and self._status >= HTTPStatus.MULTIPLE_CHOICES

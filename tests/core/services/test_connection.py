@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 from triclinium_core.retry.couchbase.events import HandedOver
 from triclinium_core.services.connection import (
     HEADERS_SIZE_BYTES_MAX,
+    SENT_AT_ONCE_BYTES,
     AnswerBegan,
     AnswerBroken,
     AnswerEnded,
@@ -139,6 +140,23 @@ def test_no_bytes_tell_nothing() -> None:
 
     assert ([], ([200], b"hello", [True])) == (connection.receive(b""), summary(connection.receive(ANSWER)))
     assert [] == connection.receive(b"")
+
+
+@pytest.mark.parametrize(
+    ("expected", "status", "size"),
+    [
+        (False, 413, SENT_AT_ONCE_BYTES),
+        (False, 302, SENT_AT_ONCE_BYTES),
+        (True, 200, SENT_AT_ONCE_BYTES),
+        (True, 413, SENT_AT_ONCE_BYTES - 1000),
+    ],
+)
+def test_a_large_request_that_may_not_have_been_read(expected: bool, status: int, size: int) -> None:
+    """The next would queue behind its rest; who says that a request was successful has read it."""
+    connection = asked(HttpRequest("POST", "/query/service", b"x" * size))
+    answer = b"HTTP/1.1 %d Said\r\nContent-Length: 5\r\n\r\nhello" % status
+
+    assert ([status], b"hello", [expected]) == summary(connection.receive(answer))
 
 
 def test_an_answer_that_nobody_asked_for() -> None:

@@ -8,9 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from tests.core.services.asking import ANSWER, ROWS, STATEMENT, Asking, asking
-from triclinium_core.client.actions import Action, CloseStream, OpenStream, PauseReading, ResumeReading
+from triclinium_core.client.actions import Action, CloseStream, OpenStream, PauseReading, ResumeReading, SendBytes
 from triclinium_core.client.events import (
     AuthenticatorChanged,
+    BytesReceived,
     OperationAbandoned,
     RequestSubmitted,
     RowsWanted,
@@ -425,6 +426,21 @@ def test_nonsense_costs_only_its_own_request(fault: Fault) -> None:
 
     assert isinstance(simulation.errors[bad], CouchbaseException)
     assert ROWS == simulation.rows[good] == simulation.rows[again]
+
+
+def test_nothing_queues_behind_a_request_that_was_answered_unread() -> None:
+    """A node may refuse a large one while the driver still has most of it; the next one goes its own way."""
+    simulation = Asking(max_http_connections=1)
+    simulation.finish(asking())
+    refused = simulation.request(asking("x" * 1_000_000))
+    (stream,) = (stream for stream, link in simulation.links.items() if len(link.outgoing) > 1_000_000)
+    simulation.feed(BytesReceived(stream, b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\n{}"))
+    simulation.actions.clear()
+    after = simulation.finish(asking())
+
+    assert [] == [action for action in simulation.actions if isinstance(action, SendBytes) and action.stream == stream]
+    assert ROWS == simulation.rows[after]
+    assert refused in simulation.errors
 
 
 def test_a_second_answer_is_nobody_s() -> None:
