@@ -9,7 +9,6 @@ Source: SDK-RFC 0059 "HTTP"; RFC 9112.
 from __future__ import annotations
 
 import math
-from http import HTTPStatus
 from urllib.parse import quote
 
 import h11
@@ -27,6 +26,8 @@ percent-encoded (RFC 3986, section 3.2.2)."""
 SENT_AT_ONCE_BYTES = 16 * 1024
 """A request up to this size has left the driver long before its answer: the least that systems buffer (Linux, ``tcp_wmem``).
 The rest of a larger one may wait there while a node refuses it that reads no further."""
+SUCCESS_MAX = 299
+"""The last status that says that a request was received and understood (RFC 9110, section 15.3)."""
 INTERIM_ANSWERS_MAX = 16
 """Answers with a status below 200 before the real one."""
 
@@ -201,4 +202,4 @@ class HttpConnection:
         Source: RFC 9112, section 9.3: who does not read a body to its end has to close the connection; not all do.
         """
         start, end = self._request
-        return end - start > SENT_AT_ONCE_BYTES and self._status >= HTTPStatus.MULTIPLE_CHOICES
+        return end - start > SENT_AT_ONCE_BYTES and self._status > SUCCESS_MAX
