@@ -18,7 +18,7 @@ from triclinium_core.testing.fakes.store.config import encode_config
 
 COMPRESSED = Datatype.JSON | Datatype.SNAPPY
 LONG = b'"' + b"x" * 1000 + b'"'
-WORDS = "there is no such document, " * 4
+WORDS = ", ".join(4 * ["there is no such document"])
 
 
 def squeezed(document: bytes) -> bytes:
