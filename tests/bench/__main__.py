@@ -49,7 +49,7 @@ def main() -> int:
     """Measure, and show what was found."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="measure these parts alone")
-    parser.add_argument("--rounds", type=int, default=5, help="in which all contenders of a row take turns")
+    parser.add_argument("--rounds", type=int, default=3, help="in which all contenders of a row take turns")
     parser.add_argument("--scale", type=float, default=1.0, help="do this share of the work, to see that all rows work")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     parser.add_argument("--page", type=Path, metavar="FILE", help="put the tables into this page, where it names them")

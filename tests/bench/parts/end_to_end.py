@@ -19,8 +19,8 @@ from tests.bench.servers import memcached
 from tests.bench.turns import Effort, Row, measure
 
 SIZES: Mapping[int, str] = {100: "100 B", 10_240: "10 KiB"}
-ONE_TASK_OPERATIONS = 250
-TASKS: Mapping[int, int] = {16: 512, 64: 1_024, 256: 2_048, 1024: 3_072}
+ONE_TASK_OPERATIONS = 300
+TASKS: Mapping[int, int] = {16: 1_000, 64: 2_048, 256: 4_096, 1024: 4_096}
 """How many work at once, and how many operations they share."""
 
 

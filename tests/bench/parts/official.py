@@ -11,7 +11,7 @@ from tests.bench.clients import BARE_LOOP, OFFICIAL, OURS, Job, Kind, fill, turn
 from tests.bench.servers import BenchServer, couchbase_mock, fake_node
 from tests.bench.turns import Effort, Row, measure
 
-TASKS: Mapping[int, int] = {1: 160, 16: 480, 256: 1_280}
+TASKS: Mapping[int, int] = {1: 200, 16: 600, 256: 1_536}
 """How many work at once, and how many operations they share."""
 
 
