@@ -185,10 +185,8 @@ LAYERS: Sequence[Sequence[str]] = (
     ("triclinium_core.environment",),
     (
         "triclinium_core.kv.operation",
+        "triclinium_core.services.answer",
         "triclinium_core.services.request",
-        "triclinium_core.services.rows",
-        "triclinium_core.services.surrogates",
-        "triclinium_core.services.value_end",
     ),
     ("triclinium_core.client.events", "triclinium_core.client.actions"),
     ("triclinium_core.client.lent_tokens",),

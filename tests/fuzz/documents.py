@@ -9,7 +9,7 @@ from dataclasses import replace
 import msgspec
 
 from tests.fuzz.target import Attack
-from triclinium_core.services.rows import MalformedRows, RowSplitter
+from triclinium_core.services.answer.rows import MalformedRows, RowSplitter
 
 DOCUMENTS: Sequence[tuple[str, bytes]] = (
     (

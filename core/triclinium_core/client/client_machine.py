@@ -106,11 +106,11 @@ from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.retry.invalid_event import InvalidEvent
-from triclinium_core.services.endpoint import Endpoint
 from triclinium_core.services.live_request import LiveRequest
 from triclinium_core.services.open_requests import OpenRequests
-from triclinium_core.services.pings import ServicePings
-from triclinium_core.services.pool import Pool
+from triclinium_core.services.ping.pings import ServicePings
+from triclinium_core.services.pool.endpoint import Endpoint
+from triclinium_core.services.pool.pool import Pool
 from triclinium_core.services.request import ServiceRequest
 from triclinium_core.shown import shown
 from triclinium_core.telemetry.gathering import Gathering

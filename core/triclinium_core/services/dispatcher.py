@@ -22,10 +22,10 @@ from triclinium_core.retry.couchbase.events import Dispatched, DispatchFailed, H
 from triclinium_core.retry.couchbase.states import RequestState
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
-from triclinium_core.services.endpoint import WAITING_MAX, Endpoint, choose
 from triclinium_core.services.live_request import LiveRequest, waits_for
 from triclinium_core.services.measured import Sent
-from triclinium_core.services.pool import Pool
+from triclinium_core.services.pool.endpoint import WAITING_MAX, Endpoint, choose
+from triclinium_core.services.pool.pool import Pool
 from triclinium_core.services.query.prepared_statements import PreparedStatements
 from triclinium_core.telemetry.attributes import dispatch_attributes
 

@@ -10,9 +10,9 @@ from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.address import Address
 from triclinium_core.retry.combined.request_tokens import AnyRequestTokens
 from triclinium_core.retry.couchbase.machine import RetryMachine
-from triclinium_core.services.endpoint import Endpoint
-from triclinium_core.services.incoming_answer import IncomingAnswer
+from triclinium_core.services.answer.incoming_answer import IncomingAnswer
 from triclinium_core.services.measured import MeasuredRequest
+from triclinium_core.services.pool.endpoint import Endpoint
 from triclinium_core.services.request import Encoding, ServiceRequest
 
 

@@ -58,17 +58,17 @@ from triclinium_core.retry.couchbase.tables import service_responses
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.retry.kinds import COUCHBASE
-from triclinium_core.services.connection import AnswerBegan, AnswerBroken, AnswerEnded, BodyReceived
+from triclinium_core.services.answer.incoming_answer import Outcome, UnreadableAnswer
+from triclinium_core.services.answer.rows import MalformedRows
+from triclinium_core.services.connection.connection import AnswerBegan, AnswerBroken, AnswerEnded, BodyReceived
 from triclinium_core.services.dispatcher import Dispatcher, Refused, Undispatched
-from triclinium_core.services.endpoint import Endpoint
-from triclinium_core.services.incoming_answer import Outcome, UnreadableAnswer
 from triclinium_core.services.live_request import LiveRequest
 from triclinium_core.services.measured import MeasuredRequest, Sent
-from triclinium_core.services.pool import LostConnection, Pool
+from triclinium_core.services.pool.endpoint import Endpoint
+from triclinium_core.services.pool.pool import LostConnection, Pool
 from triclinium_core.services.query.prepared_statements import PreparedStatements
 from triclinium_core.services.query.request import PrepareRequest
 from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceRequest
-from triclinium_core.services.rows import MalformedRows
 from triclinium_core.telemetry.gathering import Gathering
 from triclinium_core.telemetry.span_names import SPAN_NAMES
 

@@ -16,7 +16,7 @@ from importlib import import_module
 import msgspec
 
 from tests.bench.turns import Effort, Row, Stopwatch, measure
-from triclinium_core.services.rows import RowSplitter
+from triclinium_core.services.answer.rows import RowSplitter
 
 ROW_SIZES = (100, 500)
 BODY_SIZE = 2_000_000

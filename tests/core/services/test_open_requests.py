@@ -34,7 +34,7 @@ from triclinium_core.options import PasswordAuthenticator, TimeoutOptions
 from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.services.incoming_answer import HELD_SIZE_BYTES, HELD_SIZE_BYTES_MAX
+from triclinium_core.services.answer.incoming_answer import HELD_SIZE_BYTES, HELD_SIZE_BYTES_MAX
 from triclinium_core.services.management.buckets import GetBucket
 from triclinium_core.services.query.result import QueryMetaData
 from triclinium_core.services.request import HttpRequest

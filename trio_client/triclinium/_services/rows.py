@@ -16,8 +16,8 @@ from triclinium._trio_run import TrioRun
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import DecodingFailureException, InvalidArgumentException
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.services.answer.surrogates import first_lone_surrogate
 from triclinium_core.services.request import ServiceRequest, ServiceResult
-from triclinium_core.services.surrogates import first_lone_surrogate
 from triclinium_core.shown import shown
 from triclinium_core.telemetry.tracing import RequestSpan, check_parent
 

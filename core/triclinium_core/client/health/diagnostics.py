@@ -13,7 +13,7 @@ from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.operation.reports import ClusterState, EndpointDiagnostics, EndpointState
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.services.endpoint import Endpoint
+from triclinium_core.services.pool.endpoint import Endpoint
 
 ENDPOINT_STATES: Mapping[ConnectionState, EndpointState] = {
     ConnectionState.CONNECTING: EndpointState.CONNECTING,

@@ -39,9 +39,9 @@ from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
-from triclinium_core.services.endpoint import Endpoint
-from triclinium_core.services.pings import PingOutcome, ServicePings
-from triclinium_core.services.pool import Pool
+from triclinium_core.services.ping.pings import PingOutcome, ServicePings
+from triclinium_core.services.pool.endpoint import Endpoint
+from triclinium_core.services.pool.pool import Pool
 from triclinium_core.telemetry.attributes import answer_attributes
 from triclinium_core.telemetry.tracing import AttributeValue
 

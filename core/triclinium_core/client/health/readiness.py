@@ -36,9 +36,9 @@ from triclinium_core.retry.couchbase.failures import refused
 from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
-from triclinium_core.services.endpoint import Endpoint
-from triclinium_core.services.pings import PingOutcome, ServicePings
-from triclinium_core.services.pool import Pool
+from triclinium_core.services.ping.pings import PingOutcome, ServicePings
+from triclinium_core.services.pool.endpoint import Endpoint
+from triclinium_core.services.pool.pool import Pool
 
 PING_SECONDS_MAX = 10.0
 """For the answer to one ping of a wait: a service that has just begun may have lost it, and the timeout of its requests

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from triclinium_core.client.actions import ReportRetry
 from triclinium_core.errors import CouchbaseException, TimeoutException
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.services.incoming_answer import HELD_SIZE_BYTES
+from triclinium_core.services.answer.incoming_answer import HELD_SIZE_BYTES
 from triclinium_core.testing.fakes.faults import (
     Delay,
     HangUpAfterApplying,

@@ -16,10 +16,10 @@ from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.options import Authenticator, ClientOptions
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.services.connection import HttpConnection
-from triclinium_core.services.credentials import headers_of
-from triclinium_core.services.endpoint import Endpoint
-from triclinium_core.services.endpoints import addresses_of
+from triclinium_core.services.connection.connection import HttpConnection
+from triclinium_core.services.connection.credentials import headers_of
+from triclinium_core.services.pool.addresses import addresses_of
+from triclinium_core.services.pool.endpoint import Endpoint
 from triclinium_core.services.request import HttpRequest
 
 

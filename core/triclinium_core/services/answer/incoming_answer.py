@@ -14,8 +14,8 @@ from enum import Enum, unique
 
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.retry.tables import transition_table
+from triclinium_core.services.answer.rows import MalformedRows, RowSplitter
 from triclinium_core.services.request import ServiceResult
-from triclinium_core.services.rows import MalformedRows, RowSplitter
 
 HELD_SIZE_BYTES = 256 * 1024
 """Rows that nobody has asked for yet: from here on nothing more is read."""

@@ -13,11 +13,11 @@ from typing import NamedTuple
 from triclinium_core.client.events import Token
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
-from triclinium_core.services.endpoint import Endpoint
 from triclinium_core.services.measured import Sent
 from triclinium_core.services.open_requests import OpenRequests
-from triclinium_core.services.ping_requests import PINGS, NoRetry
-from triclinium_core.services.pool import Pool
+from triclinium_core.services.ping.requests import PINGS, NoRetry
+from triclinium_core.services.pool.endpoint import Endpoint
+from triclinium_core.services.pool.pool import Pool
 
 
 class PingOutcome(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from triclinium_core.errors import CouchbaseException
-from triclinium_core.services.incoming_answer import (
+from triclinium_core.services.answer.incoming_answer import (
     BODY_SIZE_BYTES_MAX,
     HELD_SIZE_BYTES,
     HELD_SIZE_BYTES_MAX,

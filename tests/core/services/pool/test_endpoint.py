@@ -5,7 +5,7 @@ from __future__ import annotations
 from triclinium_core.kv.address import Address
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent, CircuitBreakerOptions
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.services.endpoint import Endpoint, choose
+from triclinium_core.services.pool.endpoint import Endpoint, choose
 
 
 def endpoint(host: str, waiting: int = 0) -> Endpoint:

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
-from triclinium_core.services import rows as rows_module
-from triclinium_core.services.rows import MalformedRows, RowSplitter
-from triclinium_core.services.value_end import ValueEnd
+from triclinium_core.services.answer import rows as rows_module
+from triclinium_core.services.answer.rows import MalformedRows, RowSplitter
+from triclinium_core.services.answer.value_end import ValueEnd
 
 KEY = "results"
 SPELLINGS = ('"results"', '"re\\u0073ults"', '"\\u0072\\u0065sults"')

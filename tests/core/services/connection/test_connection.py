@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from triclinium_core.retry.couchbase.events import HandedOver
-from triclinium_core.services.connection import (
+from triclinium_core.services.connection.connection import (
     HEADERS_SIZE_BYTES_MAX,
     SENT_AT_ONCE_BYTES,
     AnswerBegan,

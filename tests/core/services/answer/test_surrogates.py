@@ -6,7 +6,7 @@ import json
 
 from hypothesis import given, strategies as st
 
-from triclinium_core.services.surrogates import first_lone_surrogate, without_lone_surrogates
+from triclinium_core.services.answer.surrogates import first_lone_surrogate, without_lone_surrogates
 
 PARTS = st.sampled_from(
     [rb"\ud83d", rb"\ude00", rb"\uDBFF", rb"\uDFFF", rb"\u0041", rb"\\", rb"\"", b"ud800", b"a", b"\\n"]

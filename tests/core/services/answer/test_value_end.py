@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
-from triclinium_core.services import value_end
-from triclinium_core.services.value_end import LEVELS_AT_ONCE, ValueEnd
+from triclinium_core.services.answer import value_end
+from triclinium_core.services.answer.value_end import LEVELS_AT_ONCE, ValueEnd
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -9,7 +9,7 @@ from triclinium_core.client.timers import TimerId
 from triclinium_core.kv.address import Address
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreaker, CircuitBreakerOptions
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.services.connection import HttpConnection
+from triclinium_core.services.connection.connection import HttpConnection
 
 WAITING_MAX = 16_384
 """Requests that wait for a connection of one endpoint at most; the next one fails, and was not sent."""

@@ -25,8 +25,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from triclinium_core.services.surrogates import first_lone_surrogate, without_lone_surrogates
-from triclinium_core.services.value_end import VALUE_STARTS, ValueEnd, end_of
+from triclinium_core.services.answer.surrogates import first_lone_surrogate, without_lone_surrogates
+from triclinium_core.services.answer.value_end import VALUE_STARTS, ValueEnd, end_of
 
 ROW_SIZE_BYTES_MAX = 64 * 1024 * 1024
 """Three documents of the greatest size that Couchbase stores, 20 MiB, and what the query puts around them."""

@@ -8,7 +8,7 @@ from tests.rows import rows
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.topology import Topology, TopologyNode
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.services.endpoints import addresses_of
+from triclinium_core.services.pool.addresses import addresses_of
 
 PORTS = {"kv": 11210, "capi": 8092, "capiSSL": 18092, "n1ql": 8093, "mgmt": 8091}
 A, B = TopologyNode("10.0.0.1", PORTS), TopologyNode("10.0.0.2", {"kv": 11210, "capi": 8092, "mgmt": 8091})
