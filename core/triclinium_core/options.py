@@ -35,7 +35,7 @@ class PasswordAuthenticator:
     def __post_init__(self) -> None:
         if not _can_travel(self.username) or not self.username:
             raise InvalidArgumentException(
-                f"username={self.username!r} must be a string of Unicode without NUL, and not empty",
+                f"username={shown(self.username)} must be a string of Unicode without NUL, and not empty",
                 parameter="username",
             )
         if not _can_travel(self.password):
@@ -45,7 +45,7 @@ class PasswordAuthenticator:
         named = isinstance(allowed, tuple) and allowed and all(name in SASL_MECHANISMS for name in allowed)
         if allowed is not None and not named:
             raise InvalidArgumentException(
-                f"allowed_sasl_mechanisms={allowed!r} must be a tuple of one or more of {', '.join(SASL_MECHANISMS)}",
+                f"allowed_sasl_mechanisms={shown(allowed)} must be a tuple of one or more of {', '.join(SASL_MECHANISMS)}",
                 parameter="allowed_sasl_mechanisms",
             )
 
@@ -117,7 +117,9 @@ class CertificateAuthenticator:
         for name in ("cert_path", "key_path"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, str) and value and "\0" not in value):
-                raise InvalidArgumentException(f"{name}={value!r} must be the path of a file, or None", parameter=name)
+                raise InvalidArgumentException(
+                    f"{name}={shown(value)} must be the path of a file, or None", parameter=name
+                )
         if not isinstance(self.key_password, str | None):
             raise InvalidArgumentException("key_password must be a string or None", parameter="key_password")
         for name in ("key_path", "key_password"):

@@ -80,11 +80,12 @@ class OnlyEnds:
 _NO_UINT64 = (-1, 2**64, HUGE, "7", b"7", 7.0, True, None)
 WRONG: Mapping[str, Sequence[object]] = {
     "parent_span": ("span", 7, True, object(), {}, RecordedSpan, OnlyEnds()),
-    "key": ("", "x" * 251, "é" * 126, "\ud800", b"ada", 7, None, ["ada"]),
+    "key": ("", "x" * 251, "é" * 126, "\ud800", b"ada", 7, HUGE, None, ["ada"]),
     "value": (b"x" * (20 * MEBIBYTE + 1),),
     "expiry": (
         "1h",
         True,
+        HUGE,
         -1,
         float("nan"),
         # Fifty years in seconds can only be a moment.
@@ -115,8 +116,8 @@ WRONG: Mapping[str, Sequence[object]] = {
     "initial": _NO_UINT64[:-1],
     "preserve_expiry": (1, 0, "yes", None),
     "durability": (0, 1, "MAJORITY", None, True, DurabilityLevel, HUGE),
-    "transcoder": ("json", 7, JsonTranscoder, object()),
-    "retry_strategy": ("best effort", 7, BestEffortRetryStrategy, object()),
+    "transcoder": ("json", 7, HUGE, JsonTranscoder, object()),
+    "retry_strategy": ("best effort", 7, HUGE, BestEffortRetryStrategy, object()),
     "specs": ((), [], "a", b"a", None, 7, ["a"], {}, LookupInSpec.get("a"), [None]),
     "access_deleted": (1, 0, "yes", None),
     "store_semantics": ("upsert", 1, None, StoreSemantics, True),

@@ -12,6 +12,7 @@ import msgspec
 
 from triclinium_core.checks import check_type
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.mutation_tokens import check_mutation_token
 from triclinium_core.kv.operation.results import CounterResult, MutateInResult, MutationResult, MutationToken
 from triclinium_core.shown import shown
 
@@ -31,7 +32,7 @@ class MutationState:
         mutations: results of mutations, or their tokens.
 
     Raises:
-        InvalidArgumentException: one is neither, or has no token, as those of a plain memcached.
+        InvalidArgumentException: one is neither, has no token, as those of a plain memcached, or one that no server tells.
     """
 
     __slots__ = ("_newest",)
@@ -54,9 +55,9 @@ class MutationState:
                 for bucket, of_bucket in vectors.items()
                 for vbucket, (sequence_number, uuid) in of_bucket.items()
             ]
+            return cls(*tokens)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise InvalidArgumentException(f"this is no mutation state in JSON: {error}", parameter="text") from error
-        return cls(*tokens)
 
     @property
     def tokens(self) -> tuple[MutationToken, ...]:
@@ -113,7 +114,7 @@ def vectors_of(tokens: Iterable[MutationToken]) -> Vectors:
 def _token_of(mutation: Mutation) -> MutationToken:
     token = mutation if isinstance(mutation, MutationToken) else getattr(mutation, "mutation_token", None)
     if isinstance(token, MutationToken):
-        return token
+        return check_mutation_token(token, "mutations")
     why = "has no token" if isinstance(mutation, MutationResult | CounterResult | MutateInResult) else "is none"
     raise InvalidArgumentException(
         f"{shown(mutation)} {why}; a mutation state is made of results of mutations", parameter="mutations"

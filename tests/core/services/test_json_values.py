@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 
@@ -9,7 +10,11 @@ import pytest
 
 from tests.rows import rows
 from triclinium_core.errors import EncodingFailureException
-from triclinium_core.services.json_values import encode_json
+from triclinium_core.services.json_values import encode_json, encode_members
+from triclinium_core.services.query.request import QueryRequest
+from triclinium_core.services.search.queries import TermQuery
+from triclinium_core.services.search.request import SearchOptions, SearchQueryRequest, SearchRequest
+from triclinium_core.services.statement.parameters import RawOptions
 
 
 @dataclass
@@ -32,6 +37,48 @@ class Person:
 def test_values(value: object, expected: bytes) -> None:
     """Anything that msgspec knows, structs and dataclasses included."""
     assert expected == encode_json(value, "key")
+
+
+class Text(str):
+    """Text of a kind of its own, as template engines have it."""
+
+    __slots__ = ()
+
+
+class Count(int):
+    """A number of a kind of its own."""
+
+
+class Score(float):
+    """A float of a kind of its own, as arrays give them."""
+
+
+def test_subclasses_of_what_was_checked() -> None:
+    """A statement and a search of them can be encoded as any other: that happens where nothing may raise."""
+    statement = QueryRequest(
+        statement=Text("SELECT 1"),
+        client_context_id=Text("c"),
+        max_parallelism=Count(3),
+        raw=RawOptions({Text("a"): 1}),
+    )
+    search = SearchQueryRequest(
+        index=Text("i"),
+        search=SearchRequest.create(TermQuery(Text("inn"), field=Text("type"), boost=Score(1.5))),
+        options=SearchOptions(limit=Count(7), sort=[Text("-_score")]),
+    )
+
+    assert {"statement": "SELECT 1", "client_context_id": "c", "max_parallelism": "3", "a": 1}.items() <= json.loads(
+        statement.encode(1).body
+    ).items()
+    assert {"query": {"term": "inn", "field": "type", "boost": 1.5}, "size": 7, "sort": ["-_score"]}.items() <= (
+        json.loads(search.encode(1).body).items()
+    )
+
+
+def test_members_that_were_not_checked() -> None:
+    """What is no text and no number is a mistake of ours."""
+    with pytest.raises(NotImplementedError, match="object was not checked"):
+        encode_members({"a": object()})
 
 
 def nested(depth: int) -> object:

@@ -95,7 +95,7 @@ async def test_a_row_of_another_type() -> None:
     assert ("c1", STATEMENT) == (caught.value.context.client_context_id, caught.value.context.statement)
 
 
-@rows("row_type", [5, "Person", lambda: 1])
+@rows("row_type", [5, 10**5000, "Person", list["Nowhere"], lambda: 1])  # type: ignore[name-defined]  # noqa: F821
 async def test_a_type_that_rows_cannot_have(row_type: Any) -> None:
     """It is refused before anything is sent."""
     pieces = Pieces()

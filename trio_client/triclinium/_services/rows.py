@@ -191,7 +191,8 @@ def decoder_of(row_type: type[Row] | None) -> Callable[[bytes], Row]:
         return bytes  # type: ignore[return-value]  # Row is bytes here
     try:
         decoder: msgspec.json.Decoder[Row] = msgspec.json.Decoder(object if row_type is None else row_type)
-    except TypeError as error:
+    except (TypeError, ValueError, NameError, RecursionError) as error:
+        # It writes out what it was given, and looks up the names in annotations.
         raise InvalidArgumentException(
             f"row_type={shown(row_type)} is no type that JSON can be decoded into: {error}", parameter="row_type"
         ) from error

@@ -43,7 +43,9 @@ def check_name(value: object, parameter: str) -> str:
         InvalidArgumentException: not a string, empty, or with characters that names cannot have.
     """
     if not isinstance(value, str) or not value:
-        raise InvalidArgumentException(f"{parameter}={value!r} must be a string that is not empty", parameter=parameter)
+        raise InvalidArgumentException(
+            f"{parameter}={shown(value)} must be a string that is not empty", parameter=parameter
+        )
     pattern, rule = _NAME, "1 to 251 characters out of A-Z a-z 0-9 _ - %"
     if parameter == "bucket":
         pattern, rule = _BUCKET_NAME, "1 to 100 characters out of A-Z a-z 0-9 _ . - %"
@@ -59,7 +61,9 @@ def check_key(value: object, *, in_default_collection: bool) -> bytes:
         InvalidArgumentException: not a string, empty, not UTF-8, or too long.
     """
     if not isinstance(value, str):
-        raise InvalidArgumentException(f"key={value!r} must be a string, not {type(value).__name__}", parameter="key")
+        raise InvalidArgumentException(
+            f"key={shown(value)} must be a string, not {type(value).__name__}", parameter="key"
+        )
     try:
         key = value.encode()
     except UnicodeEncodeError as error:
@@ -112,7 +116,7 @@ def check_transcoder(value: object) -> None:
     has_both = callable(getattr(value, "encode", None)) and callable(getattr(value, "decode", None))
     if isinstance(value, type) or not has_both:
         raise InvalidArgumentException(
-            f"transcoder={value!r} must be a Transcoder, such as JsonTranscoder()", parameter="transcoder"
+            f"transcoder={shown(value)} must be a Transcoder, such as JsonTranscoder()", parameter="transcoder"
         )
 
 
@@ -137,7 +141,8 @@ def encode_expiry(expiry: Duration | datetime | None, *, wall_seconds: float) ->
     if isinstance(expiry, datetime):
         if expiry.utcoffset() is None:
             raise InvalidArgumentException(
-                f"expiry={expiry!r} has no time zone; give it one, such as datetime.timezone.utc", parameter="expiry"
+                f"expiry={shown(expiry)} has no time zone; give it one, such as datetime.timezone.utc",
+                parameter="expiry",
             )
         moment = math.ceil(expiry.timestamp())
         if expiry.timestamp() <= wall_seconds:
@@ -151,7 +156,7 @@ def encode_expiry(expiry: Duration | datetime | None, *, wall_seconds: float) ->
             )
         if not isinstance(expiry, timedelta) and not lifetime <= EXPIRY_SECONDS_MAX:
             raise InvalidArgumentException(
-                f"expiry={expiry!r} is more than fifty years; pass a datetime for a moment", parameter="expiry"
+                f"expiry={shown(expiry)} is more than fifty years; pass a datetime for a moment", parameter="expiry"
             )
         seconds = math.ceil(lifetime)
         if seconds <= RELATIVE_EXPIRY_MAX:
@@ -159,7 +164,7 @@ def encode_expiry(expiry: Duration | datetime | None, *, wall_seconds: float) ->
         moment = math.ceil(wall_seconds) + seconds
     else:
         raise InvalidArgumentException(
-            f"expiry={expiry!r} must be a number of seconds, a timedelta, a datetime or None", parameter="expiry"
+            f"expiry={shown(expiry)} must be a number of seconds, a timedelta, a datetime or None", parameter="expiry"
         )
     if not RELATIVE_EXPIRY_MAX < moment <= UINT32_MAX:
         raise InvalidArgumentException(

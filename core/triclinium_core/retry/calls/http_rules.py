@@ -192,5 +192,5 @@ def parse_retry_after(text: str | None, wall_seconds: float) -> float | None:
 
 def _members(name: str, value: object, wanted: str) -> AbstractSet[object]:
     if not isinstance(value, AbstractSet):
-        raise ArgumentError(f"{name}={value!r} must be {wanted}", parameter=name)
+        raise ArgumentError(f"{name}={shown(value)} must be {wanted}", parameter=name)
     return value

@@ -8,6 +8,7 @@ from typing import TypeVar, get_origin
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.checks import is_seconds
 from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo, classify
+from triclinium_core.shown import shown
 
 T = TypeVar("T")
 
@@ -50,7 +51,7 @@ def check_is_sync(parameter: str, function: object) -> None:
     for called in (function, getattr(type(function), "__call__", None)):  # noqa: B004 - its kind counts, not whether it is there
         if getattr(getattr(called, "__code__", None), "co_flags", 0) & _CODE_IS_COROUTINE:
             raise ArgumentError(
-                f"{parameter}={function!r} must answer at once: make it a plain function", parameter=parameter
+                f"{parameter}={shown(function)} must answer at once: make it a plain function", parameter=parameter
             )
 
 
@@ -60,13 +61,13 @@ def check_retry_result(retry_result: object) -> None:
         return
     if not callable(retry_result):
         raise ArgumentError(
-            f"retry_result={retry_result!r} must be a function of the result, or None", parameter="retry_result"
+            f"retry_result={shown(retry_result)} must be a function of the result, or None", parameter="retry_result"
         )
     check_is_sync("retry_result", retry_result)
 
 
 def _wrong_on(value: object, hint: str) -> ArgumentError:
-    return ArgumentError(f"on={value!r}: {hint}", parameter="on")
+    return ArgumentError(f"on={shown(value)}: {hint}", parameter="on")
 
 
 def info_of_error(on: RetryOn, error: Exception) -> ErrorInfo:
@@ -124,7 +125,7 @@ def _but(info: ErrorInfo, *, is_retry_safe: bool) -> ErrorInfo:
 def _told(parameter: str, function: object, answer: object) -> ErrorInfo:
     if not isinstance(answer, ErrorInfo):
         raise ArgumentError(
-            f"{parameter}={function!r} answered {answer!r}; it must answer True, False or an ErrorInfo",
+            f"{parameter}={shown(function)} answered {shown(answer)}; it must answer True, False or an ErrorInfo",
             parameter=parameter,
         )
     return check_info(parameter, answer)
@@ -137,7 +138,7 @@ def check_info(parameter: str, info: ErrorInfo) -> ErrorInfo:
         ArgumentError: it is no ErrorInfo, or its ``retry_after`` is no time that can be waited.
     """
     if not isinstance(info, ErrorInfo):
-        raise ArgumentError(f"{parameter}={info!r} must be an ErrorInfo", parameter=parameter)
+        raise ArgumentError(f"{parameter}={shown(info)} must be an ErrorInfo", parameter=parameter)
     if info.retry_after is not None and not is_seconds(info.retry_after):
         raise ArgumentError(
             f"{parameter}: retry_after={info.retry_after!r} of an ErrorInfo must be a finite number of seconds of at "

@@ -22,6 +22,7 @@ from triclinium_core.retry.smithy.asynchronous import METHODS, require_strategy
 from triclinium_core.retry.smithy.classification import ErrorInfo
 from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryError, RetryToken, is_async
 from triclinium_core.retry.smithy.tokens import require_scope
+from triclinium_core.shown import shown
 
 T = TypeVar("T")
 
@@ -119,13 +120,13 @@ def abandon(strategy: AnyRetryStrategy, token: RetryToken | None) -> None:
 def check_name(name: object) -> None:
     """Raise ArgumentError unless the name of a call is a string."""
     if not isinstance(name, str):
-        raise ArgumentError(f"name={name!r} must be a string or None", parameter="name")
+        raise ArgumentError(f"name={shown(name)} must be a string or None", parameter="name")
 
 
 def check_hooks(hooks: object) -> None:
     """Raise ArgumentError unless these are a list or tuple of functions that answer at once."""
     if not isinstance(hooks, list | tuple):
-        raise ArgumentError(f"hooks={hooks!r} must be a list or tuple of functions", parameter="hooks")
+        raise ArgumentError(f"hooks={shown(hooks)} must be a list or tuple of functions", parameter="hooks")
     for hook in hooks:
         if not callable(hook):
             raise ArgumentError(f"hooks: {hook!r} must be a function of the report", parameter="hooks")
@@ -149,7 +150,9 @@ def delay_of(strategy: AnyRetryStrategy, token: object, error: Exception | None 
     delay: float | None = getattr(token, "retry_delay", None)
     if delay is not None and is_seconds(delay):
         return delay
-    what = f"retry_delay={delay!r} in its token" if hasattr(token, "retry_delay") else f"{token!r} for a token"
+    what = (
+        f"retry_delay={shown(delay)} in its token" if hasattr(token, "retry_delay") else f"{shown(token)} for a token"
+    )
     raise ArgumentError(
         f"strategy {type(strategy).__qualname__} answered {what}; "
         "retry_delay must be a finite number of seconds of at least 0",

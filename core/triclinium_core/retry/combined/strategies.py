@@ -32,7 +32,7 @@ class TokenScope:
         _require_tokens(self.strategy, "strategy")
         if not isinstance(self.token_scope, str):
             raise InvalidArgumentException(
-                f"token_scope={self.token_scope!r} must be a string", parameter="token_scope"
+                f"token_scope={shown(self.token_scope)} must be a string", parameter="token_scope"
             )
 
 
@@ -42,6 +42,19 @@ AnyRetryStrategy = couchbase.AnyRetryStrategy | TokenStrategy | TokenScope
 
 def require_strategy(strategy: object, parameter: str = "retry_strategy") -> None:
     """Raise InvalidArgumentException, about ``parameter``, unless ``strategy`` is one of ``AnyRetryStrategy``."""
+    try:
+        _judge(strategy, parameter)
+    except ArgumentError:
+        raise
+    except Exception as error:
+        # It is also asked while the machine is at work, and a stand-in for a strategy may stand for nothing there.
+        raise InvalidArgumentException(
+            f"{parameter}={shown(strategy)} raised {type(error).__name__} when it was asked for its methods",
+            parameter=parameter,
+        ) from error
+
+
+def _judge(strategy: object, parameter: str) -> None:
     if callable(getattr(strategy, COUCHBASE, None)):
         if isinstance(strategy, type):
             couchbase.require_strategy(strategy, parameter)

@@ -80,7 +80,7 @@ class RetryAction:
     ) -> None:
         if error is not None and not (isinstance(error, type) and issubclass(error, CouchbaseException)):
             raise InvalidArgumentException(
-                f"error={error!r} must be CouchbaseException or a subclass of it", parameter="error"
+                f"error={shown(error)} must be CouchbaseException or a subclass of it", parameter="error"
             )
         self.delay = None if delay is None else check_duration(delay, "delay")  # type: ignore[misc]
         self.error = error  # type: ignore[misc]
@@ -160,7 +160,7 @@ class BestEffortRetryStrategy:
     def __init__(self, backoff: Backoff | None = None) -> None:
         if backoff is not None and not callable(backoff):
             raise InvalidArgumentException(
-                f"backoff={backoff!r} must be callable as backoff(retry_attempts, rng)", parameter="backoff"
+                f"backoff={shown(backoff)} must be callable as backoff(retry_attempts, rng)", parameter="backoff"
             )
         self._backoff = backoff if backoff is not None else exponential()
 

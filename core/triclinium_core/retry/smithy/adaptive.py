@@ -15,6 +15,7 @@ from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy, RetryEr
 from triclinium_core.retry.smithy.rate_limiter import WAIT_MAX, RateLimiter
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 from triclinium_core.retry.smithy.tokens import SingleUseToken, require_token
+from triclinium_core.shown import shown
 
 
 class AdaptiveRetryStrategy(StandardRetryStrategy):
@@ -48,7 +49,7 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
     ) -> None:
         if not callable(clock):
             raise ArgumentError(
-                f"clock={clock!r} must return the present in seconds when it is called, as trio.current_time does",
+                f"clock={shown(clock)} must return the present in seconds when it is called, as trio.current_time does",
                 parameter="clock",
             )
         super().__init__(

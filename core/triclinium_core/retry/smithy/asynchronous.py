@@ -34,7 +34,7 @@ class AsyncShape:
         require_strategy(strategy)
         if is_async(strategy):
             raise ArgumentError(
-                f"strategy={strategy!r} has to be awaited already; use it as it is", parameter="strategy"
+                f"strategy={shown(strategy)} has to be awaited already; use it as it is", parameter="strategy"
             )
         self.strategy: RetryStrategy = strategy
         """What answers."""

@@ -13,6 +13,7 @@ from triclinium_core.retry.smithy.backoff import backoff_delay, check_backoff
 from triclinium_core.retry.smithy.classification import ErrorInfo, classify
 from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy, RetryError, RetryToken
 from triclinium_core.retry.smithy.tokens import SingleUseToken, require_scope, require_token
+from triclinium_core.shown import shown
 
 RETRY_AFTER_CLAMP = 5.0
 """Seconds by which a server's wish may lengthen a backoff where it is clamped (smithy-core 0.8)."""
@@ -64,7 +65,7 @@ class BaseRetryStrategy:
         token = require_token(token_to_renew, self, "token_to_renew")
         if not isinstance(error, BaseException):
             raise ArgumentError(
-                f"error={error!r} must be the exception that the attempt failed with", parameter="error"
+                f"error={shown(error)} must be the exception that the attempt failed with", parameter="error"
             )
         info = classify(error)
         count, scope = token.retry_count + 1, token.token_scope

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.smithy.protocols import RetryToken
+from triclinium_core.shown import shown
 
 
 @dataclass(slots=True, eq=False)
@@ -57,7 +58,7 @@ def require_token(token: RetryToken, owner: object, parameter: str) -> SingleUse
             reason = "has been used; a token serves one attempt, for one refresh or one success"
         else:
             reason = "comes from another strategy; give it back to the one that made it"
-        raise ArgumentError(f"{parameter}={token!r} {reason}", parameter=parameter)
+        raise ArgumentError(f"{parameter}={shown(token)} {reason}", parameter=parameter)
     raise ArgumentError(
         f"{parameter} is a {type(token).__name__}; it must be the token that acquire_initial_retry_token or "
         "refresh_retry_token_for_retry of this strategy returned",
@@ -68,4 +69,4 @@ def require_token(token: RetryToken, owner: object, parameter: str) -> SingleUse
 def require_scope(token_scope: str | None) -> None:
     """Raise ArgumentError unless ``token_scope`` is a string or None."""
     if token_scope is not None and not isinstance(token_scope, str):
-        raise ArgumentError(f"token_scope={token_scope!r} must be a string or None", parameter="token_scope")
+        raise ArgumentError(f"token_scope={shown(token_scope)} must be a string or None", parameter="token_scope")

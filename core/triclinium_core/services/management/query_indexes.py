@@ -18,6 +18,7 @@ from triclinium_core.checks import check_flag, check_integer, check_text
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import DEFAULT_NAME, UINT32_MAX, check_name
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.json_values import encode_members
 from triclinium_core.services.management.request import check_bucket_name, decoded
 from triclinium_core.services.query.request import QueryRequest
 from triclinium_core.services.query.result import metadata_of
@@ -352,4 +353,4 @@ def _options(num_replicas: int | None, deferred: bool | None) -> str:
         options["num_replica"] = check_integer(num_replicas, "num_replicas", 0, UINT32_MAX)
     if deferred is not None:
         options["defer_build"] = check_flag(deferred, "deferred")
-    return f" WITH {msgspec.json.encode(options).decode()}" if options else ""
+    return f" WITH {encode_members(options).decode()}" if options else ""

@@ -13,15 +13,15 @@ from enum import Enum, unique
 from typing import ClassVar
 from urllib.parse import quote
 
-import msgspec
-
 from triclinium_core.checks import check_flag, check_text, check_type
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.mutation_tokens import check_mutation_token
 from triclinium_core.kv.operation.results import MutationToken
 from triclinium_core.kv.operation.validation import check_name
 from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.json_values import encode_members
 from triclinium_core.services.request import HttpAnswer, HttpRequest, ServiceRequest
 from triclinium_core.services.search.facets import Facet
 from triclinium_core.services.search.parts import (
@@ -147,7 +147,7 @@ def _read_sort(value: object, parameter: str) -> str | Sort:
 def _read_tokens(value: object, parameter: str) -> tuple[MutationToken, ...]:
     if not isinstance(value, Sequence) or not all(isinstance(token, MutationToken) for token in value):
         raise refused(value, parameter, "a MutationState, or a sequence of MutationToken")
-    return tuple(value)
+    return tuple(check_mutation_token(token, parameter) for token in value)
 
 
 def _read_facets(value: object, parameter: str) -> dict[str, Facet]:
@@ -318,7 +318,7 @@ class SearchQueryRequest(ServiceRequest, frozen=True, kw_only=True):
             # SDK-RFC 0052 "showrequest": otherwise the answer repeats the request, with its vectors.
             "showrequest": False,
         }
-        return HttpRequest("POST", self.path, msgspec.json.encode(members))
+        return HttpRequest("POST", self.path, encode_members(members))
 
     def _control(self, remaining: float) -> dict[str, object]:
         control: dict[str, object] = {}

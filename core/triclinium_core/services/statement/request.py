@@ -15,6 +15,7 @@ from triclinium_core.checks import check_flag, check_text, check_type
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import check_name
+from triclinium_core.services.json_values import encode_members
 from triclinium_core.services.request import HttpRequest, ServiceRequest
 from triclinium_core.services.statement.go_durations import go_duration
 from triclinium_core.services.statement.parameters import Parameters, RawOptions
@@ -114,7 +115,7 @@ class StatementRequest(ServiceRequest, frozen=True, kw_only=True):
         if self.query_context is not None:
             members["query_context"] = str(self.query_context)
         members |= self.options() | self.parameters.members() | self.raw.members()
-        return HttpRequest("POST", self.path, msgspec.json.encode(members), headers=self.headers())
+        return HttpRequest("POST", self.path, encode_members(members), headers=self.headers())
 
     def error_context(self) -> ErrorContext:
         """Return what errors tell of the request: of its parameters no more than the names."""

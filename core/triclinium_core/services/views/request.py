@@ -17,6 +17,7 @@ from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.request import HttpAnswer, HttpRequest, ServiceRequest
 from triclinium_core.services.views.options import DesignDocumentNamespace, ViewOptions
 from triclinium_core.services.views.result import ViewMetaData, decode_meta_data
+from triclinium_core.shown import shown
 
 
 class ViewRequest(ServiceRequest, frozen=True, kw_only=True):
@@ -39,7 +40,7 @@ class ViewRequest(ServiceRequest, frozen=True, kw_only=True):
         for name, value in (("design_document", self.design_document), ("view_name", self.view_name)):
             if check_text(value, name) in (".", ".."):
                 # In a path these lead elsewhere, percent-encoded or not.
-                raise InvalidArgumentException(f"{name}={value!r} cannot be a name", parameter=name)
+                raise InvalidArgumentException(f"{name}={shown(value)} cannot be a name", parameter=name)
         check_choice(self.namespace, "namespace", DesignDocumentNamespace)
         check_type(self.options, "options", ViewOptions)
 

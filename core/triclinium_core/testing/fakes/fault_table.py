@@ -9,6 +9,7 @@ from triclinium_core.checks import check_integer
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.shown import shown
 from triclinium_core.testing.fakes.commands.index import DATA_OPCODES
 from triclinium_core.testing.fakes.faults import CommandFault, Fault, RefuseConnection, ServiceFault
 from triclinium_core.testing.fakes.options import HTTP_SERVICES
@@ -104,11 +105,12 @@ def _check(opcode: Target, fault: object) -> None:
         raise InvalidArgumentException(f"fault={name} is the function; call it: {name}()", parameter="fault")
     if not isinstance(fault, Fault):
         raise InvalidArgumentException(
-            f"fault={fault!r} must be a fault, such as temporary_failure()", parameter="fault"
+            f"fault={shown(fault)} must be a fault, such as temporary_failure()", parameter="fault"
         )
     if isinstance(opcode, str) and opcode not in HTTP_SERVICES:
         raise InvalidArgumentException(
-            f"opcode={opcode!r} must be an opcode, or a service over HTTP such as Service.QUERY", parameter="opcode"
+            f"opcode={shown(opcode)} must be an opcode, or a service over HTTP such as Service.QUERY",
+            parameter="opcode",
         )
     if opcode is not None and not isinstance(opcode, str):
         check_integer(opcode, "opcode", 0, 0xFF)

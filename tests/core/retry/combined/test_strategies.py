@@ -52,3 +52,19 @@ def test_a_scope_has_a_name_and_a_token_strategy(strategy: Any, scope: Any) -> N
     """Couchbase's strategies have no tokens, so there is no scope of theirs."""
     with pytest.raises(InvalidArgumentException):
         TokenScope(strategy, scope)
+
+
+class Unbound:
+    """Stands for a strategy, as a proxy does that nothing was put behind yet."""
+
+    def __getattr__(self, name: str) -> object:
+        """Find nothing."""
+        raise RuntimeError("nothing is bound")
+
+
+def test_a_stand_in_that_stands_for_nothing_is_refused() -> None:
+    """Its own error is the cause; it must not strike where the machine asks."""
+    with pytest.raises(InvalidArgumentException, match="RuntimeError") as caught:
+        require_strategy(Unbound())
+
+    assert isinstance(caught.value.__cause__, RuntimeError)

@@ -25,6 +25,7 @@ from zlib import crc32
 
 from triclinium_core.checks import check_flag, check_integer, check_type
 from triclinium_core.errors import CouchbaseException, DocumentNotFoundException
+from triclinium_core.kv.operation.mutation_tokens import check_mutation_token
 from triclinium_core.kv.operation.requests import JSON_TRANSCODER, Keyspace, Noop, Operation
 from triclinium_core.kv.operation.results import MutationToken, RangeScanCreated, ScanPage, ScanResult
 from triclinium_core.kv.operation.scan.requests import (
@@ -92,12 +93,12 @@ def newest_tokens(tokens: Sequence[MutationToken], keyspace: Keyspace) -> Mappin
     """Return the newest mutation of each vbucket; those of other buckets are passed over.
 
     Raises:
-        InvalidArgumentException: they are no sequence, or one is no mutation token.
+        InvalidArgumentException: they are no sequence, or one is no mutation token that a server tells.
     """
     check_type(tokens, "consistent_with", Sequence)
     newest: dict[int, MutationToken] = {}
     for token in tokens:
-        check_type(token, "consistent_with", MutationToken)
+        check_mutation_token(token, "consistent_with")
         if token.bucket != keyspace.bucket:
             continue
         known = newest.get(token.vbucket)

@@ -11,6 +11,7 @@ from triclinium_core.checks import check_flag, check_integer
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import UINT32_MAX, UINT64_MAX
 from triclinium_core.kv.wire.constants import KEY_SIZE_MAX
+from triclinium_core.shown import shown
 
 LOWEST = b"\x00"
 """At or below every id."""
@@ -57,7 +58,7 @@ class RangeScan:
             if isinstance(term, str):
                 _check_text(term, name)
             elif not isinstance(term, ScanTerm | None):
-                raise InvalidArgumentException(f"{name}={term!r} must be a string or a ScanTerm", parameter=name)
+                raise InvalidArgumentException(f"{name}={shown(term)} must be a string or a ScanTerm", parameter=name)
 
     @property
     def bounds(self) -> Bounds:
@@ -140,7 +141,9 @@ def _bound(term: ScanTerm | str | None, default: bytes) -> tuple[bytes, bool]:
 
 def _check_text(value: object, parameter: str) -> None:
     if not isinstance(value, str) or not value:
-        raise InvalidArgumentException(f"{parameter}={value!r} must be a string that is not empty", parameter=parameter)
+        raise InvalidArgumentException(
+            f"{parameter}={shown(value)} must be a string that is not empty", parameter=parameter
+        )
     try:
         size = len(value.encode())
     except UnicodeEncodeError as error:

@@ -207,7 +207,7 @@ class MutateInSpec(msgspec.Struct, frozen=True):
         """Add a string, number, bool or None at the end of the array at ``path``, unless it is there already."""
         if isinstance(value, (*_CONTAINERS, MutationMacro)):
             raise InvalidArgumentException(
-                f"value={value!r} must be a string, a number, a bool or None: nothing else is compared",
+                f"value={shown(value)} must be a string, a number, a bool or None: nothing else is compared",
                 parameter="value",
             )
         return _of_value(PathOpcode.ARRAY_ADD_UNIQUE, path, value, xattr, create_parents)
@@ -283,7 +283,7 @@ def _of_values(
     is_macro = any(isinstance(value, MutationMacro) for value in values)
     if is_macro and len(values) > 1:
         raise InvalidArgumentException(
-            f"values={values!r} has a macro, which the server puts in only where it stands alone; give it its own spec",
+            f"values={shown(values)} has a macro, which the server puts in only where it stands alone; give it its own spec",
             parameter="values",
         )
     return MutateInSpec(opcode, _flags(xattr, create_parents, is_macro=is_macro), path, values)

@@ -1,0 +1,55 @@
+"""Tokens that callers give: what no server tells is refused where it is given, not where it would travel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.rows import rows
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.mutation_tokens import check_mutation_token
+from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.operation.results import MutationToken
+from triclinium_core.kv.operation.scan.machine import newest_tokens
+from triclinium_core.services.mutation_state import MutationState
+from triclinium_core.services.search.request import SearchOptions
+
+WRONG: tuple[Any, ...] = (
+    ("travel", 1, 2),
+    MutationToken(None, 1, 2, 3),  # type: ignore[arg-type]
+    MutationToken("", 1, 2, 3),
+    MutationToken("travel", [], 2, 3),  # type: ignore[arg-type]
+    MutationToken("travel", 2**16, 2, 3),
+    MutationToken("travel", 1, "2", 3),  # type: ignore[arg-type]
+    MutationToken("travel", 1, 2**64, 3),
+    MutationToken("travel", 1, 2, "3"),  # type: ignore[arg-type]
+    MutationToken("travel", 1, 2, True),
+    MutationToken("travel", 1, 2, 2**64),
+)
+
+
+@rows("token", WRONG)
+def test_tokens_that_no_server_tells(token: Any) -> None:
+    """A mutation state, a search and a scan refuse them alike."""
+    for give in (
+        lambda: MutationState(token),
+        lambda: SearchOptions(consistent_with=[token]),
+        lambda: newest_tokens([token], Keyspace("travel")),
+    ):
+        with pytest.raises(InvalidArgumentException):
+            give()
+
+
+@rows("uuid", [0, 2**64 - 1, -1, -(2**63)])
+def test_numbers_of_64_bits(uuid: int) -> None:
+    """With a sign or without: what another client has written down may have one."""
+    token = MutationToken("travel", 2**16 - 1, uuid, 2**64 - 1)
+
+    assert token is check_mutation_token(token, "mutations")
+
+
+def test_a_number_beyond_64_bits_in_json() -> None:
+    """It is no mutation state."""
+    with pytest.raises(InvalidArgumentException, match="mutation state"):
+        MutationState.from_json('{"travel": {"1": [18446744073709551616, "2"]}}')
