@@ -63,7 +63,10 @@ def test_bucket_names(name: str) -> None:
 
 
 @rows("parameter", ["bucket", "scope", "collection"])
-@rows("name", ["", None, 5, 10**5000, b"travel", ["a"], "a b", "a/b", "ä", "a\n", "\0", "\ud800", "@no bucket@", "x" * 252])
+@rows(
+    "name",
+    ["", None, 5, 10**5000, b"travel", ["a"], "a b", "a/b", "ä", "a\n", "\0", "\ud800", "@no bucket@", "x" * 252],
+)
 def test_wrong_names(parameter: str, name: object) -> None:
     """What cannot be a name is refused, also where it could not even be written on the wire."""
     assert 250 > len(refused(parameter, check_name, name, parameter))
