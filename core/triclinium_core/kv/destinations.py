@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from triclinium_core.kv.connection.connection import Connection
-from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, Operation
+from triclinium_core.kv.operation.requests import Keyspace, Operation
 from triclinium_core.kv.topology.bucket_map import BucketMap, vbucket_of
 
 REMEMBERED_MAX = 65_536
@@ -45,7 +45,7 @@ class Destinations:
     def recall(self, operation: Operation) -> Destination | None:
         """Return where the active copy of an operation's document is; None where something else is meant, or unknown."""
         known = self._keyspaces.get(operation.keyspace)
-        if known is None or operation.reads_replica or not isinstance(operation, DocumentOperation):
+        if known is None or not operation.is_for_active_copy:
             return None
         return known.destinations.get(vbucket_of(operation.key.encode(), known.vbucket_count))
 

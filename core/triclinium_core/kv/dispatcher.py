@@ -26,7 +26,6 @@ from triclinium_core.kv.destinations import Destination, Destinations
 from triclinium_core.kv.keyspaces import Keyspaces
 from triclinium_core.kv.operation.codec import check_bare, encode_operation
 from triclinium_core.kv.operation.operation import LiveOperation
-from triclinium_core.kv.operation.requests import DocumentOperation
 from triclinium_core.kv.pool.connection_texts import status_text
 from triclinium_core.kv.pool.connections import Connections
 from triclinium_core.kv.pool.keepalive import KeepAlive
@@ -235,8 +234,7 @@ class Dispatcher:
         request = operation.request
         self._keyspaces.check_capability(request)
         prefix = self._keyspaces.prefix(connection, request)
-        is_active_copy = isinstance(request, DocumentOperation) and not request.reads_replica
-        if prefix is not None and is_active_copy and not operation.wrong_node_count:
+        if prefix is not None and request.is_for_active_copy and not operation.wrong_node_count:
             count = self._keyspaces.vbucket_count(request.keyspace.bucket)
             found = Destination(operation.map, operation.vbucket, connection, prefix)
             self._destinations.remember(request.keyspace, count, found)

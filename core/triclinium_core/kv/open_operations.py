@@ -293,7 +293,9 @@ class Operations:
         if took >= self._slow_after or operation.is_traced:
             self._end_attempt(operation, now, server_duration(frame.framing_extras))
         operation.opaque = None
-        self._close(operation)
+        del self.open[operation.token]
+        if operation.deadline_timer is not None or operation.retry_timer is not None:
+            self._cancel_timers(operation)
         if operation.tokens is not None:
             self._lent.end(Token(operation.token), operation.tokens, succeeded=True)
         durations = self._gathering.durations
@@ -484,7 +486,8 @@ class Operations:
 
     def _settle(self, operation: LiveOperation) -> None:
         """Forget an operation, wherever it stands; a reply that still comes is an orphan."""
-        self._close(operation)
+        del self.open[operation.token]
+        self._cancel_timers(operation)
         if operation.tokens is not None:
             self._lent.end(Token(operation.token), operation.tokens, succeeded=False)
         self._dispatcher.stop_waiting(operation)
@@ -497,9 +500,7 @@ class Operations:
             connection.in_flight.abandon(operation.opaque, heir)
         operation.opaque = None
 
-    def _close(self, operation: LiveOperation) -> None:
-        """Forget an operation that neither waits nor travels any more."""
-        del self.open[operation.token]
+    def _cancel_timers(self, operation: LiveOperation) -> None:
         if operation.deadline_timer is not None:
             self._timers.cancel(operation.deadline_timer)
         if operation.retry_timer is not None:

@@ -6,7 +6,6 @@ from datetime import datetime
 
 from triclinium._collection.base import ANY_CAS, CollectionBase, expiry_field, transcoder_or_json
 from triclinium._collection.encoding import encoded
-from triclinium._driver.driver import Driver
 from triclinium_core.checks import Duration, check_flag
 from triclinium_core.errors import DocumentNotFoundException, InvalidArgumentException
 from triclinium_core.kv.operation.durability import DurabilityLevel
@@ -17,7 +16,6 @@ from triclinium_core.kv.operation.requests import (
     GetAndLock,
     GetAndTouch,
     Insert,
-    Keyspace,
     Remove,
     Replace,
     Store,
@@ -29,7 +27,7 @@ from triclinium_core.kv.operation.results import Cas, Done, ExistsResult, GetRes
 from triclinium_core.kv.operation.validation import encode_lock_time
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.telemetry.tracing import RequestSpan
-from triclinium_core.transcoding.transcoder import Transcoder
+from triclinium_core.transcoding.transcoder import EncodedValue, Transcoder
 
 
 class DocumentOperations(CollectionBase):
@@ -175,20 +173,20 @@ class DocumentOperations(CollectionBase):
             EncodingFailureException: the transcoder cannot store ``value``; nothing was sent.
             ValueTooLargeException: the server does not store so much.
         """
-        return await self._driver.perform(
-            MutationResult,
-            _store,
-            retry_strategy,
-            parent_span,
-            self._driver,
-            Insert,
-            self._keyspace,
-            key,
-            value,
-            transcoder=transcoder,
-            expiry=expiry,
-            durability=durability,
-        )
+
+        def operation() -> Insert:
+            document, seconds = self._encoded(Insert, value, transcoder)
+            return Insert(
+                self._keyspace,
+                key,
+                document.data,
+                document.flags,
+                expiry_field(expiry),
+                durability=durability,
+                encode_seconds=seconds,
+            )
+
+        return await self._driver.perform(MutationResult, operation, retry_strategy, parent_span)
 
     async def upsert(
         self,
@@ -212,21 +210,21 @@ class DocumentOperations(CollectionBase):
             DocumentLockedException: the document is locked, and a retry was refused.
             ValueTooLargeException: the server does not store so much.
         """
-        return await self._driver.perform(
-            MutationResult,
-            _store,
-            retry_strategy,
-            parent_span,
-            self._driver,
-            Upsert,
-            self._keyspace,
-            key,
-            value,
-            preserve_expiry,
-            transcoder=transcoder,
-            expiry=expiry,
-            durability=durability,
-        )
+
+        def operation() -> Upsert:
+            document, seconds = self._encoded(Upsert, value, transcoder)
+            return Upsert(
+                self._keyspace,
+                key,
+                document.data,
+                document.flags,
+                expiry_field(expiry),
+                preserve_expiry,
+                durability=durability,
+                encode_seconds=seconds,
+            )
+
+        return await self._driver.perform(MutationResult, operation, retry_strategy, parent_span)
 
     async def replace(
         self,
@@ -254,22 +252,22 @@ class DocumentOperations(CollectionBase):
             ValueTooLargeException: the server does not store so much.
         """
 
-        def operation() -> Store:
+        def operation() -> Replace:
             if check_flag(preserve_expiry, "preserve_expiry") and expiry is not None:
                 raise InvalidArgumentException(
                     f"expiry={expiry!r} cannot be set and preserved at once; leave one of them out", parameter="expiry"
                 )
-            return _store(
-                self._driver,
-                Replace,
+            document, seconds = self._encoded(Replace, value, transcoder)
+            return Replace(
                 self._keyspace,
                 key,
-                value,
+                document.data,
+                document.flags,
+                expiry_field(expiry),
                 preserve_expiry,
                 cas,
-                transcoder=transcoder,
-                expiry=expiry,
                 durability=durability,
+                encode_seconds=seconds,
             )
 
         return await self._driver.perform(MutationResult, operation, retry_strategy, parent_span)
@@ -294,27 +292,6 @@ class DocumentOperations(CollectionBase):
             MutationResult, Remove, retry_strategy, parent_span, self._keyspace, key, cas, durability=durability
         )
 
-
-def _store(
-    driver: Driver,
-    kind: type[Store],
-    keyspace: Keyspace,
-    key: str,
-    value: object,
-    *more: object,
-    transcoder: Transcoder | None,
-    expiry: Duration | datetime | None,
-    durability: DurabilityLevel,
-) -> Store:
-    """Return the operation that writes a document; ``more`` is what its kind takes besides."""
-    document, seconds = encoded(driver, kind, transcoder_or_json(transcoder).encode, value)
-    return kind(
-        keyspace,
-        key,
-        document.data,
-        document.flags,
-        expiry_field(expiry),
-        *more,
-        durability=durability,
-        encode_seconds=seconds,
-    )
+    def _encoded(self, kind: type[Store], value: object, transcoder: Transcoder | None) -> tuple[EncodedValue, float]:
+        """Return the document for a value, and how many seconds that took."""
+        return encoded(self._driver, kind, transcoder_or_json(transcoder).encode, value)

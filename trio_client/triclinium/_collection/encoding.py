@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
-
-import trio
+from typing import TypeVar
 
 from triclinium._driver.driver import Driver
 from triclinium._telemetry.call_spans import encoding_call
 from triclinium_core.kv.operation.requests import Operation
 
-P = ParamSpec("P")
+V = TypeVar("V")
 T = TypeVar("T")
 
 
-def encoded(
-    driver: Driver, kind: type[Operation], encode: Callable[P, T], *args: P.args, **kwargs: P.kwargs
-) -> tuple[T, float]:
+def encoded(driver: Driver, kind: type[Operation], encode: Callable[[V], T], value: V) -> tuple[T, float]:
     """Return what ``encode`` makes of a value, and how many seconds that took; 0 where nobody wants to know.
 
     Args:
@@ -25,7 +21,7 @@ def encoded(
     """
     call = encoding_call.get()
     if call is None and not driver.measures_encoding:
-        return encode(*args, **kwargs), 0.0
-    began_at = trio.current_time()
-    payload = encode(*args, **kwargs) if call is None else call.encode(kind.name, encode, *args, **kwargs)
-    return payload, trio.current_time() - began_at
+        return encode(value), 0.0
+    began_at = driver.current_time()
+    payload = encode(value) if call is None else call.encode(kind.name, encode, value)
+    return payload, driver.current_time() - began_at

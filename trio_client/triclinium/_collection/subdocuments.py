@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 
 from triclinium._collection.base import ANY_CAS, CollectionBase, expiry_field, transcoder_or_json
 from triclinium._collection.encoding import encoded
@@ -100,7 +101,7 @@ class SubdocumentOperations(CollectionBase):
                     f"expiry={expiry!r} cannot be set and preserved at once; leave one of them out", parameter="expiry"
                 )
             coder = transcoder_or_json(transcoder)
-            mutations, seconds = encoded(self._driver, MutateIn, _encode, checked, coder)
+            mutations, seconds = encoded(self._driver, MutateIn, partial(_encode, coder), checked)
             return MutateIn(
                 self._keyspace,
                 key,
@@ -118,5 +119,5 @@ class SubdocumentOperations(CollectionBase):
         return await self._driver.perform(MutateInResult, operation, retry_strategy, parent_span)
 
 
-def _encode(specs: Sequence[MutateInSpec], transcoder: Transcoder) -> tuple[EncodedMutation, ...]:
+def _encode(transcoder: Transcoder, specs: Sequence[MutateInSpec]) -> tuple[EncodedMutation, ...]:
     return tuple(spec.encode(transcoder) for spec in specs)

@@ -139,6 +139,8 @@ class Driver:
         self._resolver: Resolver = resolver if resolver is not None else DnsResolver()
         self.telemetry: Telemetry | None = telemetry
         self.measures_encoding: bool = measures_encoding
+        self.current_time: Callable[[], float] = trio.current_time
+        """The clock of the run, asked without a detour once that is known."""
         self._traces = telemetry is not None and telemetry.traces
         self._calls = Calls(telemetry)
         self.make_nonce: Callable[[], str] = make_nonce
@@ -214,6 +216,7 @@ class Driver:
             BaseExceptionGroup: a background task crashed, which is a defect.
         """
         self._run, self._thread = TrioRun(), get_ident()
+        self.current_time = trio.lowlevel.current_clock().current_time
         try:
             with self._recording:
                 async with trio.open_nursery() as self._recorders:
@@ -307,7 +310,7 @@ class Driver:
             self._calls.end(token, error)
             await trio.lowlevel.cancel_shielded_checkpoint()
             raise
-        del args, kwargs  # Ten thousand tasks that wait need not keep them.
+        del make, args, kwargs  # Ten thousand tasks that wait need not keep them.
         waiter = Waiter(token, operation, trio.lowlevel.current_task(), self._give_up)
         if not isinstance(operation, Operation):
             await self._submit_asked(waiter, operation, strategy)
@@ -527,7 +530,7 @@ class Driver:
 
     def _handle(self, event: Event) -> None:
         try:
-            actions = self._machine.handle(event, trio.current_time())
+            actions = self._machine.handle(event, self.current_time())
         except CouchbaseException as error:
             # The machine lets nothing but a caller's mistake out like this, and has changed nothing.
             if isinstance(event, OperationsSubmitted):

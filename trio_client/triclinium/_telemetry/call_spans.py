@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar, copy_context
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
 import trio
 
@@ -28,7 +28,7 @@ from triclinium_core.telemetry.retry_events import refusal_event, retry_event
 from triclinium_core.telemetry.span_names import DISPATCH, ENCODING
 from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, StatusCode
 
-P = ParamSpec("P")
+V = TypeVar("V")
 T = TypeVar("T")
 
 CANCELLED = "RequestCanceled"
@@ -74,14 +74,14 @@ class CallSpans:
         self._attributes |= attributes
         self._telemetry.set_attributes(self.span, attributes)
 
-    def encode(self, name: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what ``function`` makes of a value, and tell how long that takes.
+    def encode(self, name: str, function: Callable[[V], T], value: V) -> T:
+        """Return what ``function`` makes of ``value``, and tell how long that takes.
 
         Args:
             name: the identifier of the operation that the value is for.
         """
         self.begin(name, {})
-        return self.encode_payload(lambda: function(*args, **kwargs))
+        return self.encode_payload(lambda: function(value))
 
     def encode_payload(self, encode: Callable[[], T]) -> T:
         """Return what ``encode`` makes in a call that has begun, and tell how long that takes."""

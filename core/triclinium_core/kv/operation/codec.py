@@ -9,7 +9,7 @@ import math
 import struct
 
 from triclinium_core.errors import FeatureNotAvailableException
-from triclinium_core.kv.operation.codec_parts import NO_BODY, Body, Codec, Dialect, MalformedResponse, mutation_token
+from triclinium_core.kv.operation.codec_parts import Body, Codec, Dialect, MalformedResponse, mutation_token
 from triclinium_core.kv.operation.durability import DurabilityLevel, encode_requirement
 from triclinium_core.kv.operation.manifest.codec import MANIFEST_CODEC
 from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
@@ -19,7 +19,6 @@ from triclinium_core.kv.operation.requests import (
     Concatenate,
     Count,
     Decrement,
-    DocumentOperation,
     Exists,
     Get,
     GetAndLock,
@@ -27,7 +26,6 @@ from triclinium_core.kv.operation.requests import (
     GetReplica,
     Increment,
     Insert,
-    Mutation,
     Noop,
     Operation,
     Prepend,
@@ -70,9 +68,6 @@ _COUNTER = struct.Struct(">QQI")
 _UINT64 = struct.Struct(">Q")
 _META = struct.Struct(">IIIQ")
 
-_EXPIRY_PRESERVERS = (Upsert, Replace)
-"""A tuple: a union is built anew wherever it is written."""
-
 _NONE = DurabilityLevel.NONE
 _META_VERSION = b"\x02"
 _DO_NOT_CREATE = UINT32_MAX
@@ -101,13 +96,15 @@ def encode_operation(
     opcode = codec.bare_opcode if dialect.bare else operation.opcode
     if opcode is None:
         raise _beyond_memcached(operation)
+    key = operation.key.encode()
+    if key:
+        key = prefix + key
     # Another opcode than the operation's own is a plain GET in place of GET_META.
-    body = codec.encode(operation) if opcode is operation.opcode else NO_BODY
-    key = prefix + operation.key.encode() if isinstance(operation, DocumentOperation) else b""
-    if body is NO_BODY:
+    if codec.encode is None or opcode is not operation.opcode:
         return encode_request(opcode, opaque=opaque, status=vbucket, key=key)
+    body = codec.encode(operation)
     framing_extras, datatype, value = b"", 0, body.value
-    if isinstance(operation, Mutation) and (operation.durability is not _NONE or body.preserve_expiry):
+    if operation.durability is not _NONE or body.preserve_expiry:
         framing_extras = _framing_extras(operation.durability, body.preserve_expiry, dialect, time_left)
     for feature, asked in body.needs:
         _require(dialect, feature, asked)
@@ -154,9 +151,7 @@ def check_bare(operation: Operation) -> None:
     """
     if CODECS[type(operation)].bare_opcode is None:
         raise _beyond_memcached(operation)
-    if isinstance(operation, Mutation):
-        preserve_expiry = isinstance(operation, _EXPIRY_PRESERVERS) and operation.preserve_expiry
-        _framing_extras(operation.durability, preserve_expiry, Dialect(bare=True), math.inf)
+    _framing_extras(operation.durability, operation.preserve_expiry, Dialect(bare=True), math.inf)
 
 
 def _beyond_memcached(operation: Operation) -> FeatureNotAvailableException:
@@ -194,10 +189,6 @@ def _datatype(flags: int, value: bytes, dialect: Dialect) -> tuple[int, bytes]:
         if deflated is not None:
             return datatype | Datatype.SNAPPY, deflated
     return datatype, value
-
-
-def _encode_nothing(operation: Operation) -> Body:
-    return NO_BODY
 
 
 def _encode_exists(operation: Operation) -> Body:
@@ -282,9 +273,9 @@ def _decode_done(operation: Operation, frame: Frame, vbucket: int) -> Result:
 
 
 CODECS: dict[type[Operation], Codec] = {
-    Noop: Codec(_encode_nothing, _decode_done, Opcode.NOOP),
-    Get: Codec(_encode_nothing, _decode_document, Opcode.GET),
-    GetReplica: Codec(_encode_nothing, _decode_replica, None),
+    Noop: Codec(None, _decode_done, Opcode.NOOP),
+    Get: Codec(None, _decode_document, Opcode.GET),
+    GetReplica: Codec(None, _decode_replica, None),
     Exists: Codec(_encode_exists, _decode_exists, Opcode.GET),
     GetAndTouch: Codec(_encode_expiry, _decode_document, Opcode.GET_AND_TOUCH),
     GetAndLock: Codec(_encode_get_and_lock, _decode_document, None),

@@ -46,16 +46,12 @@ class Body(msgspec.Struct, frozen=True):
     """Further features without which it cannot be asked for, each with what asks for it."""
 
 
-NO_BODY = Body()
-"""Of a request that is all key."""
-
-
 @dataclass(frozen=True, slots=True)
 class Codec:
     """How one operation travels."""
 
-    encode: Callable[..., Body]
-    """Takes the operation."""
+    encode: Callable[..., Body] | None
+    """Takes the operation; None where its key says everything."""
     decode: Callable[..., Result]
     """Takes the operation, the answer and the vbucket."""
     bare_opcode: Opcode | None

@@ -19,9 +19,9 @@ from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN, DurabilityLevel
 from triclinium_core.kv.operation.link import Link
 from triclinium_core.kv.operation.measured import MeasuredOperation
-from triclinium_core.kv.operation.requests import DocumentOperation, Mutation, Operation
+from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import ScanPage, ScanResult
-from triclinium_core.kv.operation.scan.requests import RangeScanContinue, RangeScanCreate
+from triclinium_core.kv.operation.scan.requests import RangeScanContinue
 from triclinium_core.kv.topology.bucket_map import BucketMap
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.backoff import Random
@@ -34,7 +34,7 @@ from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.telemetry.past_attempts import PastAttempts
 
-_SCANS = (RangeScanCreate, RangeScanContinue)
+_NONE = DurabilityLevel.NONE
 
 
 def context_of(
@@ -49,7 +49,7 @@ def context_of(
         bucket=keyspace.bucket,
         scope=keyspace.scope,
         collection=keyspace.collection,
-        key=request.key if isinstance(request, DocumentOperation) else None,
+        key=request.key or None,
         opaque=opaque,
         last_dispatched_to=node,
         last_dispatched_from=sender,
@@ -58,11 +58,9 @@ def context_of(
 
 def timeout_of(operation: Operation, timeouts: TimeoutOptions) -> float:
     """Return the seconds that an operation may take with all its retries."""
-    if isinstance(operation, Mutation):
-        if operation.durability is DurabilityLevel.NONE:
-            return timeouts.kv
+    if operation.durability is not _NONE:
         return max(timeouts.kv_durable, DURABLE_TIMEOUT_MIN)
-    return timeouts.kv_scan if isinstance(operation, _SCANS) else timeouts.kv
+    return timeouts.kv_scan if operation.is_scan else timeouts.kv
 
 
 class LiveOperation(msgspec.Struct, eq=False, gc=False):

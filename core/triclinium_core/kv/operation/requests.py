@@ -52,16 +52,21 @@ class Operation(msgspec.Struct, frozen=True, gc=False):
     """Base of all operations. Every one raises InvalidArgumentException when an argument is wrong.
 
     ``name`` is the word for it in tables, logs and errors; ``opcode`` is how it travels; ``capability`` is what a bucket
-    must say in its config that it can do, if it must say anything; ``reads_replica`` tells that it is for another copy of
-    its document than the active one; ``is_awaited`` tells that somebody waits for what becomes of it; ``encode_seconds``
-    is how long its payload took to encode, where it has one and somebody measured that.
+    must say in its config that it can do, if it must say anything; ``is_for_active_copy`` tells that it is for the active
+    copy of one document; ``is_scan`` tells that it is a part of a range scan; ``is_awaited`` tells that somebody waits for
+    what becomes of it. An operation that is for no document has no ``key``; one that changes nothing has no
+    ``durability``; ``encode_seconds`` is how long the payload took to encode, where there is one and that was measured.
     """
 
     name: ClassVar[str] = ""
     opcode: ClassVar[Opcode]
     capability: ClassVar[BucketCapability | None] = None
-    reads_replica: ClassVar[bool] = False
+    is_for_active_copy: ClassVar[bool] = False
+    is_scan: ClassVar[bool] = False
     is_awaited: ClassVar[bool] = True
+    key: ClassVar[str] = ""
+    durability: ClassVar[DurabilityLevel] = DurabilityLevel.NONE
+    preserve_expiry: ClassVar[bool] = False
     encode_seconds: ClassVar[float] = 0.0
 
     keyspace: Keyspace
@@ -91,7 +96,9 @@ class Noop(Operation, frozen=True, gc=False):
 class DocumentOperation(Operation, frozen=True, gc=False):
     """An operation on one document."""
 
-    key: str
+    is_for_active_copy: ClassVar[bool] = True
+
+    key: str  # type: ignore[misc]  # the base says what those have that are for no document
 
     def __post_init__(self) -> None:
         key = self.key
@@ -124,7 +131,7 @@ class GetReplica(DocumentOperation, frozen=True, gc=False):
 
     name: ClassVar[str] = "get_replica"
     opcode: ClassVar[Opcode] = Opcode.GET_REPLICA
-    reads_replica: ClassVar[bool] = True
+    is_for_active_copy: ClassVar[bool] = False
 
     replica: int = 1
     transcoder: Transcoder = JSON_TRANSCODER
@@ -206,8 +213,8 @@ class Touch(DocumentOperation, frozen=True, gc=False):
 class Mutation(DocumentOperation, frozen=True, gc=False, kw_only=True):
     """Base of the operations that can be asked to be durable."""
 
-    durability: DurabilityLevel = DurabilityLevel.NONE
-    encode_seconds: float = 0.0  # type: ignore[misc]  # nothing is encoded for those that have it for their class
+    durability: DurabilityLevel = DurabilityLevel.NONE  # type: ignore[misc]  # as with the key
+    encode_seconds: float = 0.0  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         DocumentOperation.__post_init__(self)
@@ -246,6 +253,8 @@ class Store(Mutation, frozen=True, gc=False):
             check_integer(flags, "flags", 0, UINT32_MAX)
         if type(expiry) is not int or not 0 <= expiry <= UINT32_MAX:
             check_integer(expiry, "expiry", 0, UINT32_MAX)
+        if self.preserve_expiry is not False:
+            check_flag(self.preserve_expiry, "preserve_expiry")
 
 
 class Insert(Store, frozen=True, gc=False):
@@ -261,12 +270,7 @@ class Upsert(Store, frozen=True, gc=False):
     name: ClassVar[str] = "upsert"
     opcode: ClassVar[Opcode] = Opcode.SET
 
-    preserve_expiry: bool = False
-
-    def __post_init__(self) -> None:
-        Store.__post_init__(self)
-        if self.preserve_expiry is not False:
-            check_flag(self.preserve_expiry, "preserve_expiry")
+    preserve_expiry: bool = False  # type: ignore[misc]  # as with the key
 
 
 class Replace(Store, frozen=True, gc=False):
@@ -275,12 +279,11 @@ class Replace(Store, frozen=True, gc=False):
     name: ClassVar[str] = "replace"
     opcode: ClassVar[Opcode] = Opcode.REPLACE
 
-    preserve_expiry: bool = False
+    preserve_expiry: bool = False  # type: ignore[misc]  # as with the key
     cas: Cas = Cas(0)
 
     def __post_init__(self) -> None:
         Store.__post_init__(self)
-        check_flag(self.preserve_expiry, "preserve_expiry")
         check_integer(self.cas, "cas", 0, check.UINT64_MAX)
 
 

@@ -90,13 +90,13 @@ def _encoder(magic: int, flexible_magic: int | None, status_name: str) -> Encode
                     header = PLAIN_HEADER.pack(
                         magic, opcode, key_size, extras_size, datatype, status, body_size, opaque, cas
                     )
-                    return b"".join((header, extras, key, value))
+                    return header + extras + key + value
                 if flexible_magic is not None:
                     start = flexible_magic, opcode, len(framing_extras)
                     header = FLEXIBLE_HEADER.pack(
                         *start, key_size, extras_size, datatype, status, body_size, opaque, cas
                     )
-                    return b"".join((header, framing_extras, extras, key, value))
+                    return header + framing_extras + extras + key + value
             except struct.error:
                 pass
         raise _misfit(

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from triclinium_core.client.actions import ReportRetry
 from triclinium_core.errors import CouchbaseException, TimeoutException
 from triclinium_core.kv.operation.codec import CODECS
+from triclinium_core.kv.operation.codec_parts import Body
 from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace
 from triclinium_core.kv.wire.constants import HEADER_SIZE, Opcode
 from triclinium_core.kv.wire.frame import Frame
@@ -246,7 +247,8 @@ class Ledger:
             raise Violation(f"{name} was applied, and is said not to have been")
 
     def _look_of(self, operation: DocumentOperation) -> _Look:
-        body = CODECS[type(operation)].encode(operation)
+        encode = CODECS[type(operation)].encode
+        body = encode(operation) if encode is not None else Body()
         collection_id = self._collection_ids[operation.keyspace]
         return _Look(operation.opcode, collection_id, operation.key.encode(), body.cas, body.extras, body.value)
 

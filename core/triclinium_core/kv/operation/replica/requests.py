@@ -18,7 +18,7 @@ class LookupInReplica(LookupIn, frozen=True, gc=False):
 
     name: ClassVar[str] = "lookup_in_replica"
     capability: ClassVar[BucketCapability | None] = BucketCapability.SUBDOC_REPLICA_READ
-    reads_replica: ClassVar[bool] = True
+    is_for_active_copy: ClassVar[bool] = False
 
     replica: int = 1
 

@@ -41,6 +41,7 @@ class RangeScanCreate(VBucketOperation, frozen=True, gc=False):
 
     name: ClassVar[str] = "range_scan_create"
     opcode: ClassVar[Opcode] = Opcode.RANGE_SCAN_CREATE
+    is_scan: ClassVar[bool] = True
     capability: ClassVar[BucketCapability | None] = BucketCapability.RANGE_SCAN
 
     selection: Bounds | Sample
@@ -77,6 +78,7 @@ class RangeScanContinue(ScanOperation, frozen=True, gc=False):
 
     name: ClassVar[str] = "range_scan_continue"
     opcode: ClassVar[Opcode] = Opcode.RANGE_SCAN_CONTINUE
+    is_scan: ClassVar[bool] = True
 
     item_limit: int
     byte_limit: int = 0

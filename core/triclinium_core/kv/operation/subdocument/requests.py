@@ -54,7 +54,7 @@ class MutateIn(Mutation, frozen=True, gc=False):
     specs: tuple[EncodedMutation, ...]
     cas: Cas = Cas(0)
     expiry: int = 0
-    preserve_expiry: bool = False
+    preserve_expiry: bool = False  # type: ignore[misc]  # as with the key
     store_semantics: StoreSemantics = StoreSemantics.REPLACE
     access_deleted: bool = False
     create_as_deleted: bool = False
