@@ -131,7 +131,7 @@ class BucketSettings:
 
     def __post_init__(self) -> None:
         check_bucket_name(self.name, "name")
-        check_integer(self.ram_quota_mb, "ram_quota_mb", 1)
+        check_integer(self.ram_quota_mb, "ram_quota_mb", 1, UINT64_MAX)
         check_flag(self.flush_enabled, "flush_enabled")
         check_choice(self.bucket_type, "bucket_type", BucketType)
         for parameter, choices in _CHOICES.items():

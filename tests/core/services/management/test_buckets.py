@@ -184,6 +184,7 @@ def test_words(setting: str, key: str, words: Mapping[Any, str]) -> None:
         ("name", ".."),
         ("ram_quota_mb", 0),
         ("ram_quota_mb", -1),
+        ("ram_quota_mb", 10**5000),
         ("ram_quota_mb", "100"),
         ("ram_quota_mb", 1.5),
         ("ram_quota_mb", True),

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from triclinium_core.checks import check_flag, check_integer
+from triclinium_core.checks import check_choice, check_flag, check_integer
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import check_value
 from triclinium_core.kv.wire.subdocument import (
@@ -26,6 +26,7 @@ from triclinium_core.shown import shown
 from triclinium_core.transcoding.transcoder import Transcoder
 
 DELTA_MAX = 2**63 - 1
+_FLAGS_MAX = 0xFF
 """Numbers inside of documents are signed ones of 64 bits to the server."""
 
 S = TypeVar("S")
@@ -93,6 +94,9 @@ class LookupInSpec(msgspec.Struct, frozen=True):
     xattr: bool = False
 
     def __post_init__(self) -> None:
+        if type(self.opcode) is not PathOpcode:
+            check_choice(self.opcode, "opcode", PathOpcode)
+        check_flag(self.xattr, "xattr")
         _check_path(self.path, xattr=self.xattr)
 
     @classmethod
@@ -155,6 +159,11 @@ class MutateInSpec(msgspec.Struct, frozen=True):
     delta: int | None = None
 
     def __post_init__(self) -> None:
+        if type(self.opcode) is not PathOpcode:
+            check_choice(self.opcode, "opcode", PathOpcode)
+        if type(self.flags) is not PathFlag or not 0 <= self.flags <= _FLAGS_MAX:
+            check_integer(self.flags, "flags", 0, _FLAGS_MAX)
+            check_choice(self.flags, "flags", PathFlag)
         _check_path(self.path, xattr=bool(self.flags & PathFlag.XATTR))
 
     @classmethod

@@ -202,3 +202,23 @@ def test_the_largest_value() -> None:
 
     assert largest == MutateInSpec.upsert("a", largest).encode(RawBinaryTranscoder()).value
     refused("value", MutateInSpec.upsert("a", largest + b"x").encode, RawBinaryTranscoder())
+
+
+@rows(
+    ("parameter", "make"),
+    [
+        ("opcode", lambda: LookupInSpec("get", "a")),  # type: ignore[arg-type]
+        ("opcode", lambda: LookupInSpec(0xC5, "a")),  # type: ignore[arg-type]
+        ("xattr", lambda: LookupInSpec(P.GET, "a", "yes")),  # type: ignore[arg-type]
+        ("opcode", lambda: MutateInSpec("remove", F.NONE, "a")),  # type: ignore[arg-type]
+        ("flags", lambda: MutateInSpec(P.REMOVE, None, "a")),  # type: ignore[arg-type]
+        ("flags", lambda: MutateInSpec(P.REMOVE, 4, "a")),  # type: ignore[arg-type]
+        ("flags", lambda: MutateInSpec(P.REMOVE, F(1 << 40), "a")),
+    ],
+)
+def test_specs_made_by_hand(parameter: str, make: Callable[[], object]) -> None:
+    """What could not be written on the wire is refused as the methods refuse theirs."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        make()
+
+    assert parameter == caught.value.parameter
