@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 CONNECTIONS_SHOWN = 4
-"""Of how many connections a message tells; the context has them all."""
+"""Of how many connections, and of how much else that was waited for, a message tells; the context has all."""
 
 STANDINGS: Mapping[str, str] = {
     "pending": "waiting to be sent",
@@ -103,6 +103,8 @@ class ErrorContext:
     """Where the request stood when its caller gave it up: the value of a ``RequestState``, such as ``in_flight``."""
     connections: tuple[str, ...] = ()
     """How each connection stood that was waited for, where the request was about connections."""
+    awaited: tuple[str, ...] = ()
+    """What else was not yet as the call waited for it: an index that is built, a node on which a bucket warms up."""
 
     def to_json(self) -> str:
         """Return the known, finite fields as one line of JSON, keys in declaration order, sets as sorted lists."""
@@ -141,8 +143,7 @@ def story(context: ErrorContext) -> str:
         parts.append(f"{context.waiting} operations waited for the connection")
     if context.last_dispatch_error:
         parts.append(f"last dispatch error: {context.last_dispatch_error}")
-    if context.connections:
-        more = len(context.connections) - CONNECTIONS_SHOWN
-        rest = (f"and {more} more",) if more > 0 else ()
-        parts += [*context.connections[:CONNECTIONS_SHOWN], *rest]
+    for waited_for in (context.connections, context.awaited):
+        more = len(waited_for) - CONNECTIONS_SHOWN
+        parts += [*waited_for[:CONNECTIONS_SHOWN], *((f"and {more} more",) if more > 0 else ())]
     return f" [{'; '.join(parts)}]" if parts else ""

@@ -60,6 +60,7 @@ FULL = ErrorContext(
     last_dispatch_error="reset",
     state="waiting",
     connections=("10.0.0.1:11210: reset",),
+    awaited=("index 'by_city' is building",),
 )
 
 contexts = st.builds(
@@ -120,7 +121,8 @@ def test_full() -> None:
         '"last_dispatched_to": "10.0.0.1:11210", "last_dispatched_from": "10.0.0.9:50123", '
         '"retry_attempts": 2, "retry_reasons": ["KV_LOCKED", "KV_TEMPORARY_FAILURE"], '
         '"refused_reason": "KV_TEMPORARY_FAILURE", "elapsed": 1.25, "timeout": 2.5, "in_flight": 3, "waiting": 4, '
-        '"last_dispatch_error": "reset", "state": "waiting", "connections": ["10.0.0.1:11210: reset"]}'
+        '"last_dispatch_error": "reset", "state": "waiting", "connections": ["10.0.0.1:11210: reset"], '
+        '"awaited": ["index \'by_city\' is building"]}'
     )
 
     assert expected == FULL.to_json()

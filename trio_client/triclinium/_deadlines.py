@@ -73,11 +73,16 @@ SHOWN = 3
 
 
 class Report:
-    """What was given up since one block was entered."""
+    """What was given up since one block was entered.
 
-    __slots__ = ("operations", "redact")
+    Args:
+        is_last: whether no other block is to hear of it.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("is_last", "operations", "redact")
+
+    def __init__(self, *, is_last: bool = False) -> None:
+        self.is_last: bool = is_last
         self.operations: list[AbandonedOperation] = []
         self.redact: bool = False
         """Whether a client that gave up one of them marks document ids in its log."""
@@ -124,12 +129,37 @@ def fail_after(seconds: Duration) -> Iterator[trio.CancelScope]:
         raise error
 
 
+@contextmanager
+def told_alone(report: Report) -> Iterator[None]:
+    """Have a call of several operations hear alone of what is given up in the block; ``tell`` is for the others then.
+
+    Args:
+        report: one that ``is_last``.
+    """
+    reports = _open_reports.setdefault(trio.lowlevel.current_task(), [])
+    reports.append(report)
+    try:
+        yield
+    finally:
+        reports.remove(report)
+
+
+def tell(operations: Sequence[AbandonedOperation], *, redact: bool) -> None:
+    """Write what this task gave up into the reports of all blocks that may have cancelled it. Never raises."""
+    for report in reports_of(trio.lowlevel.current_task()):
+        report.operations += operations
+        report.redact |= redact
+
+
 def reports_of(task: trio.lowlevel.Task) -> Sequence[Report]:
     """Return every report that may concern an operation of ``task``. Never raises."""
     reports: list[Report] = []
     current: trio.lowlevel.Task | None = task
     while current is not None:
-        reports += _open_reports.get(current, ())
+        for report in reversed(_open_reports.get(current, ())):
+            reports.append(report)
+            if report.is_last:
+                return reports
         nursery = current.parent_nursery
         current = nursery.parent_task if nursery is not None else None
     return reports

@@ -203,6 +203,7 @@ def make_driver(
         # Of those that are slow, and of orphans, the log tells how long that took.
         measures_encoding=options.tracer is not None or options.orphans is not None,
         make_nonce=make_nonce,
+        call_timeout=options.timeouts.management,
     )
 
 

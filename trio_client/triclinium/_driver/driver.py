@@ -127,7 +127,10 @@ class Driver:
         measures_encoding: bool = False,
         resolver: Resolver | None = None,
         make_nonce: Callable[[], str] = new_nonce,
+        call_timeout: float = math.inf,
     ) -> None:
+        self.call_timeout: float = call_timeout
+        """Seconds that a call of several operations or requests may take; for those who make such calls."""
         self.started: trio.Event = trio.Event()
         """Set when operations may be performed."""
         self.subscriptions: Subscriptions = Subscriptions(lambda: machine.topologies, self.check_caller)

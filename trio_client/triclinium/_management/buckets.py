@@ -49,8 +49,9 @@ class BucketManager(Manager):
         Raises:
             BucketExistsException: there is one of that name.
             InvalidArgumentException: the settings do not go together, or the cluster lacks the memory.
-            AmbiguousTimeoutException: there was no answer in time; or the bucket is made, and ``context.connections`` tells
-                of the key-value nodes that have not opened it within ``TimeoutOptions.management``.
+            AmbiguousTimeoutException: ``TimeoutOptions.management`` is over, and there was no answer; or the bucket is made,
+                and ``context.connections`` tells of the key-value nodes that have not opened it, or ``context.awaited`` of
+                those on which it is not healthy.
 
         Cancellation: the bucket may be made; the server goes on with it.
         """

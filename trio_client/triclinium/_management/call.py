@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import closing
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import trio
 
+from triclinium._deadlines import AbandonedOperation, Report, tell, told_alone
 from triclinium._driver.driver import Driver
+from triclinium._driver.log import log_timeout
 from triclinium._telemetry.wrapping import Wrapping
-from triclinium_core.errors import CouchbaseException
+from triclinium_core.errors import AmbiguousTimeoutException, CouchbaseException, TimeoutException
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
-from triclinium_core.services.management.steps import Pause, Steps
+from triclinium_core.services.management.call_time import TimeIsUp
+from triclinium_core.services.management.steps import Pause, Step, Steps, last_words
 from triclinium_core.services.request import ServiceRequest
+from triclinium_core.telemetry.tracing import RequestSpan
 
 R = TypeVar("R")
 
 
 async def carry_out(
-    driver: Driver, make: Callable[[], Steps[R]], strategy: AnyRetryStrategy | None, wrapping: Wrapping
+    driver: Driver,
+    make: Callable[[], Steps[R]],
+    strategy: AnyRetryStrategy | None,
+    wrapping: Wrapping,
+    *,
+    is_limited: bool = True,
 ) -> R:
     """Submit what a call asks for, sleep when it pauses, and return what it comes to.
 
@@ -29,8 +39,10 @@ async def carry_out(
         make: builds the call.
         strategy: that of each of its operations and requests; None for that of the block, or the cluster.
         wrapping: the span in which theirs are.
+        is_limited: whether ``Driver.call_timeout`` is the time for all of it.
 
     Raises:
+        TimeoutException: its time was over.
         Exception: what the call ends with, or what ``make`` or ``Driver.perform`` raises.
 
     Cancellation: what is open is abandoned, and nothing more is asked for.
@@ -43,21 +55,81 @@ async def carry_out(
         raise
     with closing(steps):
         async with wrapping.around(driver.telemetry) as parent:
-            try:
-                while True:
-                    if isinstance(step, Pause):
-                        await trio.sleep(step.seconds)
-                        step = steps.send(None)
-                        continue
-                    try:
-                        result = await driver.perform(object, _as_it_is, strategy, parent, step)
-                    except CouchbaseException as error:
-                        step = steps.throw(error)
-                    else:
-                        step = steps.send(result)
-            except StopIteration as end:
-                returned: R = end.value
-                return returned
+            call = _Call(driver, steps, driver.call_timeout if is_limited else math.inf)
+            return await call.run(step, strategy, parent)
+
+
+class _Call(Generic[R]):
+    """A call at work.
+
+    Args:
+        timeout: seconds that all of it may take.
+    """
+
+    def __init__(self, driver: Driver, steps: Steps[R], timeout: float) -> None:
+        self._driver = driver
+        self._steps = steps
+        self._timeout = timeout
+        self._began_at = trio.current_time()
+        self._is_answered = False
+        """Whether any of its steps is over."""
+
+    async def run(self, step: Step, strategy: AnyRetryStrategy | None, parent: RequestSpan | None) -> R:
+        """Take step after step."""
+        report = Report(is_last=True)
+        try:
+            with told_alone(report), trio.CancelScope() as scope:
+                return await self._take_steps(step, strategy, parent, scope)
+        except trio.Cancelled:
+            error = self._last_words(report, None)
+            told = report.operations if error is None else [_abandoned(error)]
+            tell(told, redact=report.redact)
+            raise
+        late = self._last_words(report, self._timeout)
+        assert late is not None, "a call whose first step is over has something to tell"
+        log_timeout(late, [late.context], redact=report.redact)
+        raise late
+
+    async def _take_steps(
+        self, step: Step, strategy: AnyRetryStrategy | None, parent: RequestSpan | None, scope: trio.CancelScope
+    ) -> R:
+        steps = self._steps
+        try:
+            while True:
+                try:
+                    result = await self._take(step, strategy, parent)
+                except CouchbaseException as error:
+                    self._is_answered = True
+                    step = steps.throw(error)
+                else:
+                    self._is_answered = True
+                    step = steps.send(result)
+                # The first step has a timeout of its own, which tells more of it.
+                scope.deadline = self._began_at + self._timeout
+        except StopIteration as end:
+            returned: R = end.value
+            return returned
+
+    async def _take(self, step: Step, strategy: AnyRetryStrategy | None, parent: RequestSpan | None) -> object:
+        if isinstance(step, Pause):
+            await trio.sleep(step.seconds)
+            return None
+        return await self._driver.perform(object, _as_it_is, strategy, parent, step)
+
+    def _last_words(self, report: Report, timeout: float | None) -> TimeoutException | None:
+        """Return what there is to tell of a call that is given up; None where it has not asked for anything."""
+        given_up = report.operations[-1] if report.operations else None
+        if given_up is None and not self._is_answered:
+            return None
+        elapsed = trio.current_time() - self._began_at
+        if given_up is None:
+            return last_words(self._steps, TimeIsUp(elapsed, timeout))
+        return last_words(self._steps, TimeIsUp(elapsed, timeout, given_up.context, is_ambiguous=given_up.ambiguous))
+
+
+def _abandoned(error: TimeoutException) -> AbandonedOperation:
+    is_ambiguous = isinstance(error, AmbiguousTimeoutException)
+    return AbandonedOperation(error.context.operation, None, is_ambiguous, error.context)
 
 
 def _as_it_is(step: Operation | Inquiry | ServiceRequest) -> Operation | Inquiry | ServiceRequest:

@@ -8,14 +8,16 @@ from triclinium._driver.driver import Driver
 class Manager:
     """Base of all managers.
 
-    Each method takes ``retry_strategy``: for this call, instead of the block's or the cluster's. Each of their requests
-    may take ``TimeoutOptions.management``, or that of the service which it goes to, and so may the wait for key-value's
-    nodes; for how long a method waits otherwise until what it made can be used is up to the caller's cancel scope.
+    Each method takes ``retry_strategy``: for this call, instead of the block's or the cluster's. A method that is one
+    request may take ``TimeoutOptions.management``, or that of the service which it goes to. One that takes several, or
+    waits until what it made can be used, may take ``TimeoutOptions.management`` for all of that; only ``watch_indexes``
+    goes on for as long as the caller's cancel scope lets it.
 
     Beside what a method names, each raises:
 
     * ``AuthenticationFailureException``: the credentials are wrong, or do not permit it.
-    * ``AmbiguousTimeoutException``, ``UnambiguousTimeoutException``: no answer in time.
+    * ``AmbiguousTimeoutException``, ``UnambiguousTimeoutException``: no answer in time; or the change is made, and
+      ``context.connections`` and ``context.awaited`` tell what is not ready yet.
     * ``FeatureNotAvailableException``: the server does not know it.
     * ``ServiceNotAvailableException``: no node runs the service.
     * ``trio.ClosedResourceError``: the cluster's block was left.

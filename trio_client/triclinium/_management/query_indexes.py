@@ -196,6 +196,7 @@ class QueryIndexManager(Manager):
             lambda: steps.watch_indexes(IndexKeyspace(bucket_name), index_names, watch_primary=watch_primary),
             retry_strategy,
             _wrapping(WrappingCall.WATCH_QUERY_INDEXES, parent_span, bucket_name),
+            is_limited=False,
         )
 
     async def build_deferred_indexes(
@@ -386,6 +387,7 @@ class CollectionQueryIndexManager(Manager):
             lambda: steps.watch_indexes(self._on, index_names, watch_primary=watch_primary),
             retry_strategy,
             self._wrapping(WrappingCall.WATCH_QUERY_INDEXES, parent_span),
+            is_limited=False,
         )
 
     async def build_deferred_indexes(

@@ -28,6 +28,7 @@ from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.validation import REPLICAS_MAX, UINT64_MAX
 from triclinium_core.services.management.request import ManagementRequest, check_bucket_name, decoded, path
 from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceResult
+from triclinium_core.shown import one_line
 
 BUCKETS = ("pools", "default", "buckets")
 EXPIRY_SECONDS_MAX = 2**31 - 1
@@ -246,15 +247,20 @@ class BucketResult(ServiceResult, frozen=True):
     """One bucket, as the management service knows it."""
 
     settings: BucketSettings
-    node_states: tuple[str, ...] = ()
-    """How the bucket is on each of its nodes, such as ``warmup`` or ``healthy``."""
+    nodes: tuple[tuple[str, str], ...] = ()
+    """Host and port of each of its nodes, and how the bucket is there, such as ``warmup`` or ``healthy``."""
     capabilities: frozenset[str] = frozenset()
     """What it can do, by the names that configs have for it."""
 
     @property
     def is_healthy(self) -> bool:
         """Whether all of its nodes are ready to serve it; one without nodes is not."""
-        return bool(self.node_states) and all(state == "healthy" for state in self.node_states)
+        return bool(self.nodes) and not self.unhealthy
+
+    @property
+    def unhealthy(self) -> tuple[str, ...]:
+        """In words, the nodes that are not ready to serve it."""
+        return tuple(f"{one_line(name)}: {one_line(state)}" for name, state in self.nodes if state != "healthy")
 
 
 class AllBucketsResult(ServiceResult, frozen=True):
@@ -268,6 +274,7 @@ class _Quota(msgspec.Struct, frozen=True):
 
 
 class _Node(msgspec.Struct, frozen=True):
+    hostname: str = "a node"
     status: str = ""
 
 
@@ -316,7 +323,8 @@ def _result(found: _Bucket) -> BucketResult:
         )
     except InvalidArgumentException as error:
         raise MalformedAnswer(f"a bucket that cannot be: {error.message}") from error
-    return BucketResult(settings, tuple(node.status for node in found.nodes), frozenset(found.bucket_capabilities))
+    nodes = tuple((node.hostname, node.status) for node in found.nodes)
+    return BucketResult(settings, nodes, frozenset(found.bucket_capabilities))
 
 
 class _OfBucket(ManagementRequest, frozen=True):

@@ -6,9 +6,11 @@ Each call is a generator. Whoever drives one waits and sends, and decides nothin
 2. After a pause, ``send(None)`` gives the next step. After a request, ``send`` its result, or ``throw`` the
    ``CouchbaseException`` that it failed with.
 3. ``StopIteration`` has the result of the call. Any other exception is what the call fails with.
-4. Whoever wants no more gives up what was submitted, and calls ``close``. What was made stays.
+4. Whoever wants no more gives up what was submitted, and has ``last_words`` tell what that comes to. What was made stays.
 
-The wait for the key-value nodes has a deadline of its own. Nothing else limits for how long a call waits; the caller does.
+A call knows no time: whoever drives it has it end after ``TimeoutOptions.management``, counted from its beginning, once its
+first request is answered. That one has a timeout of its own, and so has the wait for the key-value nodes.
+``watch_indexes`` alone goes on for as long as its caller lets it (decision D60).
 
 Source: SDK-RFC 0054; SDK-RFC 0049 "Controlled Backoff for Always Retry" for how often it asks.
 """
@@ -32,6 +34,7 @@ from triclinium_core.errors import (
     IndexExistsException,
     IndexNotFoundException,
     InvalidArgumentException,
+    TimeoutException,
 )
 from triclinium_core.kv.operation.inquiries import Inquiry, WaitForNodes
 from triclinium_core.kv.operation.requests import Operation
@@ -46,6 +49,7 @@ from triclinium_core.services.management.buckets import (
     DropBucket,
     GetBucket,
 )
+from triclinium_core.services.management.call_time import Progress, TimeIsUp, progress_of
 from triclinium_core.services.management.collections import (
     CreateCollection,
     ManifestChange,
@@ -69,7 +73,7 @@ from triclinium_core.services.management.query_indexes import (
 )
 from triclinium_core.services.management.request import ManagementRequest
 from triclinium_core.services.request import ServiceRequest
-from triclinium_core.shown import shown
+from triclinium_core.shown import one_line, shown
 
 REFUSALS_MAX = 5
 """How often key-value may refuse a bucket whose nodes all have it ready: for two thirds of a second. Then it is not open
@@ -91,20 +95,33 @@ Step = Pause | ServiceRequest | Operation | Inquiry
 Steps = Generator[Step, object, R]
 
 
+def last_words(call: Steps[R], up: TimeIsUp) -> TimeoutException | None:
+    """End a call whose time is up, and return what to tell of it; None where its step alone says all there is to say."""
+    try:
+        call.throw(up)
+    except TimeIsUp:
+        return None
+    except TimeoutException as error:
+        return error
+    raise AssertionError("a call went on after its time")
+
+
 def create_bucket(settings: BucketSettings) -> Steps[None]:
     """Make a bucket, and wait until all its nodes are healthy and key-value can select it on each of them."""
     create = CreateBucket(settings)
     yield create
-    if settings.bucket_type is BucketType.MEMCACHED:
-        yield from _wait_for_health(settings.name)
-        return
-    is_healthy = yield from _wait_for_health(settings.name, seconds_max=HEALTH_SECONDS_MAX)
-    is_served = yield from _wait_for_key_value(create)
-    if not is_served and not is_healthy:
-        yield from _wait_for_health(settings.name)
+    with progress_of(create.error_context()) as progress:
+        progress.is_applied = True
+        if settings.bucket_type is BucketType.MEMCACHED:
+            yield from _wait_for_health(settings.name, progress)
+            return
+        is_healthy = yield from _wait_for_health(settings.name, progress, seconds_max=HEALTH_SECONDS_MAX)
+        is_served = yield from _wait_for_key_value(create)
+        if not is_served and not is_healthy:
+            yield from _wait_for_health(settings.name, progress)
 
 
-def _wait_for_health(bucket: str, *, seconds_max: float = math.inf) -> Steps[bool]:
+def _wait_for_health(bucket: str, progress: Progress, *, seconds_max: float = math.inf) -> Steps[bool]:
     """Return whether the service calls all nodes of a bucket healthy, after so many seconds of pauses at most."""
     paused = 0.0
     for pause in _pauses():
@@ -112,9 +129,10 @@ def _wait_for_health(bucket: str, *, seconds_max: float = math.inf) -> Steps[boo
             found = yield from _asked(GetBucket(bucket), BucketResult)
             if found.is_healthy:
                 return True
+            progress.awaited = found.unhealthy or (f"bucket {bucket!r} has no nodes yet",)
         except BucketNotFoundException:
             # The node that was asked has not heard of it.
-            pass
+            progress.awaited = (f"bucket {bucket!r} is not known to the node that was asked",)
         if paused >= seconds_max:
             break
         yield pause
@@ -138,26 +156,32 @@ def drop_bucket(name: str) -> Steps[None]:
 
     The service answers the drop once the bucket is shut down on all nodes; the node that is asked next has forgotten it.
     """
-    yield DropBucket(name)
-    for pause in _pauses():
-        try:
-            yield GetBucket(name)
-        except BucketNotFoundException:
-            return
-        yield pause
+    drop = DropBucket(name)
+    yield drop
+    with progress_of(drop.error_context()) as progress:
+        progress.is_applied = True
+        for pause in _pauses():
+            try:
+                yield GetBucket(name)
+            except BucketNotFoundException:
+                return
+            progress.awaited = (f"bucket {name!r} is still there",)
+            yield pause
 
 
 def change_manifest(change: ManifestChange) -> Steps[None]:
     """Change scopes or collections, and wait until every key-value node knows."""
     settings = change.settings if isinstance(change, CreateCollection | UpdateCollection) else None
-    if settings is not None and settings.history is not None:
-        yield from _check_history(change)
-    changed = yield from _asked(change, ManifestChanged)
-    try:
-        yield from _wait_for_nodes(WaitForNodes(change.bucket_name, changed.uid), change)
-    except BucketAccessException:
-        # Its user may change collections and not use them.
-        return
+    with progress_of(change.error_context()) as progress:
+        if settings is not None and settings.history is not None:
+            yield from _check_history(change)
+        changed = yield from _asked(change, ManifestChanged)
+        progress.is_applied = True
+        try:
+            yield from _wait_for_nodes(WaitForNodes(change.bucket_name, changed.uid), change)
+        except BucketAccessException:
+            # Its user may change collections and not use them.
+            return
 
 
 def _wait_for_nodes(wait: WaitForNodes, change: ManagementRequest) -> Steps[None]:
@@ -226,22 +250,29 @@ def watch_indexes(keyspace: IndexKeyspace, index_names: Sequence[str], *, watch_
     if not watched and not watch_primary:
         raise InvalidArgumentException("index_names is empty; name what to wait for", parameter="index_names")
     request = all_indexes(keyspace)
-    for pause in _pauses():
-        found = (yield from _asked(request, QueryIndexesResult)).indexes
-        awaited = [
-            index
-            for index in found
-            if _is_on(index, keyspace) and (index.name in watched or (watch_primary and index.is_primary))
-        ]
-        missing = sorted(watched - {index.name for index in awaited})
-        if watch_primary and not any(index.is_primary for index in awaited):
-            missing.append("the primary index")
-        if missing:
-            text = f"watch_indexes: {keyspace.path} has no {', '.join(missing)}; create it first"
-            raise IndexNotFoundException(text, replace(request.error_context(), index=missing[0]))
-        if all(index.state == ONLINE for index in awaited):
-            return
-        yield pause
+    with progress_of(replace(request.error_context(), operation=_WATCH, statement=None, parameters=())) as progress:
+        for pause in _pauses():
+            found = (yield from _asked(request, QueryIndexesResult)).indexes
+            awaited = [
+                index
+                for index in found
+                if _is_on(index, keyspace) and (index.name in watched or (watch_primary and index.is_primary))
+            ]
+            missing = sorted(watched - {index.name for index in awaited})
+            if watch_primary and not any(index.is_primary for index in awaited):
+                missing.append("the primary index")
+            if missing:
+                text = f"{_WATCH}: {keyspace.path} has no {', '.join(missing)}; create it first"
+                raise IndexNotFoundException(text, replace(request.error_context(), index=missing[0]))
+            progress.awaited = tuple(
+                f"index {shown(index.name)} is {one_line(index.state)}" for index in awaited if index.state != ONLINE
+            )
+            if not progress.awaited:
+                return
+            yield pause
+
+
+_WATCH = "watch_indexes"
 
 
 def _is_on(index: QueryIndex, keyspace: IndexKeyspace) -> bool:
@@ -255,10 +286,15 @@ _OF_A_BUCKET = ((None, None), (DEFAULT_NAME, DEFAULT_NAME))
 def build_deferred_indexes(keyspace: IndexKeyspace) -> Steps[tuple[str, ...]]:
     """Have all indexes built that are not, and return their names. Building goes on afterwards."""
     # RFC 0054 "BuildDeferredIndexes": older servers lack the single statement that would do.
-    names = (yield from _asked(deferred_indexes(keyspace), IndexNamesResult)).names
-    if names:
-        yield build_indexes(keyspace, names)
-    return names
+    deferred = deferred_indexes(keyspace)
+    call = replace(
+        deferred.error_context(), operation="build_deferred_indexes", idempotent=False, statement=None, parameters=()
+    )
+    with progress_of(call):
+        names = (yield from _asked(deferred, IndexNamesResult)).names
+        if names:
+            yield build_indexes(keyspace, names)
+        return names
 
 
 def _asked(request: ServiceRequest | Operation, kind: type[R]) -> Steps[R]:

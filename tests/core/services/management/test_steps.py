@@ -20,6 +20,7 @@ from triclinium_core.errors import (
     IndexExistsException,
     IndexNotFoundException,
     InvalidArgumentException,
+    TimeoutException,
 )
 from triclinium_core.kv.operation.inquiries import WaitForNodes
 from triclinium_core.kv.operation.reports import NodesServe
@@ -33,6 +34,7 @@ from triclinium_core.services.management.buckets import (
     DropBucket,
     GetBucket,
 )
+from triclinium_core.services.management.call_time import TimeIsUp
 from triclinium_core.services.management.collections import (
     CreateCollection,
     CreateCollectionSettings,
@@ -57,7 +59,14 @@ from triclinium_core.services.management.query_indexes import (
     drop_index,
     drop_primary_index,
 )
-from triclinium_core.services.management.steps import HEALTH_SECONDS_MAX, REFUSALS_MAX, Pause, Step, Steps
+from triclinium_core.services.management.steps import (
+    HEALTH_SECONDS_MAX,
+    REFUSALS_MAX,
+    Pause,
+    Step,
+    Steps,
+    last_words,
+)
 from triclinium_core.services.request import Done
 
 SETTINGS = BucketSettings(name="travel", ram_quota_mb=100)
@@ -101,7 +110,9 @@ class Driven:
 
 def bucket(*states: str, capabilities: frozenset[str] = frozenset()) -> BucketResult:
     """Return a bucket whose nodes are in these states."""
-    return BucketResult(SETTINGS, states, capabilities)
+    return BucketResult(
+        SETTINGS, tuple((f"node{place}:8091", state) for place, state in enumerate(states)), capabilities
+    )
 
 
 SERVED = NodesServe(("127.0.0.1:11210",))
@@ -441,3 +452,126 @@ def test_deferred_indexes_are_built() -> None:
     idle = Driven(steps.build_deferred_indexes(HOTELS))
     assert () == idle.run({asked: [IndexNamesResult(())]})
     assert 1 == len(idle.requests)
+
+
+CHANGE = CreateCollection("travel", "inventory", "hotel", CreateCollectionSettings(history=True))
+BUILDING = {ASKED: [found(index("a", "building"), index("b"))]}
+HISTORIC = bucket("healthy", capabilities=frozenset({"nonDedupedHistory"}))
+
+
+def stopped(
+    call: Steps[object], answers: dict[type, Sequence[object]], at: int, up: TimeIsUp
+) -> TimeoutException | None:
+    """Return what a call says whose time is up at a step."""
+    left = {kind: list(each) for kind, each in answers.items()}
+    step = next(call)
+    for _ in range(at):
+        answer = None if isinstance(step, Pause) else left[type(step)].pop(0)
+        step = call.throw(answer) if isinstance(answer, Exception) else call.send(answer)
+    return last_words(call, up)
+
+
+@rows(
+    ("call", "answers", "at", "ambiguous", "known"),
+    [
+        (steps.create_bucket(SETTINGS), {CreateBucket: [Done()]}, 1, True, ("create_bucket", "travel", ())),
+        (
+            steps.create_bucket(SETTINGS),
+            {CreateBucket: [Done()], GetBucket: [BucketNotFoundException()]},
+            2,
+            True,
+            ("create_bucket", "travel", ("bucket 'travel' is not known to the node that was asked",)),
+        ),
+        (
+            steps.create_bucket(SETTINGS),
+            {CreateBucket: [Done()], GetBucket: [bucket()]},
+            2,
+            True,
+            ("create_bucket", "travel", ("bucket 'travel' has no nodes yet",)),
+        ),
+        (
+            steps.create_bucket(SETTINGS),
+            {CreateBucket: [Done()], GetBucket: [bucket("healthy", "warmup")]},
+            2,
+            True,
+            ("create_bucket", "travel", ("node1:8091: warmup",)),
+        ),
+        (
+            steps.drop_bucket("travel"),
+            {DropBucket: [Done()], GetBucket: [bucket("healthy")]},
+            2,
+            True,
+            ("drop_bucket", "travel", ("bucket 'travel' is still there",)),
+        ),
+        (steps.change_manifest(CHANGE), {}, 0, False, ("create_collection", "travel", ())),
+        (
+            steps.change_manifest(CHANGE),
+            {GetBucket: [HISTORIC], CreateCollection: [ManifestChanged(5)]},
+            2,
+            True,
+            ("create_collection", "travel", ()),
+        ),
+        (steps.build_deferred_indexes(HOTELS), {}, 0, False, ("build_deferred_indexes", "travel", ())),
+        (
+            steps.watch_indexes(HOTELS, ["a", "b"], watch_primary=False),
+            BUILDING,
+            1,
+            False,
+            ("watch_indexes", "travel", ("index 'a' is building",)),
+        ),
+    ],
+)
+def test_time_is_up(
+    call: Steps[object],
+    answers: dict[type, Sequence[object]],
+    at: int,
+    ambiguous: bool,
+    known: tuple[str, str, tuple[str, ...]],
+) -> None:
+    """The error is that of the call which the user knows; it says whether anything was done, and what is waited for."""
+    error = stopped(call, answers, at, TimeIsUp(5.5, 5.0))
+
+    assert error is not None
+    context = error.context
+    assert ambiguous is isinstance(error, AmbiguousTimeoutException)
+    assert known == (context.operation, context.bucket, context.awaited)
+    assert (5.5, 5.0, None) == (context.elapsed, context.timeout, context.statement)
+    assert error.message.startswith(f"{context.operation}: {'done, but' if ambiguous else 'not done'}")
+    assert all(awaited in error.message for awaited in context.awaited)
+
+
+def test_time_is_up_amid_a_step() -> None:
+    """What the step has met is told: how often it was retried, and which nodes it waits for."""
+    step = ErrorContext(operation="wait_for_nodes", retry_attempts=3, state="in_flight", connections=("b: down",))
+    answers: dict[type, Sequence[object]] = {GetBucket: [HISTORIC], CreateCollection: [ManifestChanged(5)]}
+    error = stopped(steps.change_manifest(CHANGE), answers, 2, TimeIsUp(5.0, 5.0, step, is_ambiguous=True))
+
+    assert error is not None
+    assert ("create_collection", "inventory", 3, None, ("b: down",)) == (
+        error.context.operation,
+        error.context.scope,
+        error.context.retry_attempts,
+        error.context.state,
+        error.context.connections,
+    )
+
+
+@rows("is_ambiguous", [False, True])
+def test_time_is_up_amid_a_change(is_ambiguous: bool) -> None:
+    """Where nobody knows whether it was applied, the error says so."""
+    step = ErrorContext(operation="create_collection")
+    up = TimeIsUp(5.0, None, step, is_ambiguous=is_ambiguous)
+    error = stopped(steps.change_manifest(CHANGE), {GetBucket: [HISTORIC]}, 1, up)
+
+    assert is_ambiguous is isinstance(error, AmbiguousTimeoutException)
+    assert is_ambiguous is ("may have been applied" in str(error))
+
+
+def test_time_is_up_in_a_call_of_one_step() -> None:
+    """The step alone says all that there is to say."""
+    for call in (
+        steps.create_bucket(SETTINGS),
+        steps.create_index(create_index(HOTELS, "i", ["a"]), ignore_if_exists=True),
+        steps.drop_index(drop_index(HOTELS, "i"), ignore_if_not_exists=True),
+    ):
+        assert None is stopped(call, {}, 0, TimeIsUp(5.0, None))

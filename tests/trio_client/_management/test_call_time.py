@@ -1,0 +1,206 @@
+"""How long calls of several requests take at most, and what is told then: there is one deadline for all of a call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.rows import rows
+from triclinium import BucketSettings, BucketType, Cluster, TimeoutOptions, fail_after
+from triclinium.errors import (
+    AmbiguousTimeoutException,
+    AmbiguousTooSlowError,
+    UnambiguousTimeoutException,
+    UnambiguousTooSlowError,
+)
+from triclinium.testing import FakeCluster, Service, delay, drop_response, http_status, open_fake_cluster
+from triclinium_core.testing import FakeNodeOptions
+
+OPTIONS = FakeNodeOptions(collections={"_default": {"_default": 0}, "inventory": {"hotel": 8}})
+TRAVEL = BucketSettings(name="travel", ram_quota_mb=100)
+CACHE = replace(TRAVEL, name="cache", bucket_type=BucketType.MEMCACHED)
+TIMEOUT = 5.0
+FIRST = 3.0
+"""Seconds until the first request of a call is answered, of those that all of it has."""
+WARMING_UP = http_status(
+    200,
+    body=b'{"name":"travel","quota":{"rawRAM":104857600},"nodes":[{"hostname":"10.0.0.1:8091","status":"warmup"}]}',
+)
+
+
+@asynccontextmanager
+async def opened(management: float = TIMEOUT) -> AsyncIterator[tuple[FakeCluster, Cluster]]:
+    """Give the block a cluster of one node."""
+    timeouts = TimeoutOptions(management=management, query=20.0)
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client(timeouts=timeouts) as cluster:
+        await cluster.bucket("default").wait_until_ready()
+        yield fake, cluster
+
+
+async def create_what_is_not_opened(fake: FakeCluster, cluster: Cluster) -> None:
+    """Make a bucket that key-value does not let the client select."""
+    fake.nodes.learn_late(0, 60.0)
+    fake.node.faults.next(Service.MANAGEMENT, delay(FIRST))
+    await cluster.buckets().create_bucket(TRAVEL)
+
+
+async def create_what_warms_up(fake: FakeCluster, cluster: Cluster) -> None:
+    """Make a bucket that is never healthy, and that only the service is asked about."""
+    fake.node.faults.next(Service.MANAGEMENT, delay(FIRST))
+    fake.node.faults.always(Service.MANAGEMENT, WARMING_UP)
+    await cluster.buckets().create_bucket(CACHE)
+
+
+async def create_and_hear_no_more(fake: FakeCluster, cluster: Cluster) -> None:
+    """Make a bucket where the service does not answer what it is asked afterwards."""
+    fake.node.faults.next(Service.MANAGEMENT, delay(FIRST))
+    fake.node.faults.always(Service.MANAGEMENT, drop_response())
+    await cluster.buckets().create_bucket(TRAVEL)
+
+
+async def drop_what_stays(fake: FakeCluster, cluster: Cluster) -> None:
+    """Drop a bucket that the service goes on to know."""
+    fake.node.faults.next(Service.MANAGEMENT, delay(FIRST))
+    fake.node.faults.always(Service.MANAGEMENT, WARMING_UP)
+    await cluster.buckets().drop_bucket("default")
+
+
+async def create_what_nobody_hears_of(fake: FakeCluster, cluster: Cluster) -> None:
+    """Make a scope of which the node does not learn."""
+    fake.nodes.learn_late(0, 60.0)
+    fake.node.faults.next(Service.MANAGEMENT, delay(FIRST))
+    await cluster.bucket("default").collections().create_scope("other")
+
+
+async def build_without_an_answer(fake: FakeCluster, cluster: Cluster) -> None:
+    """Have indexes built, and hear nothing of that."""
+    hotels = cluster.bucket("default").scope("inventory").collection("hotel").query_indexes()
+    await hotels.create_index("by_city", ["city"], deferred=True)
+    fake.node.faults.next(Service.QUERY, delay(FIRST))
+    fake.node.faults.always(Service.QUERY, drop_response())
+    await hotels.build_deferred_indexes()
+
+
+async def watch_what_is_not_built(fake: FakeCluster, cluster: Cluster) -> None:
+    """Wait for an index that nobody builds."""
+    hotels = cluster.bucket("default").scope("inventory").collection("hotel").query_indexes()
+    await hotels.create_index("by_city", ["city"], deferred=True)
+    await hotels.watch_indexes(["by_city"])
+
+
+async def ask_without_an_answer(fake: FakeCluster, cluster: Cluster) -> None:
+    """Make an index, and hear nothing of that."""
+    fake.node.faults.always(Service.QUERY, drop_response())
+    await cluster.query_indexes().create_index("default", "by_city", ["city"])
+
+
+Call = Callable[[FakeCluster, Cluster], Awaitable[None]]
+LATE: Sequence[tuple[Call, str, str]] = (
+    (create_what_is_not_opened, "create_bucket", "11210"),
+    (create_what_warms_up, "create_bucket", "10.0.0.1:8091: warmup"),
+    (create_and_hear_no_more, "create_bucket", "done, but"),
+    (drop_what_stays, "drop_bucket", "bucket 'default' is still there"),
+    (create_what_nobody_hears_of, "create_scope", "has manifest"),
+    (build_without_an_answer, "build_deferred_indexes", "may have been applied"),
+)
+
+
+@rows(("call", "name", "text"), LATE)
+async def test_one_deadline_for_all_of_a_call(
+    autojump_clock: MockClock,
+    caplog: pytest.LogCaptureFixture,
+    call: Call,
+    name: str,
+    text: str,
+) -> None:
+    """What the first request has taken of it is not there for the wait; the error names the call, and is logged once."""
+    caplog.clear()
+    async with opened() as (fake, cluster):
+        began_at = trio.current_time()
+        with pytest.raises(AmbiguousTimeoutException, match=text) as caught:
+            await call(fake, cluster)
+
+        assert TIMEOUT == pytest.approx(trio.current_time() - began_at, abs=0.01)
+        assert caught.value.message.startswith(f"{name}: ")
+        assert (name, TIMEOUT) == (caught.value.context.operation, caught.value.context.timeout)
+        assert TIMEOUT == pytest.approx(caught.value.context.elapsed, abs=0.01)
+        assert 0 == cluster.statistics().open_operations
+    assert 1 == sum(record.name == "triclinium.timeout" for record in caplog.records)
+
+
+async def test_the_first_request(autojump_clock: MockClock) -> None:
+    """Where even that is not answered, its own timeout tells what is known of it."""
+    async with opened() as (fake, cluster):
+        fake.node.faults.always(Service.MANAGEMENT, drop_response())
+        began_at = trio.current_time()
+        with pytest.raises(AmbiguousTimeoutException) as caught:
+            await cluster.buckets().create_bucket(TRAVEL)
+
+        assert TIMEOUT == pytest.approx(trio.current_time() - began_at, abs=0.01)
+        assert ("create_bucket", TIMEOUT) == (caught.value.context.operation, caught.value.context.timeout)
+        assert caught.value.context.last_dispatched_to is not None
+
+
+async def test_no_deadline(autojump_clock: MockClock) -> None:
+    """Infinity is none."""
+    async with opened(management=math.inf) as (fake, cluster):
+        fake.nodes.learn_late(0, 600.0)
+        began_at = trio.current_time()
+        await cluster.buckets().create_bucket(TRAVEL)
+
+        assert 600.0 <= trio.current_time() - began_at <= 610.0
+
+
+async def test_watching_has_none(autojump_clock: MockClock) -> None:
+    """An index may be built for hours: it is watched for as long as the caller lets it."""
+    async with opened() as (fake, cluster):
+        with trio.move_on_after(3600.0) as scope:
+            await watch_what_is_not_built(fake, cluster)
+
+        assert scope.cancelled_caught
+
+
+@rows(
+    ("call", "name", "ambiguous", "awaited"),
+    [
+        (create_what_warms_up, "create_bucket", True, ("10.0.0.1:8091: warmup",)),
+        (drop_what_stays, "drop_bucket", True, ("bucket 'default' is still there",)),
+        (create_what_nobody_hears_of, "create_scope", True, ()),
+        (create_and_hear_no_more, "create_bucket", True, ()),
+        (watch_what_is_not_built, "watch_indexes", False, ("index 'by_city' is deferred",)),
+        (ask_without_an_answer, "create_query_index", True, ()),
+    ],
+)
+async def test_the_caller_s_own_deadline(
+    autojump_clock: MockClock, call: Call, name: str, ambiguous: bool, awaited: tuple[str, ...]
+) -> None:
+    """It tells the call that the user knows, alone, and whether something was done; blocks further out hear the same."""
+    async with opened(management=75.0) as (fake, cluster):
+        with (
+            fail_after(60.0) as outer,
+            pytest.raises((AmbiguousTooSlowError, UnambiguousTooSlowError)) as caught,
+            fail_after(4.25),
+        ):
+            await call(fake, cluster)
+
+        (told,) = caught.value.operations
+        assert (name, ambiguous, awaited) == (told.operation, told.ambiguous, told.context.awaited)
+        assert ambiguous is isinstance(caught.value, AmbiguousTimeoutException)
+        assert not outer.cancel_called
+        assert all(each in str(caught.value) for each in awaited)
+
+
+async def test_nothing_was_asked_for(autojump_clock: MockClock) -> None:
+    """Then nothing was given up."""
+    async with opened() as (_, cluster):
+        with pytest.raises(UnambiguousTimeoutException) as caught, fail_after(0):
+            await cluster.buckets().create_bucket(TRAVEL)
+
+        assert isinstance(caught.value, UnambiguousTooSlowError)
+        assert () == caught.value.operations
