@@ -1,13 +1,16 @@
-"""Values of the caller's as the JSON in which they travel to a service."""
+"""Values of the caller's as the JSON in which they travel to a service, and back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 import msgspec
 
-from triclinium_core.errors import EncodingFailureException
+from triclinium_core.errors import DecodingFailureException, EncodingFailureException
 from triclinium_core.transcoding.non_finite import find_non_finite
+
+T = TypeVar("T")
 
 
 def encode_members(members: Mapping[str, object]) -> bytes:
@@ -54,3 +57,20 @@ def encode_json(value: object, parameter: str) -> bytes:
         where = f" at {path}" if path else ""
         raise EncodingFailureException(f"{parameter} holds {number}{where}, for which JSON has no form; pass None")
     return encoded
+
+
+def decode_json(encoded: bytes, as_type: type[T], what: str) -> T:
+    """Return JSON of a service converted to ``as_type`` in one pass.
+
+    Args:
+        what: the words for it in the error.
+
+    Raises:
+        DecodingFailureException: it does not fit.
+    """
+    try:
+        return msgspec.json.decode(encoded, type=as_type)
+    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
+        # TypeError: msgspec knows no JSON for such a type.
+        name = getattr(as_type, "__name__", repr(as_type))
+        raise DecodingFailureException(f"{what} not {name} in JSON: {error}") from error

@@ -8,13 +8,16 @@ Source: SDK-RFC 0059 "HTTP"; the RFCs of the services.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import msgspec
 
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.shown import one_line
+
+T = TypeVar("T")
 
 
 class HttpRequest(msgspec.Struct, frozen=True):
@@ -45,6 +48,18 @@ class HttpAnswer(msgspec.Struct, frozen=True):
     status: int
     body: bytes
     """Without the rows of a request that has some: in their place stands an empty array."""
+
+    def body_as(self, kind: type[T]) -> T:
+        """Return the body, which is JSON, as a value of ``kind``.
+
+        Raises:
+            MalformedAnswer: it cannot be read as one.
+        """
+        try:
+            return msgspec.json.decode(self.body, type=kind)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            text = f"status {self.status} with a body of another form: {one_line(str(error))}"
+            raise MalformedAnswer(text) from error
 
 
 class MalformedAnswer(ValueError):

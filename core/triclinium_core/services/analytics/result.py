@@ -9,8 +9,8 @@ from enum import StrEnum, unique
 
 import msgspec
 
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceResult
-from triclinium_core.services.statement.answers import AnsweredParts, read_answer, read_seconds
+from triclinium_core.services.request import HttpAnswer, ServiceResult
+from triclinium_core.services.statement.answers import AnsweredMetrics, AnsweredParts, read_metrics, read_status
 
 
 @unique
@@ -65,14 +65,8 @@ class AnalyticsMetaData(ServiceResult, frozen=True, kw_only=True):
     """The shape of the rows as JSON; None where it was not told."""
 
 
-class _Metrics(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    elapsed_time: str = "0"
-    execution_time: str = "0"
-    result_count: int = 0
-    result_size: int = 0
-    error_count: int = 0
+class _Metrics(AnsweredMetrics, frozen=True, kw_only=True):
     processed_objects: int = 0
-    warning_count: int = 0
 
 
 class _Answer(AnsweredParts, frozen=True, kw_only=True):
@@ -85,30 +79,12 @@ def metadata_of(answer: HttpAnswer) -> AnalyticsMetaData:
     Raises:
         MalformedAnswer: the service does not answer so, or broke off without an error.
     """
-    answered = read_answer(answer, _Answer)
-    try:
-        status = AnalyticsStatus(answered.status.lower())
-    except ValueError:
-        status = AnalyticsStatus.UNKNOWN
-    if status in BROKEN_OFF:
-        raise MalformedAnswer(f"the analytics query ended as {status!r}, and no error says why; rows may be missing")
+    answered = answer.body_as(_Answer)
     return AnalyticsMetaData(
         request_id=answered.request_id,
         client_context_id=answered.client_context_id,
-        status=status,
+        status=read_status(answered.status, AnalyticsStatus, BROKEN_OFF),
         warnings=tuple(AnalyticsWarning(warning.code, warning.msg) for warning in answered.warnings or ()),
-        metrics=_metrics(answered.metrics) if answered.metrics is not None else AnalyticsMetrics(),
+        metrics=read_metrics(answered.metrics, AnalyticsMetrics),
         signature=answered.signature,
-    )
-
-
-def _metrics(metrics: _Metrics) -> AnalyticsMetrics:
-    return AnalyticsMetrics(
-        elapsed_time=read_seconds(metrics.elapsed_time, "elapsedTime"),
-        execution_time=read_seconds(metrics.execution_time, "executionTime"),
-        result_count=metrics.result_count,
-        result_size=metrics.result_size,
-        error_count=metrics.error_count,
-        processed_objects=metrics.processed_objects,
-        warning_count=metrics.warning_count,
     )

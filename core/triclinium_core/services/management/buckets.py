@@ -23,11 +23,10 @@ from triclinium_core.checks import (
     in_seconds,
 )
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.validation import REPLICAS_MAX, UINT64_MAX
-from triclinium_core.services.management.request import ManagementRequest, check_bucket_name, decoded, path
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceResult
+from triclinium_core.services.management.request import ManagementRequest, check_bucket_name, path, reading
+from triclinium_core.services.request import HttpAnswer, ServiceResult
 from triclinium_core.shown import one_line
 
 BUCKETS = ("pools", "default", "buckets")
@@ -301,7 +300,7 @@ class _Bucket(msgspec.Struct, frozen=True, rename="camel"):
 def _result(found: _Bucket) -> BucketResult:
     levels = {word: level for level, word in DURABILITY_WORDS.items()}
     backends = {backend.value: backend for backend in StorageBackend}
-    try:
+    with reading("bucket"):
         settings = BucketSettings(
             name=found.name,
             ram_quota_mb=found.quota.raw_ram // _MEBIBYTE,
@@ -321,13 +320,11 @@ def _result(found: _Bucket) -> BucketResult:
             history_retention_bytes=found.history_retention_bytes,
             history_retention_duration=found.history_retention_seconds,
         )
-    except InvalidArgumentException as error:
-        raise MalformedAnswer(f"a bucket that cannot be: {error.message}") from error
     nodes = tuple((node.hostname, node.status) for node in found.nodes)
     return BucketResult(settings, nodes, frozenset(found.bucket_capabilities))
 
 
-class _OfBucket(ManagementRequest, frozen=True):
+class BucketRequest(ManagementRequest, frozen=True):
     """Base of the requests about one bucket."""
 
     bucket_name: str
@@ -345,16 +342,25 @@ class _OfBucket(ManagementRequest, frozen=True):
         return replace(ManagementRequest.error_context(self), bucket=self.bucket_name)
 
 
-class CreateBucket(ManagementRequest, frozen=True):
-    """Make a bucket."""
+class _WithSettings(ManagementRequest, frozen=True):
+    """Base of the requests that say what a bucket is to be like."""
 
-    name: ClassVar[str] = "create_bucket"
     method: ClassVar[str] = "POST"
 
     settings: BucketSettings
 
     def __post_init__(self) -> None:
         check_type(self.settings, "settings", BucketSettings)
+
+    def error_context(self) -> ErrorContext:
+        """Return what errors tell of the request: also which bucket it is about."""
+        return replace(ManagementRequest.error_context(self), bucket=self.settings.name)
+
+
+class CreateBucket(_WithSettings, frozen=True):
+    """Make a bucket."""
+
+    name: ClassVar[str] = "create_bucket"
 
     @property
     def target(self) -> str:
@@ -365,21 +371,11 @@ class CreateBucket(ManagementRequest, frozen=True):
         """Return all settings that are given."""
         return _form(self.settings, is_new=True)
 
-    def error_context(self) -> ErrorContext:
-        """Return what errors tell of the request: also which bucket it is about."""
-        return replace(ManagementRequest.error_context(self), bucket=self.settings.name)
 
-
-class UpdateBucket(ManagementRequest, frozen=True):
+class UpdateBucket(_WithSettings, frozen=True):
     """Change a bucket. The server may reset what the settings leave open."""
 
     name: ClassVar[str] = "update_bucket"
-    method: ClassVar[str] = "POST"
-
-    settings: BucketSettings
-
-    def __post_init__(self) -> None:
-        check_type(self.settings, "settings", BucketSettings)
 
     @property
     def target(self) -> str:
@@ -390,26 +386,22 @@ class UpdateBucket(ManagementRequest, frozen=True):
         """Return the settings that are given and can be changed."""
         return _form(self.settings, is_new=False)
 
-    def error_context(self) -> ErrorContext:
-        """Return what errors tell of the request: also which bucket it is about."""
-        return replace(ManagementRequest.error_context(self), bucket=self.settings.name)
 
-
-class DropBucket(_OfBucket, frozen=True):
+class DropBucket(BucketRequest, frozen=True):
     """Remove a bucket with all that is in it."""
 
     name: ClassVar[str] = "drop_bucket"
     method: ClassVar[str] = "DELETE"
 
 
-class GetBucket(_OfBucket, frozen=True):
+class GetBucket(BucketRequest, frozen=True):
     """Read what a bucket is like."""
 
     name: ClassVar[str] = "get_bucket"
 
     def decode(self, answer: HttpAnswer) -> BucketResult:
         """Return the bucket."""
-        return _result(decoded(answer, _Bucket))
+        return _result(answer.body_as(_Bucket))
 
 
 class GetAllBuckets(ManagementRequest, frozen=True):
@@ -424,10 +416,10 @@ class GetAllBuckets(ManagementRequest, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> AllBucketsResult:
         """Return the buckets."""
-        return AllBucketsResult(tuple(map(_result, decoded(answer, list[_Bucket]))))
+        return AllBucketsResult(tuple(map(_result, answer.body_as(list[_Bucket]))))
 
 
-class FlushBucket(_OfBucket, frozen=True):
+class FlushBucket(BucketRequest, frozen=True):
     """Remove all documents of a bucket, whose settings must allow it."""
 
     name: ClassVar[str] = "flush_bucket"

@@ -18,8 +18,8 @@ from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.manifest.codec import decode_manifest, parse_id
 from triclinium_core.kv.operation.manifest.types import CollectionsManifest
 from triclinium_core.kv.operation.validation import check_name
-from triclinium_core.services.management.buckets import BUCKETS, EXPIRY_SECONDS_MAX, whole_seconds
-from triclinium_core.services.management.request import ManagementRequest, check_bucket_name, decoded, path
+from triclinium_core.services.management.buckets import BUCKETS, EXPIRY_SECONDS_MAX, BucketRequest, whole_seconds
+from triclinium_core.services.management.request import path
 from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceResult
 from triclinium_core.shown import one_line
 
@@ -85,25 +85,16 @@ class _Uid(msgspec.Struct, frozen=True):
     uid: str
 
 
-class _OfBucket(ManagementRequest, frozen=True):
+class _ScopesRequest(BucketRequest, frozen=True):
     """Base of the requests about the scopes of one bucket."""
-
-    bucket_name: str
-
-    def __post_init__(self) -> None:
-        check_bucket_name(self.bucket_name)
 
     @property
     def target(self) -> str:
         """All scopes."""
         return path(*BUCKETS, self.bucket_name, "scopes")
 
-    def error_context(self) -> ErrorContext:
-        """Return what errors tell of the request: also what it is about."""
-        return replace(ManagementRequest.error_context(self), bucket=self.bucket_name)
 
-
-class GetAllScopes(_OfBucket, frozen=True):
+class GetAllScopes(_ScopesRequest, frozen=True):
     """Read which scopes and collections a bucket has."""
 
     name: ClassVar[str] = "get_all_scopes"
@@ -116,18 +107,18 @@ class GetAllScopes(_OfBucket, frozen=True):
             raise MalformedAnswer(str(error)) from error
 
 
-class ManifestChange(_OfBucket, frozen=True):
+class ManifestChange(_ScopesRequest, frozen=True):
     """Base of the requests that change the manifest of a bucket."""
 
     scope_name: str
 
     def __post_init__(self) -> None:
-        _OfBucket.__post_init__(self)
+        _ScopesRequest.__post_init__(self)
         check_name(self.scope_name, "scope_name")
 
     def decode(self, answer: HttpAnswer) -> ManifestChanged:
         """Return which manifest has the change."""
-        digits = decoded(answer, _Uid).uid
+        digits = answer.body_as(_Uid).uid
         try:
             return ManifestChanged(parse_id(digits))
         except ValueError as error:
@@ -135,7 +126,7 @@ class ManifestChange(_OfBucket, frozen=True):
 
     def error_context(self) -> ErrorContext:
         """Return what errors tell of the request: also what it is about."""
-        return replace(_OfBucket.error_context(self), scope=self.scope_name)
+        return replace(_ScopesRequest.error_context(self), scope=self.scope_name)
 
 
 class CreateScope(ManifestChange, frozen=True):

@@ -19,7 +19,7 @@ from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import DEFAULT_NAME, UINT32_MAX, check_name
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.json_values import encode_members
-from triclinium_core.services.management.request import check_bucket_name, decoded
+from triclinium_core.services.management.request import check_bucket_name
 from triclinium_core.services.query.request import QueryRequest
 from triclinium_core.services.query.result import metadata_of
 from triclinium_core.services.request import Done, HttpAnswer, ServiceResult
@@ -196,7 +196,7 @@ class GetAllIndexes(IndexStatement, frozen=True, kw_only=True):
     def decode(self, answer: HttpAnswer) -> QueryIndexesResult:
         """Return the indexes."""
         metadata_of(answer)
-        return QueryIndexesResult(tuple(map(_index, decoded(answer, _Indexes).results)))
+        return QueryIndexesResult(tuple(map(_index, answer.body_as(_Indexes).results)))
 
 
 class GetDeferredIndexes(IndexStatement, frozen=True, kw_only=True):
@@ -207,7 +207,7 @@ class GetDeferredIndexes(IndexStatement, frozen=True, kw_only=True):
     def decode(self, answer: HttpAnswer) -> IndexNamesResult:
         """Return the names."""
         metadata_of(answer)
-        return IndexNamesResult(decoded(answer, _Names).results)
+        return IndexNamesResult(answer.body_as(_Names).results)
 
 
 def _index(found: _Index) -> QueryIndex:
@@ -250,7 +250,7 @@ def create_index(
     deferred: bool | None = None,
 ) -> CreateIndex:
     """Return the request for an index over these fields, each of which is one name."""
-    check_index_name(index_name)
+    check_text(index_name, "index_name")
     if isinstance(keys, str) or not isinstance(keys, Sequence) or not keys:
         raise InvalidArgumentException(f"keys={shown(keys)} must be a list of fields", parameter="keys")
     for key in keys:
@@ -270,7 +270,7 @@ def create_primary_index(
     deferred: bool | None = None,
 ) -> CreatePrimaryIndex:
     """Return the request for an index over the ids of all documents, called ``#primary`` unless it has a name."""
-    name = f" {identifier(check_index_name(index_name))}" if index_name is not None else ""
+    name = f" {_index_identifier(index_name)}" if index_name is not None else ""
     statement = f"CREATE PRIMARY INDEX{name} ON {keyspace.path}{_options(num_replicas, deferred)}"
     return CreatePrimaryIndex(statement=statement, query_context=keyspace.query_context)
 
@@ -287,7 +287,7 @@ def drop_primary_index(keyspace: IndexKeyspace, *, index_name: str | None = None
 
 
 def _drop(keyspace: IndexKeyspace, index_name: str) -> str:
-    index = identifier(check_index_name(index_name))
+    index = _index_identifier(index_name)
     if keyspace.scope is None:
         return f"DROP INDEX {keyspace.path}.{index}"
     return f"DROP INDEX {index} ON {keyspace.path}"
@@ -308,18 +308,13 @@ def deferred_indexes(keyspace: IndexKeyspace) -> GetDeferredIndexes:
 
 def build_indexes(keyspace: IndexKeyspace, index_names: Sequence[str]) -> BuildIndexes:
     """Return the request that has these indexes built."""
-    indexes = ", ".join(identifier(check_index_name(name)) for name in index_names)
+    indexes = ", ".join(_index_identifier(name) for name in index_names)
     statement = f"BUILD INDEX ON {keyspace.path} ({indexes})"
     return BuildIndexes(statement=statement, query_context=keyspace.query_context)
 
 
-def check_index_name(value: object, parameter: str = "index_name") -> str:
-    """Return the name of an index.
-
-    Raises:
-        InvalidArgumentException: it is no text, or is empty.
-    """
-    return check_text(value, parameter)
+def _index_identifier(index_name: object) -> str:
+    return identifier(check_text(index_name, "index_name"))
 
 
 _SELECT_ALL = "SELECT idx.* FROM system:indexes AS idx WHERE"

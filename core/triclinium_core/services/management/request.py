@@ -8,12 +8,11 @@ Source: SDK-RFC 0054; RFC 3986 "Path", "Remove Dot Segments".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 from urllib.parse import quote, urlencode
-
-import msgspec
 
 from triclinium_core.checks import check_text
 from triclinium_core.error_context import ErrorContext
@@ -29,9 +28,7 @@ from triclinium_core.services.request import (
     ServiceRequest,
     ServiceResult,
 )
-from triclinium_core.shown import one_line, shown
-
-T = TypeVar("T")
+from triclinium_core.shown import shown
 
 FORM = "application/x-www-form-urlencoded"
 NAME_BYTES_MAX = 1024
@@ -87,16 +84,17 @@ def path(*segments: str) -> str:
     return "".join(f"/{quote(segment, safe='')}" for segment in segments)
 
 
-def decoded(answer: HttpAnswer, kind: type[T]) -> T:
-    """Return an answer in JSON as a value of ``kind``.
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Have what a value of the library refuses be a mistake of the service: it told what cannot be.
 
     Raises:
-        MalformedAnswer: it is nothing of the kind.
+        MalformedAnswer: the block raised InvalidArgumentException.
     """
     try:
-        return msgspec.json.decode(answer.body, type=kind)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise MalformedAnswer(f"an answer that cannot be: {one_line(str(error))}") from error
+        yield
+    except InvalidArgumentException as error:
+        raise MalformedAnswer(f"an impossible {what}: {error.message}") from error
 
 
 def check_segment(value: object, parameter: str) -> str:

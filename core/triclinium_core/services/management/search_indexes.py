@@ -16,7 +16,6 @@ import msgspec
 
 from triclinium_core.checks import check_text, check_type
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import check_name
 from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.retry.couchbase.tables.service import Service
@@ -25,10 +24,10 @@ from triclinium_core.services.management.request import (
     ManagementRequest,
     check_bucket_name,
     check_segment,
-    decoded,
     path,
+    reading,
 )
-from triclinium_core.services.request import HttpAnswer, HttpRequest, MalformedAnswer, ServiceResult
+from triclinium_core.services.request import HttpAnswer, HttpRequest, ServiceResult
 
 JsonObject = Mapping[str, object]
 """What JSON calls an object."""
@@ -176,7 +175,7 @@ class _Analyzed(msgspec.Struct, frozen=True):
 def _index(found: _Index, scope: SearchScope | None) -> SearchIndex:
     # RFC 0054 "Index Name": the server's name is bucket.scope.index, the user's name is index.
     prefix = f"{scope.bucket_name}.{scope.scope_name}." if scope is not None else ""
-    try:
+    with reading("index"):
         return SearchIndex(
             name=found.name.removeprefix(prefix),
             source_name=found.source_name or None,
@@ -188,8 +187,6 @@ def _index(found: _Index, scope: SearchScope | None) -> SearchIndex:
             source_params=found.source_params or {},
             plan_params=found.plan_params or {},
         )
-    except InvalidArgumentException as error:
-        raise MalformedAnswer(f"an index that cannot be: {error.message}") from error
 
 
 # -- The requests.
@@ -248,7 +245,7 @@ class GetAllSearchIndexes(_SearchRequest, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> AllSearchIndexesResult:
         """Return the indexes."""
-        found = decoded(answer, _AllIndexes).index_defs
+        found = answer.body_as(_AllIndexes).index_defs
         listed = found.index_defs if found is not None else None
         return AllSearchIndexesResult(tuple(_index(each, self.scope) for each in (listed or {}).values()))
 
@@ -327,7 +324,7 @@ class GetSearchIndex(_OfIndex, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> SearchIndexResult:
         """Return the index."""
-        return SearchIndexResult(_index(decoded(answer, _OneIndex).index_def, self.scope))
+        return SearchIndexResult(_index(answer.body_as(_OneIndex).index_def, self.scope))
 
 
 class DropSearchIndex(_OfIndex, frozen=True):
@@ -345,7 +342,7 @@ class GetIndexedDocumentsCount(_OfIndex, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> DocumentCount:
         """Return the number."""
-        return DocumentCount(decoded(answer, _Count).count)
+        return DocumentCount(answer.body_as(_Count).count)
 
 
 class _ControlRequest(_OfIndex, frozen=True):
@@ -425,4 +422,4 @@ class AnalyzeDocument(_OfIndex, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> AnalyzedDocument:
         """Return what the service answers under ``analyzed``."""
-        return AnalyzedDocument(tuple(each or {} for each in decoded(answer, _Analyzed).analyzed or ()))
+        return AnalyzedDocument(tuple(each or {} for each in answer.body_as(_Analyzed).analyzed or ()))

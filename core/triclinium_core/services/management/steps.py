@@ -25,7 +25,7 @@ from typing import TypeVar
 
 import msgspec
 
-from triclinium_core.checks import check_flag
+from triclinium_core.checks import check_flag, check_text
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     BucketAccessException,
@@ -68,7 +68,6 @@ from triclinium_core.services.management.query_indexes import (
     QueryIndexesResult,
     all_indexes,
     build_indexes,
-    check_index_name,
     deferred_indexes,
 )
 from triclinium_core.services.management.request import ManagementRequest
@@ -245,7 +244,7 @@ def watch_indexes(keyspace: IndexKeyspace, index_names: Sequence[str], *, watch_
     """
     if isinstance(index_names, str) or not isinstance(index_names, Sequence):
         raise InvalidArgumentException(f"index_names={shown(index_names)} must be a list", parameter="index_names")
-    watched = {check_index_name(name, "index_names") for name in index_names}
+    watched = {check_text(name, "index_names") for name in index_names}
     check_flag(watch_primary, "watch_primary")
     if not watched and not watch_primary:
         raise InvalidArgumentException("index_names is empty; name what to wait for", parameter="index_names")

@@ -6,11 +6,11 @@ Source: SDK-RFC 0054 "UserManager".
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum, unique
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import msgspec
 
@@ -21,14 +21,11 @@ from triclinium_core.services.management.request import (
     ManagementRequest,
     check_password,
     check_segment,
-    decoded,
     path,
+    reading,
 )
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceResult
+from triclinium_core.services.request import HttpAnswer, ServiceResult
 from triclinium_core.shown import shown
-
-F = TypeVar("F")
-R = TypeVar("R")
 
 ANY = "*"
 """As the bucket of a role: all of them."""
@@ -312,18 +309,6 @@ def _group(found: _Group) -> Group:
     )
 
 
-def _made(make: Callable[[F], R], found: F) -> R:
-    """Return what an answer means.
-
-    Raises:
-        MalformedAnswer: no user, group or role can be so.
-    """
-    try:
-        return make(found)
-    except InvalidArgumentException as error:
-        raise MalformedAnswer(f"an answer that cannot be: {error.message}") from error
-
-
 # -- Users.
 
 
@@ -344,7 +329,8 @@ class GetAllUsers(ManagementRequest, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> AllUsersResult:
         """Return the users."""
-        return AllUsersResult(tuple(_made(_user, each) for each in decoded(answer, list[_User])))
+        with reading("user"):
+            return AllUsersResult(tuple(map(_user, answer.body_as(list[_User]))))
 
 
 class _OfUser(ManagementRequest, frozen=True):
@@ -370,7 +356,8 @@ class GetUser(_OfUser, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> UserResult:
         """Return the user."""
-        return UserResult(_made(_user, decoded(answer, _User)))
+        with reading("user"):
+            return UserResult(_user(answer.body_as(_User)))
 
 
 class DropUser(_OfUser, frozen=True):
@@ -450,8 +437,9 @@ class GetRoles(ManagementRequest, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> RolesResult:
         """Return the roles."""
-        found = decoded(answer, list[_Role])
-        return RolesResult(tuple(RoleAndDescription(_made(_role, each), each.name, each.desc) for each in found))
+        found = answer.body_as(list[_Role])
+        with reading("role"):
+            return RolesResult(tuple(RoleAndDescription(_role(each), each.name, each.desc) for each in found))
 
 
 # -- Groups.
@@ -469,7 +457,8 @@ class GetAllGroups(ManagementRequest, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> AllGroupsResult:
         """Return the groups."""
-        return AllGroupsResult(tuple(_made(_group, each) for each in decoded(answer, list[_Group])))
+        with reading("group"):
+            return AllGroupsResult(tuple(map(_group, answer.body_as(list[_Group]))))
 
 
 class _OfGroup(ManagementRequest, frozen=True):
@@ -493,7 +482,8 @@ class GetGroup(_OfGroup, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> GroupResult:
         """Return the group."""
-        return GroupResult(_made(_group, decoded(answer, _Group)))
+        with reading("group"):
+            return GroupResult(_group(answer.body_as(_Group)))
 
 
 class DropGroup(_OfGroup, frozen=True):

@@ -14,6 +14,7 @@ from triclinium_core.checks import check_choice, check_duration, check_flag, che
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.results import MutationToken
+from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.mutation_state import vectors_of
@@ -21,11 +22,8 @@ from triclinium_core.services.query.options import QueryProfile, QueryScanConsis
 from triclinium_core.services.query.plans import PlanKey, PreparedPlan
 from triclinium_core.services.query.result import QueryMetaData, metadata_of
 from triclinium_core.services.request import HttpAnswer, HttpRequest, MalformedAnswer, ServiceRequest
-from triclinium_core.services.statement.answers import read_answer
 from triclinium_core.services.statement.go_durations import SECONDS_MAX, go_duration
 from triclinium_core.services.statement.request import MEMBERS, StatementRequest
-
-UINT32_MAX = 0xFFFF_FFFF
 
 NUMBERS = ("max_parallelism", "pipeline_batch", "pipeline_cap", "scan_cap")
 """Options that travel under their own names, as texts (SDK-RFC 0056, revision 4)."""
@@ -143,7 +141,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
         Raises:
             MalformedAnswer: it is no answer of the service.
         """
-        name = read_answer(answer, _Prepared).prepared
+        name = answer.body_as(_Prepared).prepared
         return PreparedPlan(name) if name else None
 
     def said(self) -> dict[str, object]:
@@ -206,7 +204,7 @@ class PrepareRequest(ServiceRequest, frozen=True, kw_only=True):
 
     def decode(self, answer: HttpAnswer) -> PreparedPlan:
         """Return the one row, which is the plan."""
-        plans = read_answer(answer, _Plans).results
+        plans = answer.body_as(_Plans).results
         if len(plans) != 1 or not plans[0].name:
             raise MalformedAnswer(f"PREPARE was answered with {len(plans)} plans that have a name, not with one")
         return PreparedPlan(plans[0].name, plans[0].encoded_plan)

@@ -10,8 +10,8 @@ from enum import StrEnum, unique
 
 import msgspec
 
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceResult
-from triclinium_core.services.statement.answers import AnsweredParts, read_answer, read_seconds
+from triclinium_core.services.request import HttpAnswer, ServiceResult
+from triclinium_core.services.statement.answers import AnsweredMetrics, AnsweredParts, read_metrics, read_status
 
 
 @unique
@@ -82,15 +82,9 @@ class QueryMetaData(ServiceResult, frozen=True, kw_only=True):
     """What was asked for with ``profile``, as JSON."""
 
 
-class _Metrics(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    elapsed_time: str = "0"
-    execution_time: str = "0"
+class _Metrics(AnsweredMetrics, frozen=True, kw_only=True):
     sort_count: int = 0
-    result_count: int = 0
-    result_size: int = 0
     mutation_count: int = 0
-    error_count: int = 0
-    warning_count: int = 0
 
 
 class _Answer(AnsweredParts, frozen=True, kw_only=True):
@@ -104,32 +98,13 @@ def metadata_of(answer: HttpAnswer) -> QueryMetaData:
     Raises:
         MalformedAnswer: the service does not answer so, or broke off without an error.
     """
-    answered = read_answer(answer, _Answer)
-    try:
-        status = QueryStatus(answered.status.lower())
-    except ValueError:
-        status = QueryStatus.UNKNOWN
-    if status in BROKEN_OFF:
-        raise MalformedAnswer(f"the query ended as {status!r}, and no error says why; rows may be missing")
+    answered = answer.body_as(_Answer)
     return QueryMetaData(
         request_id=answered.request_id,
         client_context_id=answered.client_context_id,
-        status=status,
+        status=read_status(answered.status, QueryStatus, BROKEN_OFF),
         warnings=tuple(QueryWarning(warning.code, warning.msg) for warning in answered.warnings or ()),
-        metrics=_metrics(answered.metrics) if answered.metrics is not None else QueryMetrics(),
+        metrics=read_metrics(answered.metrics, QueryMetrics),
         signature=answered.signature,
         profile=answered.profile,
-    )
-
-
-def _metrics(metrics: _Metrics) -> QueryMetrics:
-    return QueryMetrics(
-        elapsed_time=read_seconds(metrics.elapsed_time, "elapsedTime"),
-        execution_time=read_seconds(metrics.execution_time, "executionTime"),
-        sort_count=metrics.sort_count,
-        result_count=metrics.result_count,
-        result_size=metrics.result_size,
-        mutation_count=metrics.mutation_count,
-        error_count=metrics.error_count,
-        warning_count=metrics.warning_count,
     )

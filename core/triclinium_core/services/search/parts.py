@@ -20,10 +20,10 @@ import msgspec
 
 from triclinium_core.checks import check_choice, check_flag, check_integer, check_text, is_number
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.services.json_values import encode_json
 from triclinium_core.shown import shown
 
-UINT32_MAX = 0xFFFF_FFFF
 FLOAT32_MAX = 3.4028234663852886e38
 """The largest number that the service can keep: its vectors are of 32 bits."""
 

@@ -10,9 +10,8 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-from triclinium_core.errors import DecodingFailureException
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceResult
-from triclinium_core.shown import one_line
+from triclinium_core.services.json_values import decode_json
+from triclinium_core.services.request import HttpAnswer, ServiceResult
 
 T = TypeVar("T")
 
@@ -93,12 +92,7 @@ class SearchRow(msgspec.Struct, frozen=True):
         Raises:
             DecodingFailureException: they do not fit, or there are none.
         """
-        try:
-            return msgspec.json.decode(self.encoded_fields or b"{}", type=as_type)
-        except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
-            # TypeError: msgspec knows no JSON for such a type.
-            name = getattr(as_type, "__name__", repr(as_type))
-            raise DecodingFailureException(f"the fields of {self.id!r} are not {name} in JSON: {error}") from error
+        return decode_json(self.encoded_fields or b"{}", as_type, f"the fields of {self.id!r} are")
 
 
 class SearchMetrics(msgspec.Struct, frozen=True):
@@ -218,7 +212,6 @@ class _Answer(msgspec.Struct):
 
 
 _HITS = msgspec.json.Decoder(_Hit)
-_ANSWERS = msgspec.json.Decoder(_Answer)
 
 
 def decode_row(data: bytes) -> SearchRow:
@@ -252,10 +245,7 @@ def decode_meta_data(answer: HttpAnswer) -> SearchMetaData:
     Raises:
         MalformedAnswer: it is none of a search.
     """
-    try:
-        answered = _ANSWERS.decode(answer.body)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise MalformedAnswer(f"status {answer.status} with a body of another form: {one_line(str(error))}") from error
+    answered = answer.body_as(_Answer)
     status = answered.status
     metrics = SearchMetrics(
         answered.took / _NANOSECONDS, answered.total_hits, answered.max_score, status.successful, status.failed

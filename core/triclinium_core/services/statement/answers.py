@@ -5,15 +5,17 @@ Source: SDK-RFC 0056 "QueryResult"; SDK-RFC 0057 "AnalyticsResult".
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from enum import StrEnum
 from typing import TypeVar
 
 import msgspec
 
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer
+from triclinium_core.services.request import MalformedAnswer
 from triclinium_core.services.statement.go_durations import seconds_of
-from triclinium_core.shown import one_line
 
-T = TypeVar("T")
+S = TypeVar("S", bound=StrEnum)
+M = TypeVar("M", bound=msgspec.Struct)
 
 
 class AnsweredWarning(msgspec.Struct, frozen=True):
@@ -33,25 +35,44 @@ class AnsweredParts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     warnings: list[AnsweredWarning] | None = None
 
 
-def read_answer(answer: HttpAnswer, kind: type[T]) -> T:
-    """Return an answer as an object of ``kind``.
+class AnsweredMetrics(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The members of ``metrics`` that both services have."""
+
+    elapsed_time: str = "0"
+    execution_time: str = "0"
+    result_count: int = 0
+    result_size: int = 0
+    error_count: int = 0
+    warning_count: int = 0
+
+
+def read_status(word: str, kind: type[S], broken_off: Collection[S]) -> S:
+    """Return how a statement ended; UNKNOWN for a word that ``kind`` does not have.
 
     Raises:
-        MalformedAnswer: it is none.
+        MalformedAnswer: it broke off, and the answer has no error.
     """
     try:
-        return msgspec.json.decode(answer.body, type=kind)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise MalformedAnswer(f"status {answer.status} with a body of another form: {one_line(str(error))}") from error
+        status = kind(word.lower())
+    except ValueError:
+        status = kind("unknown")
+    if status in broken_off:
+        raise MalformedAnswer(f"the statement ended as {status!r}, and no error says why; rows may be missing")
+    return status
 
 
-def read_seconds(metrics: str, name: str) -> float:
-    """Return one of the times among the metrics, in seconds.
+def read_metrics(answered: AnsweredMetrics | None, kind: type[M]) -> M:
+    """Return metrics with their times in seconds; all is 0 where the answer has none.
 
     Raises:
-        MalformedAnswer: it is none.
+        MalformedAnswer: one of the times is no duration.
     """
-    try:
-        return seconds_of(metrics)
-    except ValueError as error:
-        raise MalformedAnswer(f"metrics.{name}: {error}") from error
+    if answered is None:
+        return kind()
+    metrics = msgspec.structs.asdict(answered)
+    for name, told in (("elapsed_time", "elapsedTime"), ("execution_time", "executionTime")):
+        try:
+            metrics[name] = seconds_of(metrics[name])
+        except ValueError as error:
+            raise MalformedAnswer(f"metrics.{told}: {error}") from error
+    return msgspec.convert(metrics, kind)

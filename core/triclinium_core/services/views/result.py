@@ -10,8 +10,8 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-from triclinium_core.errors import DecodingFailureException
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceResult
+from triclinium_core.services.json_values import decode_json
+from triclinium_core.services.request import HttpAnswer, ServiceResult
 from triclinium_core.shown import one_line
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ class ViewRow(msgspec.Struct, frozen=True):
         Raises:
             DecodingFailureException: it does not fit.
         """
-        return self._converted("key", self.encoded_key, as_type)
+        return decode_json(self.encoded_key, as_type, "the key of a row is")
 
     def value_as(self, as_type: type[T]) -> T:
         """Return the value converted to ``as_type`` in one pass.
@@ -53,18 +53,7 @@ class ViewRow(msgspec.Struct, frozen=True):
         Raises:
             DecodingFailureException: it does not fit.
         """
-        return self._converted("value", self.encoded_value, as_type)
-
-    def _converted(self, what: str, encoded: bytes, as_type: type[T]) -> T:
-        try:
-            if as_type is object:
-                value: T = msgspec.json.decode(encoded)
-                return value
-            return msgspec.json.decode(encoded, type=as_type)
-        except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
-            # TypeError: msgspec knows no JSON for such a type.
-            name = getattr(as_type, "__name__", repr(as_type))
-            raise DecodingFailureException(f"the {what} of a row is not {name} in JSON: {error}") from error
+        return decode_json(self.encoded_value, as_type, "the value of a row is")
 
 
 class ViewError(msgspec.Struct, frozen=True):
@@ -106,7 +95,6 @@ class _Answer(msgspec.Struct):
 
 
 _ROWS = msgspec.json.Decoder(_Row)
-_ANSWERS = msgspec.json.Decoder(_Answer)
 
 
 def decode_row(data: bytes) -> ViewRow:
@@ -125,9 +113,6 @@ def decode_meta_data(answer: HttpAnswer) -> ViewMetaData:
     Raises:
         MalformedAnswer: it is none of a view.
     """
-    try:
-        answered = _ANSWERS.decode(answer.body)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise MalformedAnswer(f"status {answer.status} with a body of another form: {one_line(str(error))}") from error
+    answered = answer.body_as(_Answer)
     errors = tuple(ViewError(one_line(error.source), one_line(error.reason)) for error in answered.errors or ())
     return ViewMetaData(answered.total_rows, answered.debug_info, errors)

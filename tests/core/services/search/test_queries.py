@@ -19,7 +19,7 @@ from tests.core.services.refusals import refused
 from tests.core.services.search.grammar import QUERIES, is_query
 from tests.rows import rows
 from triclinium_core.errors import EncodingFailureException
-from triclinium_core.services.search.parts import UINT32_MAX
+from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.services.search.queries import (
     BooleanFieldQuery,
     BooleanQuery,
