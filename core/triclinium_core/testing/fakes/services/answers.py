@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from triclinium_core.checks import check_integer, check_number, check_type
+from triclinium_core.checks import check_integer, check_number, check_text, check_type
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.options import SECONDS_MAX
+from triclinium_core.shown import shown
 from triclinium_core.testing.fakes.faults import ServiceFault
-from triclinium_core.testing.fakes.services.faults import HangUpMidRequest
+from triclinium_core.testing.fakes.services.faults import HangUpMidRequest, check_header_value, check_headers
 
 ROWS_SIZE = 65_536
 """Bytes of rows that travel together, where none of them waits."""
@@ -52,12 +53,17 @@ class FakeAnswer(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, parameter)
             # A lone string is a sequence of letters to Python.
             if isinstance(value, str | bytes) or not isinstance(value, Sequence):
-                raise InvalidArgumentException(f"{parameter}={value!r} must be a sequence", parameter=parameter)
+                raise InvalidArgumentException(f"{parameter}={shown(value)} must be a sequence", parameter=parameter)
         for error in self.errors:
             check_type(error, "errors", Mapping)
         check_integer(self.repeat, "repeat", 0, UINT32_MAX)
         check_type(self.metadata, "metadata", Mapping)
-        check_type(self.headers, "headers", Mapping)
+        for parameter in ("rows", "errors", "metadata"):
+            _check_json(getattr(self, parameter), parameter)
+        if self.body is not None:
+            check_text(self.body, "body", empty=True)
+        check_header_value(self.content_type, "content_type")
+        check_headers(self.headers)
         if self.http_status is not None:
             check_integer(self.http_status, "http_status", 200, 599)
         check_number(self.seconds, "seconds", 0, SECONDS_MAX)
@@ -79,6 +85,15 @@ class FakeAnswer(msgspec.Struct, frozen=True, kw_only=True):
         texts = [msgspec.json.encode(row) for row in self.rows]
         for _ in range(self.repeat):
             yield from texts
+
+
+def _check_json(value: object, parameter: str) -> None:
+    try:
+        msgspec.json.encode(value)
+    except (TypeError, ValueError, RecursionError, OverflowError) as error:
+        raise InvalidArgumentException(
+            f"{parameter}={shown(value)} cannot travel as JSON: {error}", parameter=parameter
+        ) from error
 
 
 class Piece(NamedTuple):

@@ -5,12 +5,14 @@ Each constructor says what happens, and which defect of a client it shows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from triclinium_core.checks import check_flag, check_integer, check_type
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import UINT32_MAX
+from triclinium_core.shown import shown
 
 BYTES_MAX = 1 << 40
 """More than any answer has; a client must not believe a length only because it is large."""
@@ -103,6 +105,10 @@ HttpFault = HttpFaultBeforeApplying | HttpFaultAfterApplying
 """What strikes an HTTP request, and no command of KV."""
 
 
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+"""A token of RFC 9110, 5.6.2."""
+
+
 def http_status(
     code: int, body: bytes = b"", *, content_type: str = "application/json", headers: Mapping[str, str] | None = None
 ) -> HttpFault:
@@ -115,14 +121,32 @@ def http_status(
     """
     check_integer(code, "code", 200, 599)
     check_type(body, "body", bytes)
-    check_type(content_type, "content_type", str)
+    check_header_value(content_type, "content_type")
     headers = {} if headers is None else headers
-    check_type(headers, "headers", Mapping)
-    for text in (*headers, *headers.values()):
-        check_type(text, "headers", str)
-        if not text.isprintable() or not text.isascii():
-            raise InvalidArgumentException(f"headers has {text!r}; it must be printable ASCII", parameter="headers")
+    check_headers(headers)
     return AnswerHttpStatus(code, body, content_type, dict(headers))
+
+
+def check_headers(headers: Mapping[str, str]) -> None:
+    """Raise InvalidArgumentException unless an answer can have these headers beside its own."""
+    check_type(headers, "headers", Mapping)
+    for name, value in headers.items():
+        check_type(name, "headers", str)
+        if not _HEADER_NAME.fullmatch(name) or name.lower() == "content-length":
+            raise InvalidArgumentException(
+                f"headers has {shown(name)}; a name is letters, digits and dashes, and wrong_content_length announces lengths",
+                parameter="headers",
+            )
+        check_header_value(value, "headers")
+
+
+def check_header_value(value: str, parameter: str) -> None:
+    """Raise InvalidArgumentException unless a header can have this value."""
+    check_type(value, parameter, str)
+    if not value.isprintable() or not value.isascii() or value != value.strip():
+        raise InvalidArgumentException(
+            f"{parameter} has {shown(value)}; it must be printable ASCII without spaces around it", parameter=parameter
+        )
 
 
 def proxy_page(code: int = 502) -> HttpFault:
@@ -133,6 +157,7 @@ def proxy_page(code: int = 502) -> HttpFault:
     Raises:
         InvalidArgumentException: no final status of HTTP.
     """
+    check_integer(code, "code", 200, 599)
     page = f"<html>\r\n<head><title>{code}</title></head>\r\n<body><h1>{code}</h1><hr>a proxy</body>\r\n</html>\r\n"
     return http_status(code, page.encode(), content_type="text/html")
 

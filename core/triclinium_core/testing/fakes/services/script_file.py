@@ -60,7 +60,7 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             return normalized(self.statement)
         try:
             return re.compile(self.pattern)
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             raise InvalidArgumentException(f"pattern={self.pattern!r}: {error}", parameter="script") from error
 
     def answer(self) -> FakeAnswer:
@@ -68,6 +68,10 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         names = set(FakeAnswer.__struct_fields__) - {"fault"}
         given = {name: value for name in names if (value := getattr(self, name)) is not msgspec.UNSET}
         return FakeAnswer(**given, fault=None if self.fault is None else _made(self.fault))
+
+
+_NO_JSON = (msgspec.MsgspecError, ValueError, RecursionError)
+"""What the decoder raises: for text that is no UTF-8 and for deep nesting, too."""
 
 
 def load_script(script: FakeScript, text: str | bytes) -> None:
@@ -78,14 +82,14 @@ def load_script(script: FakeScript, text: str | bytes) -> None:
     """
     try:
         objects = msgspec.json.decode(text, type=list[msgspec.Raw])
-    except msgspec.DecodeError as error:
+    except _NO_JSON as error:
         raise InvalidArgumentException(f"the script is no JSON list of objects: {error}", parameter="script") from error
     answers: dict[tuple[Service, str | re.Pattern[str]], list[FakeAnswer]] = {}
     for number, raw in enumerate(objects, 1):
         try:
             entry = msgspec.json.decode(raw, type=_Entry)
             answers.setdefault((entry.service, entry.said()), []).append(entry.answer())
-        except (msgspec.DecodeError, InvalidArgumentException) as error:
+        except (*_NO_JSON, InvalidArgumentException) as error:
             why = error.message if isinstance(error, InvalidArgumentException) else error
             raise InvalidArgumentException(f"object {number} of the script: {why}", parameter="script") from error
     for (service, said), given in answers.items():

@@ -37,6 +37,9 @@ from triclinium_core.testing.fakes.services.faults import (
         (lambda: proxy_page(99), "code"),
         (lambda: redirect("http://a/", 304), "code"),
         (lambda: redirect("http://a/\n"), "headers"),
+        (lambda: http_status(200, headers={"content-length": "5"}), "headers"),
+        (lambda: http_status(200, content_type="a\r\nb: c"), "content_type"),
+        (lambda: proxy_page("\ud800"), "code"),  # type: ignore[arg-type]
         (lambda: raw_answer("text"), "data"),  # type: ignore[arg-type]
         (lambda: hang_up_mid_request(bytes_read=0), "bytes_read"),
         (lambda: cut_body(bytes_sent=-1), "bytes_sent"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -48,6 +49,14 @@ def test_a_file_says_what_a_table_would() -> None:
         ('[{"statement": "a", "fault": {"kind": "cut_body"}}]', "bytes_sent"),
         ('[{"statement": "a", "fault": {"kind": "cut_body", "bytes_sent": -1}}]', "bytes_sent"),
         ('[{"statement": "a", "fault": {}}]', "kind"),
+        ("[" * 100_000, "list"),
+        ("\ud800", "list"),
+        ('[{"pattern": "a{99999999999999999999}"}]', "pattern"),
+        ('[{"pattern": "' + "(" * 20_000 + '"}]', "pattern"),
+        ('[{"statement": "a", "headers": {"a": "b\\r\\nc: d"}}]', "headers"),
+        ('[{"statement": "a", "headers": {"a b": "c"}}]', "headers"),
+        ('[{"statement": "a", "headers": {"Content-Length": "1"}}]', "headers"),
+        ('[{"statement": "a", "content_type": "\u00e9"}]', "content_type"),
     ],
 )
 def test_a_file_that_is_wrong(text: str, word: str) -> None:
@@ -64,3 +73,25 @@ def test_what_an_answer_cannot_have() -> None:
     """A fault that strikes before the request was read is too late for its answer."""
     assert "http_status" in ANSWER_FAULTS
     assert "hang_up_mid_request" not in ANSWER_FAULTS
+
+
+@rows(
+    ("parameter", "value"),
+    [
+        ("rows", [object()]),
+        ("rows", ["\ud800"]),
+        ("errors", [{"msg": object()}]),
+        ("metadata", {"a": object()}),
+        ("body", b"{}"),
+        ("body", "\ud800"),
+        ("content_type", None),
+        ("headers", {"": ""}),
+        ("headers", {"a": 1}),
+    ],
+)
+def test_an_answer_that_could_not_be_sent(parameter: str, value: Any) -> None:
+    """It is refused where it is written down, not by the node that is to send it."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        FakeAnswer(**{parameter: value})
+
+    assert parameter == caught.value.parameter
