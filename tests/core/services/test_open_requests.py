@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.core.services.asking import ANSWER, ROWS, STATEMENT, Asking, asking
+from tests.rows import rows
 from triclinium_core.client.actions import Action, CloseStream, OpenStream, PauseReading, ResumeReading, SendBytes
 from triclinium_core.client.events import (
     AuthenticatorChanged,
@@ -428,19 +429,28 @@ def test_nonsense_costs_only_its_own_request(fault: Fault) -> None:
     assert ROWS == simulation.rows[good] == simulation.rows[again]
 
 
-def test_nothing_queues_behind_a_request_that_was_answered_unread() -> None:
-    """A node may refuse a large one while the driver still has most of it; the next one goes its own way."""
+@rows(
+    ("answer", "is_used"),
+    [
+        (b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\n{}", False),
+        (b'HTTP/1.1 200 OK\r\nContent-Length: 34\r\n\r\n{"results":[1],"status":"success"}', True),
+    ],
+)
+def test_nothing_queues_behind_a_request_that_was_answered_unread(answer: bytes, is_used: bool) -> None:
+    """A node may answer a large one while the driver still has most of it: that counts; the next one goes its own way."""
     simulation = Asking(max_http_connections=1)
     simulation.finish(asking())
-    refused = simulation.request(asking("x" * 1_000_000))
+    large = simulation.request(asking("x" * 1_000_000))
     (stream,) = (stream for stream, link in simulation.links.items() if len(link.outgoing) > 1_000_000)
-    simulation.feed(BytesReceived(stream, b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\n{}"))
+    simulation.feed(BytesReceived(stream, answer))
+    simulation.feed(RowsWanted(large))
     simulation.actions.clear()
     after = simulation.finish(asking())
 
     assert [] == [action for action in simulation.actions if isinstance(action, SendBytes) and action.stream == stream]
     assert ROWS == simulation.rows[after]
-    assert refused in simulation.errors
+    assert is_used is (simulation.rows.get(large) == [b"1"])
+    assert is_used is not (large in simulation.errors)
 
 
 def test_a_second_answer_is_nobody_s() -> None:

@@ -26,6 +26,9 @@ percent-encoded (RFC 3986, section 3.2.2)."""
 SENT_AT_ONCE_BYTES = 16 * 1024
 """A request up to this size has left the driver long before its answer: the least that systems buffer (Linux, ``tcp_wmem``).
 The rest of a larger one may wait there while a node refuses it that reads no further."""
+READ_BEFORE_SUCCESS_BYTES = 256 * 1024
+"""Up to this size a request that was successful is taken to be read: HTTP says so, and to open another connection costs as
+much as to send it. The rest of a larger one may still wait in the driver, and to close costs little beside it."""
 SUCCESS_MAX = 299
 """The last status that says that a request was received and understood (RFC 9110, section 15.3)."""
 INTERIM_ANSWERS_MAX = 16
@@ -202,4 +205,4 @@ class HttpConnection:
         Source: RFC 9112, section 9.3: who does not read a body to its end has to close the connection; not all do.
         """
         start, end = self._request
-        return end - start > SENT_AT_ONCE_BYTES and self._status > SUCCESS_MAX
+        return end - start > (SENT_AT_ONCE_BYTES if self._status > SUCCESS_MAX else READ_BEFORE_SUCCESS_BYTES)

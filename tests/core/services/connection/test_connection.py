@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 from triclinium_core.retry.couchbase.events import HandedOver
 from triclinium_core.services.connection.connection import (
     HEADERS_SIZE_BYTES_MAX,
+    READ_BEFORE_SUCCESS_BYTES,
     SENT_AT_ONCE_BYTES,
     AnswerBegan,
     AnswerBroken,
@@ -148,11 +149,14 @@ def test_no_bytes_tell_nothing() -> None:
         (False, 413, SENT_AT_ONCE_BYTES),
         (False, 302, SENT_AT_ONCE_BYTES),
         (True, 200, SENT_AT_ONCE_BYTES),
+        (True, 200, READ_BEFORE_SUCCESS_BYTES - 1000),
+        (False, 200, READ_BEFORE_SUCCESS_BYTES),
+        (False, 299, READ_BEFORE_SUCCESS_BYTES),
         (True, 413, SENT_AT_ONCE_BYTES - 1000),
     ],
 )
 def test_a_large_request_that_may_not_have_been_read(expected: bool, status: int, size: int) -> None:
-    """The next would queue behind its rest; who says that a request was successful has read it."""
+    """The next would queue behind its rest; who says that a request was successful has read it, unless it is very large."""
     connection = asked(HttpRequest("POST", "/query/service", b"x" * size))
     answer = b"HTTP/1.1 %d Said\r\nContent-Length: 5\r\n\r\nhello" % status
 
