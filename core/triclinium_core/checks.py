@@ -23,7 +23,7 @@ Duration = float | timedelta
 
 
 def is_number(value: object) -> bool:
-    """Tell whether ``value`` is an int or a float; a bool is none, nor is an int that no float can hold.
+    """Tell whether ``value`` is an int or a float; a bool is neither, nor is an int that no float can hold.
 
     Such an int raises OverflowError as soon as it is added to an instant.
     """
@@ -98,7 +98,7 @@ class Checks:
         return value
 
     def check_integer(self, value: object, parameter: str, least: int = 0, most: int | None = None) -> int:
-        """Return an integer in range; a bool is none."""
+        """Return an integer in range; a bool is refused."""
         if (
             isinstance(value, int)
             and not isinstance(value, bool)

@@ -146,7 +146,7 @@ def test_upward_imports_wants_a_place_for_everything() -> None:
 
 
 def test_import_cycles() -> None:
-    """Modules that need one another are found as one circle, under TYPE_CHECKING too; who uses them is none of it."""
+    """Modules that need one another are found as one circle, under TYPE_CHECKING too; who uses them is not part of it."""
     sources = tree(
         init="from house.a import x",
         a="if TYPE_CHECKING:\n    from house.b import x",

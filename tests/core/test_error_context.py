@@ -149,7 +149,7 @@ def test_zero_is_no_absence(context: ErrorContext, name: str, expected: object) 
 
 @pytest.mark.parametrize("seconds", [math.inf, -math.inf, math.nan])
 def test_endless_is_left_out(seconds: float) -> None:
-    """JSON has neither infinity nor a number that is none."""
+    """JSON has neither infinity nor NaN."""
     assert ErrorContext().to_json() == ErrorContext(timeout=seconds, elapsed=seconds).to_json()
 
 

@@ -293,7 +293,7 @@ async def test_a_missing_document_is_not_found(store: Collection, key: str, oper
 
 
 async def test_counters(store: Collection, key: str) -> None:
-    """A counter is created with its initial value, and counts up and down; another document is none."""
+    """A counter is created with its initial value, and counts up and down; no other document is a counter."""
     created = await store.binary.increment(key, delta=7, initial=5)
     up = await store.binary.increment(key, delta=7, initial=5)
     down = await store.binary.decrement(key)

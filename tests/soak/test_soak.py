@@ -110,7 +110,7 @@ def test_a_short_run_says_nothing_about_memory() -> None:
 
 
 def test_a_trend_leaves_the_beginning_out() -> None:
-    """Memory that is taken once, at first, is none that grows."""
+    """Memory that is taken once, at first, does not count as growing."""
     found = samples(lambda second: 10**6 if second > 60 else second).trend("blocks")
 
     assert (10**6, 10**6, 0.0) == (found.first, found.last, found.slope_per_hour)

@@ -65,7 +65,7 @@ class Moments(trio.abc.Instrument):
             self._scope = None
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
-        """Note a moment, and whose it is."""
+        """Note a moment, and which task had it."""
         if self._scope is not None and task is self._caller:
             self.checkpoints += 1
         self._pass()

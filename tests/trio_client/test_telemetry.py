@@ -353,7 +353,7 @@ async def test_encoding_that_fails(autojump_clock: MockClock) -> None:
 
 
 async def test_wrong_arguments_make_no_span(autojump_clock: MockClock) -> None:
-    """A call that could not be made into an operation was none."""
+    """A call whose arguments are wrong is not told."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with open_pair(tracer=tracer, meter=meter) as pair:
         with pytest.raises(InvalidArgumentException):

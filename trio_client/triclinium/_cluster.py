@@ -110,7 +110,7 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
         Raises:
             trio.ClosedResourceError: on entering: the cluster's block was left.
 
-        Cancellation: entering is a checkpoint, leaving is none.
+        Cancellation: entering is a checkpoint, leaving is not.
         """
         return self._driver.subscriptions.open()
 

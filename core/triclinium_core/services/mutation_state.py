@@ -46,7 +46,7 @@ class MutationState:
         """Return the state of which another client's ``to_json``, or one of another language, has told.
 
         Raises:
-            InvalidArgumentException: it is none.
+            InvalidArgumentException: it is not a mutation state.
         """
         try:
             vectors = msgspec.json.decode(text, type=dict[str, dict[int, tuple[int, str]]])
@@ -68,7 +68,7 @@ class MutationState:
         """Add mutations. Of those of one vbucket the one with the highest sequence number stays.
 
         Raises:
-            InvalidArgumentException: one is none, or has no token; nothing was added.
+            InvalidArgumentException: one is not a mutation, or has no token; nothing was added.
         """
         for token in [_token_of(mutation) for mutation in mutations]:
             place = (token.bucket, token.vbucket)
@@ -115,7 +115,7 @@ def _token_of(mutation: Mutation) -> MutationToken:
     token = mutation if isinstance(mutation, MutationToken) else getattr(mutation, "mutation_token", None)
     if isinstance(token, MutationToken):
         return check_mutation_token(token, "mutations")
-    why = "has no token" if isinstance(mutation, MutationResult | CounterResult | MutateInResult) else "is none"
+    why = "has no token" if isinstance(mutation, MutationResult | CounterResult | MutateInResult) else "is not one"
     raise InvalidArgumentException(
         f"{shown(mutation)} {why}; a mutation state is made of results of mutations", parameter="mutations"
     )

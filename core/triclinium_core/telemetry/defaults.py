@@ -25,7 +25,7 @@ class ThresholdLoggingTracer:
     whole, for the time of whoever reads its rows is not the query's. One that takes its threshold or longer is slow. Durations are kept as seconds.
 
     Raises:
-        InvalidArgumentException: a duration is none or below 0, or an interval or ``sample_size`` is not above 0.
+        InvalidArgumentException: a duration is not one or is below 0, or an interval or ``sample_size`` is not above 0.
 
     Source: SDK-RFC 0067 rev 27 "ThresholdLoggingTracer".
     """

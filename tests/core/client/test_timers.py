@@ -23,7 +23,7 @@ def drain(timers: Timers, now: float) -> list[object]:
 
 
 def test_fires_with_kind_and_subject() -> None:
-    """A timer brings back what it is about, once; what is none can be cancelled."""
+    """A timer brings back what it is about, once; cancelling nothing is allowed."""
     timers = Timers()
     timers.cancel(None)
     timers.cancel(TimerId(10**6))

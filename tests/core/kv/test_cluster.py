@@ -417,7 +417,7 @@ def test_a_silent_node_is_not_asked_alone() -> None:
     assert [] == simulation.retries
 
 
-# A seed that is none of the cluster's nodes any more.
+# A seed that is not a node of the cluster any more.
 
 
 def test_what_waited_for_a_node_that_has_left() -> None:

@@ -281,7 +281,7 @@ def test_status_that_closes_the_connection(code: int, words: str) -> None:
     [(0, b""), (0, bytes(11)), (0, bytes(13)), (0xA6, bytes(12)), (0xCD, b"")],
 )
 def test_impossible_answers(answer: int, extras: bytes) -> None:
-    """A success without an id is none: it is told, and asked again for those who wait."""
+    """A success without an id does not count: it is told, and asked again for those who wait."""
     simulation = ready()
     token = simulation.submit(upsert("ada", HOTELS))
     simulation.swallow(StreamId(2))

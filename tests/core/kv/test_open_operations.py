@@ -626,7 +626,7 @@ def test_strategy_decides_not_to_retry() -> None:
 def test_strategy_that_fails_to_decide(
     answer: RetryAction | None, raised: BaseException | None, cause: type[BaseException]
 ) -> None:
-    """What it raised is the cause; an answer that is none is a mistake of its own (decision C28)."""
+    """What it raised is the cause; what is not an answer is a mistake of its own (decision C28)."""
     simulation, token = consulted()
     simulation.feed(StrategyDecided(token, answer, raised))
 

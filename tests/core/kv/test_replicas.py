@@ -99,7 +99,7 @@ def test_a_replica_that_there_is_not(replicas: int) -> None:
 
 
 def test_a_replica_that_the_map_has_lost(simulation: Replicated) -> None:
-    """Those that are left move up, and the last one is none."""
+    """Those that are left move up, and the last number has no replica."""
     simulation.nodes.fail_over(simulation.nodes.replica_holders_of("ada")[0])
     simulation.flow()
 

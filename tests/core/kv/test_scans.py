@@ -264,7 +264,7 @@ def test_a_connection_lost_between_parts() -> None:
 
 
 def test_an_answer_of_another_kind_between_parts() -> None:
-    """It is none, and passed over."""
+    """It is no part of the page, and is passed over."""
     simulation = ready()
     token, request = simulation.submit_in_flight(go_on(bytes(16)))
     simulation.inject(respond(request, extras=KEYS_ONLY, value=b"\x01a"))
@@ -280,7 +280,7 @@ def test_an_answer_of_another_kind_between_parts() -> None:
 
 
 def test_opening_that_nobody_waits_for() -> None:
-    """When the answer comes, the scan is ended, and told as an orphan; what ends it is awaited by nobody, and is none."""
+    """When the answer comes, the scan is ended, and told as an orphan; what ends it is awaited by nobody, and is not told."""
     simulation = stored(ready(options=client_options(orphans=OrphanReporter())))
     token = simulation.submit(CREATE)
     simulation.abandon(token)

@@ -87,7 +87,7 @@ def test_a_strategy_within_a_strategy() -> None:
 
 @pytest.mark.parametrize("given", [None, "best effort", object(), BestEffortRetryStrategy])
 def test_what_decides_about_nothing(given: object) -> None:
-    """It is of no kind; a class has the methods of its objects, and is none of them."""
+    """It is of no kind; a class has the methods of its objects, and is not one of them."""
     with pytest.raises(InvalidArgumentException):
         require_strategy(given)
 

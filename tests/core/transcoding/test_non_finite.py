@@ -51,7 +51,7 @@ leaves = st.one_of(
     st.decimals(),
     st.sampled_from([*Limit, "null", msgspec.Raw(b'{"a":null}'), b"\xcb\x7f\xf8", 0xCB_7F_F8, "\u02ff\x7f"]),
 )
-"""Among them what looks like null, or like a NaN on its way, and is none."""
+"""Among them what looks like null, or like a NaN on its way, and is not."""
 values = st.recursive(
     leaves,
     lambda children: st.one_of(

@@ -148,7 +148,7 @@ async def test_the_first_request(autojump_clock: MockClock) -> None:
 
 
 async def test_no_deadline(autojump_clock: MockClock) -> None:
-    """Infinity is none."""
+    """Infinity is no deadline."""
     async with opened(management=math.inf) as (fake, cluster):
         fake.nodes.learn_late(0, 600.0)
         began_at = trio.current_time()

@@ -67,7 +67,7 @@ def _canonical(name: str) -> str:
 
 
 class WholeNumber(click.IntRange):
-    """A whole number in a range; what is none is called by that name."""
+    """A whole number in a range; the error for anything else says so."""
 
     name = "whole number"
 

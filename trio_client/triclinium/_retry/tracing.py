@@ -64,7 +64,7 @@ def tracing_retries(tracer: RequestTracer | None = None, meter: Meter | None = N
         meter: None for none.
 
     Raises:
-        InvalidArgumentException: the tracer or the meter is none.
+        InvalidArgumentException: the tracer or the meter is not one.
     """
     if tracer is not None:
         check_method(tracer, "tracer", "request_span", "request_span(name, parent=None)")

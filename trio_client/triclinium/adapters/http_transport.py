@@ -50,7 +50,7 @@ _FAILURES: Mapping[str, HttpFailure] = {
     "WriteTimeout":        HttpFailure(is_timeout=True),
 }
 """What is known of a request by how it failed. Whatever is not here fails the same way again: a proxy that refuses, a scheme
-that nobody speaks, a request that is none."""
+that nobody speaks, something that is not a request."""
 # fmt: on
 
 

@@ -16,7 +16,7 @@ def check_mutation_token(value: object, parameter: str) -> MutationToken:
     """Return a token that can travel.
 
     Raises:
-        InvalidArgumentException: it is none, or holds what no server tells.
+        InvalidArgumentException: it is not a token, or holds what no server tells.
     """
     check_type(value, parameter, MutationToken)
     assert isinstance(value, MutationToken)

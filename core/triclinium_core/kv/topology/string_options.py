@@ -42,7 +42,7 @@ def read_seconds(text: str) -> float:
     """Return the seconds of a duration with its unit.
 
     Raises:
-        ValueError: it is none; the words go behind the text.
+        ValueError: it is not one; the words go behind the text.
     """
     if text == ENDLESS:
         return math.inf

@@ -190,7 +190,7 @@ def check_group_name(value: object, parameter: str = "groups") -> str:
 
 
 def _all(values: object, parameter: str) -> Collection[object]:
-    """Return what a collection has. A text is none, although it has characters."""
+    """Return what a collection has. A text does not count as one, although it has characters."""
     if isinstance(values, str) or not isinstance(values, Collection):
         raise InvalidArgumentException(f"{parameter}={shown(values)} must be a set of them", parameter=parameter)
     return values

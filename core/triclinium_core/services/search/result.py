@@ -218,7 +218,7 @@ def decode_row(data: bytes) -> SearchRow:
     """Return a hit.
 
     Raises:
-        msgspec.MsgspecError, ValueError, RecursionError: it is none.
+        msgspec.MsgspecError, ValueError, RecursionError: it is not a hit.
     """
     hit = _HITS.decode(data)
     locations = (
@@ -243,7 +243,7 @@ def decode_meta_data(answer: HttpAnswer) -> SearchMetaData:
     """Return what an answer tells beside the hits.
 
     Raises:
-        MalformedAnswer: it is none of a search.
+        MalformedAnswer: a search does not answer so.
     """
     answered = answer.body_as(_Answer)
     status = answered.status

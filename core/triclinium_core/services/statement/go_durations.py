@@ -39,7 +39,7 @@ def seconds_of(duration: str) -> float:
     """Return the seconds of a duration as Go writes it.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a duration.
     """
     sign, text = (-1.0, duration[1:]) if duration[:1] == "-" else (1.0, duration.removeprefix("+"))
     if text == "0":

@@ -101,7 +101,7 @@ def decode_row(data: bytes) -> ViewRow:
     """Return a row.
 
     Raises:
-        msgspec.MsgspecError, ValueError, RecursionError: it is none.
+        msgspec.MsgspecError, ValueError, RecursionError: it is not a row.
     """
     row = _ROWS.decode(data)
     return ViewRow(bytes(row.key), bytes(row.value), row.id)
@@ -111,7 +111,7 @@ def decode_meta_data(answer: HttpAnswer) -> ViewMetaData:
     """Return what an answer tells beside the rows.
 
     Raises:
-        MalformedAnswer: it is none of a view.
+        MalformedAnswer: a view does not answer so.
     """
     answered = answer.body_as(_Answer)
     errors = tuple(ViewError(one_line(error.source), one_line(error.reason)) for error in answered.errors or ())

@@ -310,7 +310,7 @@ def test_an_answer_that_says_no() -> None:
 
 
 def test_a_loss_of_another_connection() -> None:
-    """It is none of a bucket's ping."""
+    """A bucket's ping is not about it."""
     simulation = ready()
     simulation.node.faults.next(Opcode.NOOP, delay(0.5))
     token = simulation.inquire(Ping("travel", "i"))

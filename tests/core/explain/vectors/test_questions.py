@@ -33,7 +33,7 @@ def test_refuses_what_is_no_object() -> None:
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 @pytest.mark.parametrize("encode", [str, str.encode], ids=["text", "bytes"])
 def test_a_byte_order_mark_is_no_part_of_a_question(mark: str, encode: Callable[[str], str | bytes]) -> None:
-    """Editors put one in front of the first line, which may be blank; elsewhere it is none."""
+    """Editors put one in front of the first line, which may be blank; elsewhere it is part of the line."""
     question = json.dumps(IDEMPOTENT)
     first = [understood for _, understood in answer_lines([encode(mark + question), encode(mark + question)])]
     blank = list(answer_lines([encode(f"{mark}\n")]))

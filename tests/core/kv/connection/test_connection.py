@@ -146,7 +146,7 @@ CALLS: dict[str, tuple[frozenset[ConnectionState], Callable[[Connection], object
 @rows("call", CALLS)
 @rows("state", ConnectionState)
 def test_calls_in_all_states(state: ConnectionState, call: str) -> None:
-    """A call in another state is a mistake of the client; but losing what is lost is none."""
+    """A call in another state is a mistake of the client; but losing what is lost is not."""
     connection, _ = in_state(state)
     allowed, act = CALLS[call]
     if state not in allowed:

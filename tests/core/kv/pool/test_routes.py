@@ -54,7 +54,7 @@ def test_a_node_that_has_a_connection_keeps_it() -> None:
 
 
 def test_nodes_that_left_the_map() -> None:
-    """Those of the bucket, and of no other; a seed that is none of its nodes goes too."""
+    """Those of the bucket, and of no other; a seed that is not one of its nodes goes too."""
     routes, (kept, gone) = routes_to(A, B)
     other, seed = connection("hotels"), connection("travel")
     routes.add(("hotels", B), other)

@@ -168,7 +168,7 @@ def test_no_duration_of_a_response(encoded: str) -> None:
 
 @given(data=st.binary(max_size=20))
 def test_a_duration_in_arbitrary_bytes(data: bytes) -> None:
-    """Whatever a server sends, it is none, or one that the code can express."""
+    """Whatever a server sends, there is no duration, or one that the code can express."""
     duration = server_duration(data)
 
     assert duration is None or 0.0 <= duration < 121.0

@@ -100,7 +100,7 @@ def test_failures(is_timeout: bool) -> None:
 
 
 def test_a_status_of_the_users_own() -> None:
-    """It is a plain failure, and the ones that were not chosen are none."""
+    """It is a plain failure, and those that were not chosen are no failures."""
     rules = HttpRetryRules(statuses={500})
 
     assert ErrorInfo(is_retry_safe=True, fault="server") == rules.judge_answer(GET, 500, None, WALL_SECONDS)

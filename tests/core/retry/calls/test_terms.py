@@ -66,7 +66,7 @@ async def slow(report: object) -> None:
 
 @rows("parameter", ["token_scope", "name"])
 def test_names_are_strings(parameter: str) -> None:
-    """What is none is refused with the other arguments, not when the first attempt begins."""
+    """Anything else is refused with the other arguments, not when the first attempt begins."""
     with pytest.raises(ArgumentError, match=f"{parameter}=3 must be a string or None") as caught:
         CallTerms(SIMPLE, **{parameter: 3})  # type: ignore[arg-type]
 

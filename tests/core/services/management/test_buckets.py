@@ -284,7 +284,7 @@ def test_a_bucket_of_an_old_server() -> None:
 
 
 def test_an_ephemeral_bucket() -> None:
-    """Its storage is none that there is a word for."""
+    """There is no word for its storage."""
     body = bucket(bucketType="ephemeral", storageBackend="undefined", evictionPolicy="noEviction", replicaIndex=None)
     found = GetBucket("travel").decode(answered(body)).settings
 

@@ -196,7 +196,7 @@ def test_wrong_arguments(options: dict[str, Any], parameter: str) -> None:
 
 @rows("names", [("", "inventory"), ("travel", "a`b"), ("tra`vel", "inventory"), (None, "inventory")])
 def test_wrong_scopes(names: tuple[str, str]) -> None:
-    """A name that could end its quotes is none."""
+    """A name that could end its quotes is refused."""
     with pytest.raises(InvalidArgumentException):
         QueryContext(*names)
 

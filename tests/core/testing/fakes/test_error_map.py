@@ -79,6 +79,6 @@ def test_version_1_lacks_the_newer_attributes() -> None:
 
 @pytest.mark.parametrize("codes", [(1, 1), (-1,), (0x10000,)], ids=str)
 def test_refuses_impossible_rows(codes: tuple[int, ...]) -> None:
-    """A status that stands twice, or that is none, fails where the map is made."""
+    """A status that stands twice, or that is not one, fails where the map is made."""
     with pytest.raises(InvalidArgumentException):
         ErrorMapDocument(revision=1, rows=tuple(ErrorMapRow(code, "NAME", "temp", "text") for code in codes))

@@ -44,7 +44,7 @@ from triclinium_core.testing.fakes.services.faults import cut_body, endless_body
     ],
 )
 def test_refuses_what_cannot_strike(make: Callable[[], object], parameter: str) -> None:
-    """A target that there is not, a fault that is none or not for that target, and a refused connection with an opcode."""
+    """A target that does not exist, what is not a fault or not one for that target, and a refused connection with an opcode."""
     with pytest.raises(InvalidArgumentException) as caught:
         make()
 

@@ -317,7 +317,7 @@ def test_mismatch_with_the_cas_of_a_write_that_was_read(is_read_first: bool) -> 
 
 
 def test_mismatch_with_a_cas_that_was_only_read() -> None:
-    """Whose it is nobody was told, so any write may have replaced it that was not over before it was asked for."""
+    """Nobody was told who wrote it, so any write may have replaced it that was not over before it was asked for."""
     scene = Scene()
     write = scene.acknowledged(upsert(), 1, 2.5)
     read = scene.acknowledged(get(), 2, 3)

@@ -264,7 +264,7 @@ def test_retries_that_were_not_granted() -> None:
 
 
 def test_successes_that_are_not_told() -> None:
-    """Or told of what is none."""
+    """Or told of what is not a token."""
     client = borrowed()
     client.send()
     with pytest.raises(Violation, match="its strategy was told of 0 successes"):

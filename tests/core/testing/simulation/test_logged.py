@@ -86,7 +86,7 @@ def test_outcomes_are_counted(simulation: LoggedSimulation) -> None:
 
 
 def test_connections_are_told(simulation: LoggedSimulation) -> None:
-    """Whose they are, where they lead, and what became of them; refusals of a living node are counted."""
+    """Which client they belong to, where they lead, and what became of them; refusals of a living node are counted."""
     simulation.node.faults.next(None, refuse_connection())
     simulation.lose(min(simulation.links))
     simulation.tell("-- something happens")

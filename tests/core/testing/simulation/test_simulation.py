@@ -78,7 +78,7 @@ def test_own_node_and_options() -> None:
 
 
 def test_handing_over_and_delivering_piece_by_piece() -> None:
-    """A test decides how far the bytes come; half a request is none, and half an answer neither."""
+    """A test decides how far the bytes come; half a request does not count, nor does half an answer."""
     simulation = ready()
     token = simulation.submit(get())
     stream = newest(simulation)

@@ -1,4 +1,4 @@
-"""``triclinium ping``: what is told of a node, and what of everything that is none."""
+"""``triclinium ping``: what is told of a node, and of everything else."""
 
 from __future__ import annotations
 

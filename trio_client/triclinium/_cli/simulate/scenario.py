@@ -171,5 +171,7 @@ def _read_outage(text: str, before: Table) -> Table | None:
     number = r"(\d+(?:\.\d+)?)"
     match = re.fullmatch(rf"{number}\s*-\s*{number}", text, re.ASCII)
     if match is None:
-        raise WrongInput(f"--outage {text!r} is none: write the seconds between which it lasts, such as 20-30, or none")
+        raise WrongInput(
+            f"--outage {text!r} is not an outage: write the seconds between which it lasts, such as 20-30, or none"
+        )
     return {**before, "start": float(match[1]), "end": float(match[2])}

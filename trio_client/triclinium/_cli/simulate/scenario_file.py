@@ -79,7 +79,7 @@ def _chosen(kinds: Sequence[Any], table: Mapping[str, object]) -> Any:
 
 
 def _problem_of_keys(place: Place, kinds: Sequence[Any], table: Mapping[str, object]) -> str | None:
-    """Return what is wrong with the keys of a table, and with names in it that are none of a few."""
+    """Return what is wrong with the keys of a table, and with names in it that have to be among a few."""
     chosen = _chosen(kinds, table)
     if chosen is None:
         key, tags = kinds[0].tag_field, ", ".join(str(kind.tag) for kind in kinds)

@@ -81,7 +81,7 @@ def parse_id(digits: str) -> int:
     """Return the number of a manifest, a scope or a collection, which travels in hexadecimal.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not one.
     """
     if len(digits) > _ID_SIZE_MAX:
         raise ValueError(f"an id of {len(digits)} digits; at most {_ID_SIZE_MAX} are possible")

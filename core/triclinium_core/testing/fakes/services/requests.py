@@ -29,7 +29,7 @@ class FakeRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def form(self) -> dict[str, str]:
-        """Those in the body of a form; nothing where it is none."""
+        """Those in the body of a form; nothing where it is not a form."""
         return dict(parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True))
 
     def document(self) -> dict[str, object] | None:

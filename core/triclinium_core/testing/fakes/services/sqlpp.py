@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class NotUnderstood(Exception):
-    """A statement that is none of those answered here."""
+    """A statement that nobody answers here."""
 
 
 class NoSuchParameter(Exception):
@@ -79,7 +79,7 @@ class SqlToken(NamedTuple):
 
 
 def tokens_of(statement: str) -> list[SqlToken]:
-    """Return the pieces of a statement, without a semicolon at its end; what is none of them is a piece of its own."""
+    """Return the pieces of a statement, without a semicolon at its end; anything else is a piece of its own."""
     tokens = [
         SqlToken(found.lastgroup or "", found[found.lastgroup or 0], found.start(found.lastgroup or 0))
         for found in _TOKEN.finditer(statement)

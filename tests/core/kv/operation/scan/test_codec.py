@@ -224,7 +224,7 @@ def test_a_page_of_more_than_was_asked_for() -> None:
 
 @pytest.mark.parametrize("size", [0, 15, 17])
 def test_an_id_of_another_size(size: int) -> None:
-    """It is none."""
+    """It is refused."""
     with pytest.raises(MalformedResponse):
         decoded(RangeScanCreate(TRAVEL, 3, Bounds()), value=bytes(size))
 

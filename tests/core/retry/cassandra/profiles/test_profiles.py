@@ -155,7 +155,7 @@ def test_profiles_by_hand() -> None:
 
 
 def test_wrong_profiles_by_hand() -> None:
-    """Two of one name, and what is none."""
+    """Two of one name, and what is not a profile."""
     with pytest.raises(ArgumentError, match="^profiles: two are called 'slow'; give one another name$"):
         ExecutionProfiles(ExecutionProfile(name="slow"), ExecutionProfile(name="slow"))
     with pytest.raises(ArgumentError, match="^profiles: 'slow' is no ExecutionProfile$"):
@@ -184,7 +184,7 @@ def test_derived() -> None:
 
 
 def test_requests() -> None:
-    """A statement's own words come first, the profile's second; a level is none of a PREPARE's."""
+    """A statement's own words come first, the profile's second; a PREPARE has no level."""
     policy, speculation = Custom(), ConstantSpeculativeExecutionPolicy(max_executions=2, delay=0.1)
     profile = ExecutionProfile(
         retry_policy=policy,

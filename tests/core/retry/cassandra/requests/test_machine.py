@@ -452,7 +452,7 @@ def test_one_timeout_for_the_whole_call() -> None:
 
 
 def test_nothing_is_sent_when_time_is_up() -> None:
-    """A retry that is decided too late is none, also where nobody has said yet that time is up."""
+    """A retry that is decided too late is not made, also where nobody has said yet that time is up."""
     machine = submitted(request(Always(RETRY_NEXT)))
     hear(machine, RequestWritten(0))
     actions = hear(machine, ErrorReceived(0, SERVER), at=START + 2.0)

@@ -56,7 +56,7 @@ def test_errors_with_numbers(service: Service) -> None:
     ],
 )
 def test_errors_without_a_number(body: str) -> None:
-    """It is no success, even under status 200; a number that is none is left out, and so is what is beside it."""
+    """It is no success, even under status 200; what should be a number and is not is left out, with what stands beside it."""
     answer = read_answer(QUERY, 200, body)
 
     assert answer.is_failure
@@ -106,7 +106,7 @@ def test_failures(service: Service, http_status: int, body: str, is_failure: boo
     ],
 )
 def test_told(service: Service, body: str, told: str) -> None:
-    """The error in the server's own words, wherever that service puts them; a stranger's words are none."""
+    """The error in the server's own words, wherever that service puts them; a stranger's words do not count."""
     assert told == read_answer(service, 400, body).told
 
 

@@ -343,7 +343,7 @@ def test_forgets_the_older_half_when_there_are_too_many() -> None:
 
 
 def test_logs_whether_the_store_changed() -> None:
-    """A lock is a change, a read is none, and neither is a write that is refused."""
+    """A lock is a change; a read is not, nor is a write that is refused."""
     client = ready_client()
     write(client)
     cas = client.ask_of(Opcode.GET_AND_LOCK, "ada").cas

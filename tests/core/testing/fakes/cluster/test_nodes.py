@@ -311,7 +311,7 @@ def test_what_cannot_be_is_refused(change: Callable[[FakeNodes], object], parame
 
 @pytest.mark.parametrize("leave", [FakeNodes.remove_node, FakeNodes.fail_over])
 def test_the_last_node_stays(leave: Callable[[FakeNodes, int], None]) -> None:
-    """A cluster without a node is none."""
+    """A cluster has at least one node."""
     nodes = FakeNodes(nodes=2)
     leave(nodes, 0)
 

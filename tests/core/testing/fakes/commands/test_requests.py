@@ -289,7 +289,7 @@ def test_takes_datatypes_that_were_granted(granted: list[HelloFeature], datatype
 
 
 def test_refuses_what_cannot_be_inflated() -> None:
-    """A snappy bit over bytes that are none is malformed."""
+    """A snappy bit over bytes that are not snappy is malformed."""
     client = ready_client(features=[HelloFeature.SNAPPY, HelloFeature.XERROR])
 
     reply = client.ask_of(Opcode.SET, "ada", extras=STORE, value=b"\x05", datatype=Datatype.SNAPPY)

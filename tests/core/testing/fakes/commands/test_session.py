@@ -71,7 +71,7 @@ def test_refuses_to_change_what_other_commands_rely_on(opcode: Opcode, parts: di
 
 
 def test_answers_the_error_map_in_the_version_asked_for() -> None:
-    """Whoever asks for more than there is gets the newest; version 0 and half a version are none."""
+    """Whoever asks for more than there is gets the newest; version 0 and half a version are refused."""
     client, old = NodeClient(FakeNode()), NodeClient(with_options(error_map=None))
     for asked, version, revision in ((1, 1, 13), (2, 2, 9), (3, 2, 9), (0xFFFF, 2, 9)):
         error_map = parse_error_map(client.ask(Opcode.GET_ERROR_MAP, value=asked.to_bytes(2, "big")).value)

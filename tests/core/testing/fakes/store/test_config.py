@@ -120,7 +120,7 @@ def test_replicas_stand_behind_their_vbucket() -> None:
 
 
 def test_who_is_out_is_not_named() -> None:
-    """The places of the others close up; a vbucket without a node has none, and the one that is out is none of them."""
+    """The places of the others close up; a vbucket without a node has none, and the one that is out is not among them."""
     known = FakeMap(ConfigVersion(1, 2), (1, 2), (NO_NODE, 1, 2, 1))
     config = decoded(NODES, known, 0)
 
