@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
 from trio.testing import MockClock
 
 import triclinium
+from tests.rows import rows
 from tests.trio_client.pair import OPTIONS
 from tests.trio_client.test_end_to_end_cluster import KEYS, people_of, read_all, write_all
+from triclinium import Cluster, ClusterState, TimeoutOptions
 from triclinium.errors import UnambiguousTimeoutException
 from triclinium.testing import open_fake_cluster
 
@@ -31,6 +34,53 @@ async def test_from_the_outside(autojump_clock: MockClock, network: str) -> None
         assert {f"ext.example:{port}" for port in (31210, 31212, 31214)} == {
             each.node for each in cluster.statistics().connections if each.bucket == "travel"
         }
+
+
+NOWHERE = (
+    r"no node of the cluster is in network 'external'; the networks of its config are default: open the cluster with "
+)
+
+
+async def query(cluster: Cluster) -> None:
+    """Ask the query service."""
+    async with cluster.query("SELECT 1") as result:
+        await result.rows()
+
+
+@rows(
+    ("call", "told"),
+    [
+        (query, r"the query service is on 127\.0\.0\.1:8093, 127\.0\.0\.1:8\d+, and " + NOWHERE),
+        (lambda cluster: cluster.buckets().get_all_buckets(), r"the management service is on .*, and " + NOWHERE),
+        (lambda cluster: people_of(cluster).upsert("a", 1), NOWHERE),
+    ],
+)
+async def test_no_node_is_in_the_network(
+    autojump_clock: MockClock, call: Callable[[Cluster], Awaitable[object]], told: str
+) -> None:
+    """Each error names the network, the nodes, the networks that there are, and what to do; nothing was sent to any of them."""
+    timeouts = TimeoutOptions(query=3.0, management=3.0)
+    async with (
+        open_fake_cluster(options=OPTIONS, nodes=2) as fake,
+        fake.open_client(network="external", timeouts=timeouts) as cluster,
+    ):
+        with pytest.raises(UnambiguousTimeoutException, match=told) as caught:
+            await call(cluster)
+
+        assert {"NODE_NOT_AVAILABLE"} == caught.value.context.retry_reasons
+        assert [] == [each for node in fake.nodes for each in node.request_log]
+
+
+async def test_a_cluster_of_which_nothing_is_reached_is_not_ready(autojump_clock: MockClock) -> None:
+    """The connection that has told of the nodes is well, and no good for anything else."""
+    async with (
+        open_fake_cluster(options=OPTIONS, nodes=2) as fake,
+        fake.open_client(network="external") as cluster,
+    ):
+        for waits in (cluster.wait_until_ready, cluster.bucket("travel").wait_until_ready):
+            for state in (ClusterState.ONLINE, ClusterState.DEGRADED):
+                with pytest.raises(UnambiguousTimeoutException, match=NOWHERE), triclinium.fail_after(5.0):
+                    await waits(desired_state=state)
 
 
 async def test_a_node_that_the_outside_cannot_reach(autojump_clock: MockClock) -> None:

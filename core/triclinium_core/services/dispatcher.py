@@ -24,6 +24,7 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.services.live_request import LiveRequest, waits_for
 from triclinium_core.services.measured import Sent
+from triclinium_core.services.pool.addresses import NODES_NAMED_MAX
 from triclinium_core.services.pool.endpoint import WAITING_MAX, Endpoint, choose
 from triclinium_core.services.pool.pool import Pool
 from triclinium_core.services.query.prepared_statements import PreparedStatements
@@ -31,8 +32,6 @@ from triclinium_core.telemetry.attributes import dispatch_attributes
 
 SECONDS_LEFT_MIN = 0.001
 """What a service is given at least: to some of them 0 is no limit."""
-NODES_NAMED_MAX = 8
-"""In the text of an error."""
 
 
 class Refused(NamedTuple):
@@ -93,8 +92,7 @@ class Dispatcher:
             text = f"the cluster cannot do it: it lacks {', '.join(sorted(missing))}"
             return Refused(FeatureNotAvailableException, text)
         if not endpoints and endpoint is None:
-            detail = f"no node{f' of bucket {bucket}' if bucket is not None else ''} has the {service} service"
-            return self.give_up(live, RetryReason.SERVICE_NOT_AVAILABLE, detail)
+            return self.give_up(live, *self._pool.obstacle_to(service, bucket))
         if endpoint is None:
             detail = f"the circuit breakers of {', '.join(each.node for each in endpoints[:NODES_NAMED_MAX])} are open"
             return self.give_up(live, RetryReason.CIRCUIT_BREAKER_OPEN, detail)

@@ -138,7 +138,8 @@ class Readiness:
             for endpoint, known in wait.endpoints.items()
             if known.life is not EndpointLife.ANSWERED
         ]
-        return connections + services
+        obstacle = self._pool.network_obstacle()
+        return connections + services + ([obstacle] if obstacle is not None else [])
 
     def review(self, now: float) -> None:
         """End the waits whose state is reached, or cannot be reached, and ping the services that are news to the others."""
@@ -183,6 +184,9 @@ class Readiness:
                     wait, endpoint, seconds, now, traced_as=Token(wait.token) if wait.is_traced else None
                 )
         state = min(self._kv_state(wait.request), self._services_state(wait, endpoints), key=WORST_FIRST.index)
+        if self._pool.network_obstacle() is not None:
+            # The connection that has told of the nodes is well, and nothing can be sent to any of them.
+            state = ClusterState.OFFLINE
         error = self._terminal_error(wait.request)
         if state is ClusterState.ONLINE or state is wait.request.desired_state:
             self.abandon(wait.token, now)

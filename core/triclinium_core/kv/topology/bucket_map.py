@@ -12,8 +12,7 @@ from zlib import crc32
 
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.cluster_config import ClusterConfig, NodeEntry
-from triclinium_core.kv.topology.networks import DEFAULT, address_in, networks_of
-from triclinium_core.shown import one_line
+from triclinium_core.kv.topology.networks import DEFAULT, address_in, networks_of, not_in_network
 
 NOBODY = -1
 """Stands in a map for a vbucket without a copy."""
@@ -71,8 +70,7 @@ class BucketMap:
         if holder == NOBODY:
             return f"vbucket {vbucket} has no active node now"
         if self.network not in self.networks:
-            known = one_line(", ".join(self.networks))
-            return f"no node of the cluster is in network {self.network!r}; the networks of its config are {known}"
+            return not_in_network(self.network, self.networks)
         missing = "port for this service" if self.network == DEFAULT else f"address in network {self.network!r}"
         return f"vbucket {vbucket} is on node {holder} of the map, which has no {missing}"
 

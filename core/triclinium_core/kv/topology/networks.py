@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.cluster_config import NodeEntry
+from triclinium_core.shown import one_line
 
 AUTO = "auto"
 """Stands for the choice by address."""
@@ -85,6 +86,19 @@ def address_in(network: str, entry: NodeEntry, service: str, source: Address) ->
 def networks_of(entries: Sequence[NodeEntry]) -> Collection[str]:
     """Return the names of all networks in which any of the nodes is."""
     return {network: None for entry in entries for network in _networks(entry)} or {DEFAULT: None}
+
+
+def not_in_network(network: str, networks: Collection[str]) -> str:
+    """Return in words that no node of a cluster is in the network that a client keeps to, and what to do about that.
+
+    Args:
+        networks: those in which any of its nodes is.
+    """
+    known = one_line(", ".join(networks))
+    return (
+        f"no node of the cluster is in network {network!r}; the networks of its config are {known}: "
+        "open the cluster with network='auto', or with the name of one of them"
+    )
 
 
 def _networks(entry: NodeEntry) -> Iterator[str]:

@@ -12,7 +12,7 @@ import msgspec
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.bucket_map import parse_server
 from triclinium_core.kv.topology.cluster_config import ClusterConfig, NodeEntry
-from triclinium_core.kv.topology.networks import DEFAULT
+from triclinium_core.kv.topology.networks import DEFAULT, networks_of, not_in_network
 
 _NAMING_PORTS = ("kv", "kvSSL", "mgmt", "mgmtSSL")
 """Services whose port tells the nodes of one host apart; the first that a node offers."""
@@ -48,6 +48,17 @@ class Topology(msgspec.Struct, frozen=True):
     nodes: tuple[TopologyNode, ...]
     source: TopologyNode | None = None
     """Which of them told it; None where that is not said."""
+    network: str = DEFAULT
+    """The network that the client keeps to, in which its nodes are reached."""
+    networks: tuple[str, ...] = (DEFAULT,)
+    """All networks in which any of its nodes has an address."""
+
+    @property
+    def obstacle(self) -> str | None:
+        """Why no node at all can be reached, in words; None where one can, or where there is none."""
+        if not self.nodes or any(node.is_reached for node in self.nodes):
+            return None
+        return not_in_network(self.network, self.networks)
 
 
 class TopologyChange(msgspec.Struct, frozen=True):
@@ -90,7 +101,8 @@ def topology_of(config: ClusterConfig, *, bucket: str | None, source: Address, n
     # A server without an entry of its own tells only where it has its documents.
     others, is_reached = map(parse_server, servers[len(nodes) :]), network == DEFAULT
     nodes += [TopologyNode(each.host, {"kv": each.port}, is_reached) for each in others if each is not None]
-    return Topology(bucket, config.revision, tuple(nodes), this_node)
+    networks = tuple(networks_of(config.nodes_ext))
+    return Topology(bucket, config.revision, tuple(nodes), this_node, network, networks)
 
 
 def _node(entry: NodeEntry, source: Address, network: str) -> TopologyNode:

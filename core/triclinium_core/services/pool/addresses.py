@@ -10,7 +10,12 @@ from collections.abc import Sequence
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.known_configs import SERVICE_NAMES
 from triclinium_core.kv.topology.topology import Topology
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.shown import one_line
+
+NODES_NAMED_MAX = 8
+"""In the text of an error."""
 
 
 def addresses_of(
@@ -28,6 +33,28 @@ def addresses_of(
     port = SERVICE_NAMES[service] + ("SSL" if tls else "")
     nodes = topology.nodes if topology is not None else ()
     return tuple(Address(node.host, node.ports[port]) for node in nodes if node.is_reached and port in node.ports)
+
+
+def obstacle_of(
+    service: Service, topologies: Sequence[Topology], *, bucket: str | None, tls: bool
+) -> tuple[RetryReason, str]:
+    """Return why a service is reached nowhere, where ``addresses_of`` finds nothing: as a reason, and in words."""
+    topology = _topology(topologies, bucket)
+    nodes = topology.nodes if topology is not None else ()
+    name = SERVICE_NAMES[service]
+    port = name + ("SSL" if tls else "")
+    outside = [str(Address(node.host, node.ports[port])) for node in nodes if port in node.ports]
+    if topology is not None and outside:
+        # Decision D14: as for key-value. These addresses are the nodes' own, where nothing is sent.
+        more = len(outside) - NODES_NAMED_MAX
+        named = one_line(", ".join([*outside[:NODES_NAMED_MAX], *([f"{more} more"] if more > 0 else [])]))
+        why = topology.obstacle or f"none of them has an address in network {topology.network!r}"
+        return RetryReason.NODE_NOT_AVAILABLE, f"the {service} service is on {named}, and {why}"
+    where = f"no node{f' of bucket {bucket}' if bucket is not None else ''}"
+    if tls and any(name in node.ports for node in nodes):
+        text = f"{where} has the {service} service over TLS, and some have it without: check their configuration"
+        return RetryReason.SERVICE_NOT_AVAILABLE, text
+    return RetryReason.SERVICE_NOT_AVAILABLE, f"{where} has the {service} service"
 
 
 def _topology(topologies: Sequence[Topology], bucket: str | None) -> Topology | None:

@@ -15,10 +15,11 @@ from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.options import Authenticator, ClientOptions
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.connection.connection import HttpConnection
 from triclinium_core.services.connection.credentials import headers_of
-from triclinium_core.services.pool.addresses import addresses_of
+from triclinium_core.services.pool.addresses import addresses_of, obstacle_of
 from triclinium_core.services.pool.endpoint import Endpoint
 from triclinium_core.services.request import HttpRequest
 
@@ -75,6 +76,15 @@ class Pool:
         """
         addresses = addresses_of(service, self._topologies(), bucket=bucket, tls=self._tls)
         return [self._endpoint(service, address) for address in addresses]
+
+    def obstacle_to(self, service: Service, bucket: str | None = None) -> tuple[RetryReason, str]:
+        """Return why ``endpoints_of`` finds none."""
+        return obstacle_of(service, self._topologies(), bucket=bucket, tls=self._tls)
+
+    def network_obstacle(self) -> str | None:
+        """Return in words why no node of the cluster can be reached where it says that its nodes are; None where one can."""
+        obstacles = [topology.obstacle for topology in self._topologies()]
+        return obstacles[0] if obstacles and None not in obstacles else None
 
     @property
     def endpoints(self) -> Collection[Endpoint]:

@@ -137,8 +137,8 @@ def test_a_network_that_nobody_is_in() -> None:
 
     assert () == found.addresses
     assert (
-        "no node of the cluster is in network 'extern'; the networks of its config are default, external"
-        == found.obstacle(0)
+        "no node of the cluster is in network 'extern'; the networks of its config are default, external: "
+        "open the cluster with network='auto', or with the name of one of them" == found.obstacle(0)
     )
 
 
