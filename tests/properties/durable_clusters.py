@@ -46,7 +46,7 @@ class DurableHour:
             authenticator=PasswordAuthenticator(options.username, options.password),
         )
         self.simulation = CheckedSimulation(self.nodes, client, {PLACE: 0})
-        self.lost_nodes = self.acknowledged = 0
+        self.acknowledged = 0
         self._held: set[int] = set()
         self._events: Sequence[tuple[int, Callable[[], None]]] = (
             (50, self._ask),
@@ -120,7 +120,6 @@ class DurableHour:
 
     def _lose_a_node(self) -> None:
         """Let a node die and be failed over, whatever replication has reached by then; then heal."""
-        self.lost_nodes += 1
         if self._random.random() < 0.5:
             self._hold_or_release()
             for key in KEYS:

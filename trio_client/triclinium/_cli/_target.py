@@ -4,17 +4,33 @@ from __future__ import annotations
 
 import ssl
 import sys
+from dataclasses import dataclass
 
 import click
 
 from triclinium._cli._input import WrongInput
+from triclinium._cli._options import option
 from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme
 from triclinium_core.options import PasswordAuthenticator
 
 
-def authenticator_for(
-    target: ConnectionString, username: str | None, password: str | None
-) -> PasswordAuthenticator | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetOptions:
+    """Who asks a cluster, and which certificates are trusted."""
+
+    username: str | None = option(metavar="NAME", envvar="TRICLINIUM_USERNAME", show_envvar=True)
+    password: str | None = option(
+        metavar="SECRET",
+        envvar="TRICLINIUM_PASSWORD",
+        show_envvar=True,
+        help="Asked for on a terminal where it is missing.",
+    )
+    ca_file: str | None = option(
+        type=click.Path(exists=True, dir_okay=False), help="Certificates to trust, instead of the system's."
+    )
+
+
+def authenticator_for(target: ConnectionString, options: TargetOptions) -> PasswordAuthenticator | None:
     """Return who connects; None where nobody is asked for a name. What is missing is asked for on a terminal.
 
     Raises:
@@ -24,7 +40,8 @@ def authenticator_for(
     if target.scheme is Scheme.MEMCACHED:
         return None
     return PasswordAuthenticator(
-        _asked_for("username", username, hide_input=False), _asked_for("password", password, hide_input=True)
+        _asked_for("username", options.username, hide_input=False),
+        _asked_for("password", options.password, hide_input=True),
     )
 
 

@@ -27,7 +27,6 @@ from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.faults import Fault, delay, drop_response, hang_up
 from triclinium_core.testing.fakes.services import faults
 
-HTTP = [service for service in Service if service is not Service.KV]
 QUERY = (Service.QUERY,)
 
 

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.core.explain.vectors.sample_questions import (
-    CASSANDRA,
     ERROR_RESPONSE,
     READ_TIMEOUT,
     REQUEST,
@@ -110,14 +109,6 @@ def test_a_policy_that_must_not_be_asked() -> None:
 
     assert str(caught.value).startswith("verdict is null, but the policy is asked: ")
     assert "Unavailable of n1" in str(caught.value)
-
-
-@rows("question", CASSANDRA)
-def test_every_field_is_needed(question: dict[str, object]) -> None:
-    """A question that lacks a field is refused, and the field is named."""
-    for name in question:
-        with pytest.raises(MalformedQuestion, match=f"^{name} is missing$"):
-            answer({key: value for key, value in question.items() if key != name})
 
 
 @rows(

@@ -9,7 +9,6 @@ from hypothesis import given, strategies as st
 
 from tests.core.explain.vectors.sample_questions import (
     CAP,
-    COUCHBASE,
     DECIDE,
     ENTRIES,
     IDEMPOTENT,
@@ -59,14 +58,6 @@ MAPPED = DECIDE | {
 def test_what_the_laid_down_decisions_do_not_ask(question: dict[str, object], expected: dict[str, object]) -> None:
     """The whole answer, for fields that are null, that contradict each other, or that are out of all bounds."""
     assert expected == answer(MappingProxyType(question))
-
-
-@rows("question", COUCHBASE)
-def test_every_field_is_needed(question: dict[str, object]) -> None:
-    """A question that lacks a field is refused, and the field is named."""
-    for name in question:
-        with pytest.raises(MalformedQuestion, match=f"^{name} is missing$"):
-            answer({key: value for key, value in question.items() if key != name})
 
 
 @rows(

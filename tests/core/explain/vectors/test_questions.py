@@ -20,8 +20,17 @@ from tests.core.explain.vectors.sample_questions import (
     QUESTIONS,
     TERMINAL,
 )
+from tests.rows import rows
 from triclinium_core.explain.vectors.fields import MalformedQuestion
 from triclinium_core.explain.vectors.questions import answer, answer_lines
+
+
+@rows("question", QUESTIONS)
+def test_every_field_is_needed(question: dict[str, object]) -> None:
+    """A question that lacks a field is refused, and the field is named."""
+    for name in question:
+        with pytest.raises(MalformedQuestion, match=f"^{name} is missing$"):
+            answer({key: value for key, value in question.items() if key != name})
 
 
 def test_refuses_what_is_no_object() -> None:

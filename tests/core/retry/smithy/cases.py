@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from triclinium_core.retry.smithy.base import BaseRetryStrategy
 from triclinium_core.retry.smithy.protocols import RetryError
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 from triclinium_core.retry.smithy.tokens import SingleUseToken
@@ -63,3 +64,13 @@ def delays_of(
             return str(refusal), delays
         delays.append(token.retry_delay)
     return "open", delays
+
+
+def retries_of(strategy: BaseRetryStrategy, scope: str | None = None) -> int:
+    """Return how often a request is retried that never succeeds."""
+    token = strategy.acquire_initial_retry_token(token_scope=scope)
+    while True:
+        try:
+            token = strategy.refresh_retry_token_for_retry(token_to_renew=token, error=ERRORS["E"])
+        except RetryError:
+            return token.retry_count

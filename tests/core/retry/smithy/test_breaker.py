@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.core.retry.smithy.cases import retries_of
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.backoff import ConstantRandom
 from triclinium_core.retry.smithy.breaker import BreakerRetryStrategy
@@ -17,16 +18,6 @@ ERROR = ClassifiedError(OSError(), ErrorInfo(is_retry_safe=True))
 def breaker(failure_share: float = 0.25) -> BreakerRetryStrategy:
     """Return a strategy."""
     return BreakerRetryStrategy(rng=ConstantRandom(0.0), failure_share=failure_share)
-
-
-def retries_of(strategy: BreakerRetryStrategy, scope: str | None = None) -> int:
-    """Return how often a request is retried that never succeeds."""
-    token = strategy.acquire_initial_retry_token(token_scope=scope)
-    while True:
-        try:
-            token = strategy.refresh_retry_token_for_retry(token_to_renew=token, error=ERROR)
-        except RetryError:
-            return token.retry_count
 
 
 def succeed(strategy: BreakerRetryStrategy, times: int, scope: str | None = None) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.core.retry.smithy.cases import retries_of
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.backoff import ConstantRandom
 from triclinium_core.retry.smithy.budget import BudgetRetryStrategy
@@ -19,16 +20,6 @@ ERROR = ClassifiedError(OSError(), ErrorInfo(is_retry_safe=True))
 def budget(capacity: float = 5.0, deposit: float = 0.25, max_attempts: int = 1_000) -> BudgetRetryStrategy:
     """Return a strategy whose budget is exact in binary."""
     return BudgetRetryStrategy(rng=ConstantRandom(0.0), capacity=capacity, deposit=deposit, max_attempts=max_attempts)
-
-
-def retries_of(strategy: BudgetRetryStrategy, scope: str | None = None) -> int:
-    """Return how often a request is retried that never succeeds."""
-    token = strategy.acquire_initial_retry_token(token_scope=scope)
-    while True:
-        try:
-            token = strategy.refresh_retry_token_for_retry(token_to_renew=token, error=ERROR)
-        except RetryError:
-            return token.retry_count
 
 
 def test_a_retry_is_made_while_more_than_one_is_left() -> None:

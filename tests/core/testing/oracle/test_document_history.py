@@ -29,7 +29,6 @@ from triclinium_core.transcoding.flags import BINARY_FLAGS
 
 THERE = "found no document, but one was certainly there"
 NOT_THERE = "found a document, but there certainly was none"
-NEVER_APPLIED = "which was never applied to this document"
 REPLACED = "wrote, but that was certainly replaced"
 
 

@@ -12,7 +12,7 @@ from triclinium import Service
 from triclinium._cli._input import DurationParameter, WrongInput
 from triclinium._cli._options import option, takes
 from triclinium._cli._output import run_trio
-from triclinium._cli._target import authenticator_for, ssl_context_for
+from triclinium._cli._target import TargetOptions, authenticator_for, ssl_context_for
 from triclinium._cli.ping.pinging import PingedCluster, PingedNode, Plan, ping_node, ping_services
 from triclinium._cli.ping.report import as_json, show
 from triclinium_core.errors import InvalidArgumentException
@@ -22,20 +22,10 @@ from triclinium_core.kv.topology.connection_string import ConnectionString, Sche
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PingOptions:
+class PingOptions(TargetOptions):
     """Who asks, for what, and for how long."""
 
-    username: str | None = option(metavar="NAME", envvar="TRICLINIUM_USERNAME", show_envvar=True)
-    password: str | None = option(
-        metavar="SECRET",
-        envvar="TRICLINIUM_PASSWORD",
-        show_envvar=True,
-        help="Asked for on a terminal where it is missing.",
-    )
     bucket: str | None = option(metavar="NAME", help="Open a connection to this bucket too.")
-    ca_file: str | None = option(
-        type=click.Path(exists=True, dir_okay=False), help="Certificates to trust, instead of the system's."
-    )
     timeout: float = option(
         type=DurationParameter(min_open=True), metavar="SECONDS", default=10.0, help="What a node may take in all."
     )
@@ -66,7 +56,7 @@ def ping(ctx: click.Context, *, connstr: str, options: PingOptions) -> None:
         Keyspace(options.bucket)
         if options.bucket is not None and target.scheme is Scheme.MEMCACHED:
             raise WrongInput("--bucket is of no use with memcached://, which has none; use couchbase://")
-        authenticator = authenticator_for(target, options.username, options.password)
+        authenticator = authenticator_for(target, options)
     except InvalidArgumentException as error:
         raise WrongInput(error.message) from error
     plan = Plan(authenticator, options.bucket, ssl_context_for(target, options.ca_file), options.timeout)

@@ -14,7 +14,7 @@ from triclinium import Cluster, TimeoutOptions, open_cluster
 from triclinium._cli._input import DurationParameter, WrongInput
 from triclinium._cli._options import option, takes
 from triclinium._cli._output import run_trio
-from triclinium._cli._target import authenticator_for, ssl_context_for
+from triclinium._cli._target import TargetOptions, authenticator_for, ssl_context_for
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException
 from triclinium_core.kv.topology.connection_string import Scheme, parse_connection_string
 from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
@@ -22,16 +22,9 @@ from triclinium_core.services.statement.keywords import stands_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueryOptions:
+class QueryOptions(TargetOptions):
     """Who asks, with what, and how it is shown."""
 
-    username: str | None = option(metavar="NAME", envvar="TRICLINIUM_USERNAME", show_envvar=True)
-    password: str | None = option(
-        metavar="SECRET",
-        envvar="TRICLINIUM_PASSWORD",
-        show_envvar=True,
-        help="Asked for on a terminal where it is missing.",
-    )
     params: Sequence[str] = option(
         "--param",
         multiple=True,
@@ -39,9 +32,6 @@ class QueryOptions:
         help="A named parameter, as often as the statement has some; a VALUE that is no JSON is a text.",
     )
     readonly: bool = option(is_flag=True, help="Have the service refuse a statement that changes anything.")
-    ca_file: str | None = option(
-        type=click.Path(exists=True, dir_okay=False), help="Certificates to trust, instead of the system's."
-    )
     timeout: float = option(
         type=DurationParameter(min_open=True),
         metavar="SECONDS",
@@ -73,7 +63,7 @@ def query(*, connstr: str, statement: str, values: Sequence[str], options: Query
         target = parse_connection_string(connstr)
         if target.scheme is Scheme.MEMCACHED:
             raise WrongInput("memcached:// has no query service; use couchbase://")
-        authenticator = authenticator_for(target, options.username, options.password)
+        authenticator = authenticator_for(target, options)
         assert authenticator is not None, "only memcached:// has none"
         parameters = Typed(tuple(map(read_value, values)), read_parameters(options.params, statement))
         ssl_context = ssl_context_for(target, options.ca_file)
