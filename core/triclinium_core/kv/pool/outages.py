@@ -13,7 +13,7 @@ from triclinium_core.kv.connection.connection import Connection
 
 
 @dataclass(slots=True, eq=False)
-class Outage:
+class NodeOutage:
     """One outage of one node."""
 
     node: str
@@ -28,9 +28,9 @@ class Outages:
     """The outages of all nodes, and how loudly each thing that happens in one is told."""
 
     def __init__(self) -> None:
-        self._present: dict[str, Outage] = {}
+        self._present: dict[str, NodeOutage] = {}
         """By node, those that are not over."""
-        self._of: dict[Connection, Outage] = {}
+        self._of: dict[Connection, NodeOutage] = {}
         """For each connection that is missing, the outage in which it was lost, be that over or not."""
 
     def lost(self, connection: Connection) -> ReportLevel:
@@ -45,7 +45,7 @@ class Outages:
         outage = self._present.get(connection.node)
         is_news = outage is None and not connection.losses
         if outage is None:
-            outage = self._present[connection.node] = Outage(connection.node)
+            outage = self._present[connection.node] = NodeOutage(connection.node)
         self._of[connection] = outage
         outage.missing += 1
         outage.failures += 1

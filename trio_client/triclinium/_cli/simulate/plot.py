@@ -103,7 +103,7 @@ THEMES: Mapping[str, Theme] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class Curve:
     """One kind of figure, over time."""
 
     title: str
@@ -112,13 +112,13 @@ class Quantity:
     """Of a bucket, given its width."""
 
 
-LOAD = Quantity("offered load\nrequests/s", lambda theme: theme.load, lambda bucket, width: bucket.sent / width)
-GOODPUT = Quantity("goodput\noperations/s", lambda theme: theme.goodput, lambda bucket, width: bucket.succeeded / width)
-AMPLIFICATION = Quantity(
+LOAD = Curve("offered load\nrequests/s", lambda theme: theme.load, lambda bucket, width: bucket.sent / width)
+GOODPUT = Curve("goodput\noperations/s", lambda theme: theme.goodput, lambda bucket, width: bucket.succeeded / width)
+AMPLIFICATION = Curve(
     "amplification\nattempts/operation", lambda theme: theme.amplification, lambda bucket, width: bucket.amplification
 )
-DEMAND = Quantity("demand\noperations/s", lambda theme: theme.grey, lambda bucket, width: bucket.begun / width)
-QUANTITIES = (LOAD, GOODPUT, AMPLIFICATION)
+DEMAND = Curve("demand\noperations/s", lambda theme: theme.grey, lambda bucket, width: bucket.begun / width)
+CURVES = (LOAD, GOODPUT, AMPLIFICATION)
 DASHES_OF_DEMAND, DASHES_OF_CAPACITY = (0, (2, 2)), (0, (5, 1.5))
 
 
@@ -154,7 +154,7 @@ def write(make: Callable[[], Figure], path: Path) -> None:
 def picture(scenario: Scenario, figures: Sequence[FleetFigures], theme: Theme = THEMES["light"]) -> Figure:
     """Return the picture, in whatever style is set.
 
-    From above: which strategy to take, what is simulated, a column for each strategy with a panel for each quantity, and
+    From above: which strategy to take, what is simulated, a column for each strategy with a panel for each curve, and
     the legend. Panels side by side have the same scales.
     """
     width = max(COLUMN_INCHES * len(figures) + 0.7, WIDTH_LEAST)
@@ -162,14 +162,14 @@ def picture(scenario: Scenario, figures: Sequence[FleetFigures], theme: Theme = 
     headline = [] if advice is None else _lines(str(advice), int(width * ADVICE_CHARACTERS_PER_INCH))
     caption = _lines(story(scenario), int(width * CAPTION_CHARACTERS_PER_INCH))
     above = LINE_INCHES * (1.25 * len(headline) + len(caption)) + 2 * EDGE_INCHES
-    height = ROW_INCHES * len(QUANTITIES) + MARGIN_INCHES + above
+    height = ROW_INCHES * len(CURVES) + MARGIN_INCHES + above
     figure = Figure(figsize=(width, height), facecolor=theme.paper)
-    grid = figure.subplots(len(QUANTITIES), len(figures), sharex=True, sharey="row", squeeze=False)
-    for quantity, axes in zip(QUANTITIES, grid, strict=True):
+    grid = figure.subplots(len(CURVES), len(figures), sharex=True, sharey="row", squeeze=False)
+    for curve, axes in zip(CURVES, grid, strict=True):
         for panel, found in zip(axes, figures, strict=True):
-            _draw_panel(panel, quantity, scenario, found, theme)
-        axes[0].set_ylabel(quantity.title, color=quantity.colour(theme), fontsize=8.5)
-        axes[0].set_ylim(0, _top(quantity, scenario, figures))
+            _draw_panel(panel, curve, scenario, found, theme)
+        axes[0].set_ylabel(curve.title, color=curve.colour(theme), fontsize=8.5)
+        axes[0].set_ylim(0, _top(curve, scenario, figures))
     for panel, found in zip(grid[0], figures, strict=True):
         is_advised = advice is not None and found.strategy == advice.strategy
         _entitle(panel, scenario, found, theme, is_advised=is_advised)
@@ -182,10 +182,10 @@ def picture(scenario: Scenario, figures: Sequence[FleetFigures], theme: Theme = 
     return figure
 
 
-def _top(quantity: Quantity, scenario: Scenario, figures: Sequence[FleetFigures]) -> float:
-    """Return the height of the panels of a quantity."""
-    top = max(value for found in figures for value in _values(quantity, found, scenario, 0.0))
-    if quantity is not AMPLIFICATION:
+def _top(curve: Curve, scenario: Scenario, figures: Sequence[FleetFigures]) -> float:
+    """Return the height of the panels of a curve."""
+    top = max(value for found in figures for value in _values(curve, found, scenario, 0.0))
+    if curve is not AMPLIFICATION:
         begun = max(value for found in figures for value in _values(DEMAND, found, scenario, 0.0))
         top = max(top, begun, capacity_of(scenario) or 0.0)
     return max(top * TOP_SHARE, 1.0)
@@ -239,22 +239,22 @@ def _concise(svg: str) -> str:
     return "\n".join([*lines, ""])
 
 
-def _draw_panel(panel: Axes, quantity: Quantity, scenario: Scenario, found: FleetFigures, theme: Theme) -> None:
-    values, edges = _steps(_values(quantity, found, scenario, float("nan")), scenario)
-    colour = quantity.colour(theme)
+def _draw_panel(panel: Axes, curve: Curve, scenario: Scenario, found: FleetFigures, theme: Theme) -> None:
+    values, edges = _steps(_values(curve, found, scenario, float("nan")), scenario)
+    colour = curve.colour(theme)
     panel.set_facecolor(theme.paper)
     if scenario.outage is not None:
         panel.axvspan(scenario.outage.start, scenario.outage.end, color=theme.outage, linewidth=0)
     panel.stairs(values, edges, fill=True, color=colour, alpha=theme.filled, linewidth=0)
     panel.stairs(values, edges, color=colour, linewidth=1.2, baseline=None)
-    if quantity is GOODPUT:
+    if curve is GOODPUT:
         dashes: dict[str, Any] = {"color": theme.grey, "linewidth": 0.9, "linestyle": DASHES_OF_DEMAND, "zorder": 0.9}
         if isinstance(scenario.fleet.trend, Steady) and not isinstance(scenario.fleet.arrivals, ClosedLoop):
             panel.axhline(scenario.fleet.demand, **dashes)
         else:
             panel.stairs(*_steps(_values(DEMAND, found, scenario, 0.0), scenario), baseline=None, **dashes)
     capacity = capacity_of(scenario)
-    if quantity is not AMPLIFICATION and capacity is not None:
+    if curve is not AMPLIFICATION and capacity is not None:
         panel.axhline(capacity, color=theme.ink, linewidth=0.8, linestyle=DASHES_OF_CAPACITY, zorder=0.9)
     panel.set_xlim(0, scenario.duration)
     panel.locator_params(axis="x", nbins=5)
@@ -275,11 +275,9 @@ def _steps(values: Sequence[float], scenario: Scenario) -> tuple[list[float], li
     return heights, [*edges, scenario.duration]
 
 
-def _values(quantity: Quantity, found: FleetFigures, scenario: Scenario, missing: float) -> list[float]:
+def _values(curve: Curve, found: FleetFigures, scenario: Scenario, missing: float) -> list[float]:
     # The last bucket may be cut short by the duration.
-    values = (
-        quantity.value(bucket, min(scenario.bucket, scenario.duration - bucket.start)) for bucket in found.buckets
-    )
+    values = (curve.value(bucket, min(scenario.bucket, scenario.duration - bucket.start)) for bucket in found.buckets)
     return [missing if value is None else value for value in values]
 
 

@@ -12,7 +12,7 @@ from triclinium_core.testing.fakes.services.answers import FakeAnswer, ServiceRe
 from triclinium_core.testing.fakes.services.requests import FakeRequest
 from triclinium_core.testing.fakes.services.select import read_select
 from triclinium_core.testing.fakes.services.sqlpp import NoSuchParameter, NotUnderstood, SqlReader, tokens_of
-from triclinium_core.testing.fakes.services.statement import HINT, StatementRequest, read_statement, refused, reply_with
+from triclinium_core.testing.fakes.services.statement import HINT, AskedStatement, read_statement, refused, reply_with
 from triclinium_core.testing.fakes.store.state import NodeState
 
 _PATHS = (("analytics", "service"), ("query", "service"))
@@ -44,7 +44,7 @@ def unauthorized(node: NodeState, request: FakeRequest) -> ServiceReply:
     return reply_with(node, read_statement(request), refused(20000, "Unauthorized user.", status=401))
 
 
-def _constants(asked: StatementRequest) -> FakeAnswer:
+def _constants(asked: AskedStatement) -> FakeAnswer:
     statement = asked.statement or ""
     try:
         select = read_select(SqlReader(tokens_of(statement), asked.parameters))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from triclinium_core.kv.operation.validation import DEFAULT_NAME
-from triclinium_core.testing.fakes.services.indexes import FakeIndex, IndexKeyspace
+from triclinium_core.testing.fakes.services.indexes import FakeIndex, IndexedCollection
 from triclinium_core.testing.fakes.services.sqlpp import NotUnderstood, SqlReader
 from triclinium_core.testing.fakes.store.state import NodeState
 
@@ -111,7 +111,7 @@ def build(node: NodeState, context: Context, statement: str, reader: SqlReader) 
         indexes.build(keyspace, name, node.documents.now)
 
 
-def exists(node: NodeState, keyspace: IndexKeyspace) -> bool:
+def exists(node: NodeState, keyspace: IndexedCollection) -> bool:
     """Tell whether there is such a collection."""
     bucket = node.cluster.buckets.get(keyspace.bucket)
     return bucket is not None and keyspace.collection in bucket.collections.scopes.get(keyspace.scope, ())
@@ -125,13 +125,13 @@ INDEX_STATEMENTS: Mapping[str, Callable[[NodeState, Context, str, SqlReader], No
 """By their first word. Each raises NotUnderstood, or IndexRefused."""
 
 
-def _keyspace(node: NodeState, context: Context, path: tuple[str, ...]) -> IndexKeyspace:
+def _keyspace(node: NodeState, context: Context, path: tuple[str, ...]) -> IndexedCollection:
     if len(path) == 3:
-        keyspace = IndexKeyspace(*path)
+        keyspace = IndexedCollection(*path)
     elif len(path) == 1 and len(context) == 2:
-        keyspace = IndexKeyspace(*context, *path)
+        keyspace = IndexedCollection(*context, *path)
     elif len(path) == 1:
-        keyspace = IndexKeyspace(path[0], DEFAULT_NAME, DEFAULT_NAME)
+        keyspace = IndexedCollection(path[0], DEFAULT_NAME, DEFAULT_NAME)
     else:
         raise NotUnderstood(".".join(path))
     if not exists(node, keyspace):

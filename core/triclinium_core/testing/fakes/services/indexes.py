@@ -17,7 +17,7 @@ SYSTEM_INDEXES = ("system", "indexes")
 """The keyspace that lists them."""
 
 
-class IndexKeyspace(NamedTuple):
+class IndexedCollection(NamedTuple):
     """A collection, by its names."""
 
     bucket: str
@@ -38,7 +38,7 @@ class IndexKeyspace(NamedTuple):
 class FakeIndex(msgspec.Struct, frozen=True, kw_only=True):
     """One index."""
 
-    keyspace: IndexKeyspace
+    keyspace: IndexedCollection
     name: str
     keys: tuple[str, ...] = ()
     """Texts of the expressions."""
@@ -54,32 +54,32 @@ class FakeIndexes:
 
     def __init__(self) -> None:
         self.build_seconds: float = 0.0
-        self._indexes: dict[tuple[IndexKeyspace, str], FakeIndex] = {}
+        self._indexes: dict[tuple[IndexedCollection, str], FakeIndex] = {}
 
-    def __contains__(self, place: tuple[IndexKeyspace, str]) -> bool:
+    def __contains__(self, place: tuple[IndexedCollection, str]) -> bool:
         return place in self._indexes
 
     def add(self, index: FakeIndex) -> None:
         """Add an index, whose name no other of its keyspace has."""
         self._indexes[index.keyspace, index.name] = index
 
-    def remove(self, keyspace: IndexKeyspace, name: str) -> None:
+    def remove(self, keyspace: IndexedCollection, name: str) -> None:
         """Remove an index."""
         del self._indexes[keyspace, name]
 
-    def build(self, keyspace: IndexKeyspace, name: str, now: float) -> None:
+    def build(self, keyspace: IndexedCollection, name: str, now: float) -> None:
         """Begin to build an index that was deferred."""
         known = self._indexes[keyspace, name]
         if known.is_deferred:
             built = msgspec.structs.replace(known, is_deferred=False, online_at=now + self.build_seconds)
             self._indexes[keyspace, name] = built
 
-    def primary_of(self, keyspace: IndexKeyspace) -> str | None:
+    def primary_of(self, keyspace: IndexedCollection) -> str | None:
         """Return the name of a primary index; None where there is none."""
         names = (index.name for index in self._indexes.values() if index.is_primary and index.keyspace == keyspace)
         return next(names, None)
 
-    def documents(self, exists: Callable[[IndexKeyspace], bool], now: float) -> list[Mapping[str, object]]:
+    def documents(self, exists: Callable[[IndexedCollection], bool], now: float) -> list[Mapping[str, object]]:
         """Return what is listed of the indexes, and forget those whose collection is gone."""
         self._indexes = {place: index for place, index in self._indexes.items() if exists(index.keyspace)}
         return [_document(index, now) for index in self._indexes.values()]

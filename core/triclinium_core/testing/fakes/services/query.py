@@ -18,7 +18,7 @@ from triclinium_core.testing.fakes.services.plans import STALE_MESSAGES, FakePla
 from triclinium_core.testing.fakes.services.requests import FakeRequest
 from triclinium_core.testing.fakes.services.select import read_select
 from triclinium_core.testing.fakes.services.sqlpp import NoSuchParameter, NotUnderstood, SqlReader, SqlToken, tokens_of
-from triclinium_core.testing.fakes.services.statement import HINT, StatementRequest, read_statement, refused, reply_with
+from triclinium_core.testing.fakes.services.statement import HINT, AskedStatement, read_statement, refused, reply_with
 from triclinium_core.testing.fakes.store.state import NodeState
 
 READONLY = 1000
@@ -65,7 +65,7 @@ def unauthorized(node: NodeState, request: FakeRequest) -> ServiceReply:
 class _Execution:
     """One query from its parameters to its reply."""
 
-    def __init__(self, node: NodeState, query: StatementRequest, *, is_get: bool) -> None:
+    def __init__(self, node: NodeState, query: AskedStatement, *, is_get: bool) -> None:
         self._node = node
         self._query = query
         self._is_readonly = is_get or query.document.get("readonly") is True

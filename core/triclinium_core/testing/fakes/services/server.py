@@ -24,7 +24,7 @@ from triclinium_core.testing.fakes.store.state import NodeState
 Answering = Callable[[NodeState, FakeRequest], ServiceReply]
 
 
-class Role(NamedTuple):
+class ServiceRole(NamedTuple):
     """What a node does in one of its services."""
 
     answer: Answering
@@ -34,8 +34,8 @@ class Role(NamedTuple):
     """Returns the text that a script goes by."""
 
 
-ROLES: Mapping[Service, Role] = {
-    service: Role(module.answer, module.unauthorized, module.said_in)
+ROLES: Mapping[Service, ServiceRole] = {
+    service: ServiceRole(module.answer, module.unauthorized, module.said_in)
     for service, module in (
         (Service.MANAGEMENT, management),
         (Service.VIEWS, views),
@@ -170,7 +170,7 @@ class ServiceServer:
         if self.listener is not None:
             self.listener(logged)
 
-    def _reply(self, connection: ServedConnection, role: Role, request: FakeRequest) -> ServiceReply:
+    def _reply(self, connection: ServedConnection, role: ServiceRole, request: FakeRequest) -> ServiceReply:
         if connection.has_certificate or is_let_in(request, self._node.options, self._node.cluster.services.users):
             return role.answer(self._node, request)
         return replace(role.unauthorized(self._node, request), applied=False)

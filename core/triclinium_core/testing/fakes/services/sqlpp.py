@@ -57,7 +57,7 @@ class Expression(Protocol):
         """Return it; ``MISSING`` for none."""
 
 
-class Parameters(NamedTuple):
+class ParameterValues(NamedTuple):
     """The values of a request."""
 
     named: Mapping[str, object]
@@ -90,7 +90,7 @@ def tokens_of(statement: str) -> list[SqlToken]:
 class SqlReader:
     """Reads tokens one after the other; every ``read_…`` raises NotUnderstood where they are others."""
 
-    def __init__(self, tokens: Sequence[SqlToken], parameters: Parameters) -> None:
+    def __init__(self, tokens: Sequence[SqlToken], parameters: ParameterValues) -> None:
         self._tokens = tokens
         self._place = 0
         self._parameters = parameters

@@ -11,7 +11,7 @@ import msgspec
 
 from triclinium_core.testing.fakes.services.answers import FakeAnswer, ServiceReply, with_rows
 from triclinium_core.testing.fakes.services.requests import FakeRequest
-from triclinium_core.testing.fakes.services.sqlpp import Parameters
+from triclinium_core.testing.fakes.services.sqlpp import ParameterValues
 from triclinium_core.testing.fakes.store.state import NodeState
 
 HINT = (
@@ -23,7 +23,7 @@ _TEXTS = frozenset({"statement", "prepared", "query_context", "client_context_id
 """Parameters that are no JSON in a form."""
 
 
-class StatementRequest(msgspec.Struct, frozen=True):
+class AskedStatement(msgspec.Struct, frozen=True):
     """What a statement is sent with."""
 
     document: Mapping[str, object]
@@ -51,24 +51,24 @@ class StatementRequest(msgspec.Struct, frozen=True):
         return tuple(name.strip("`") for name in context.rpartition(":")[2].split(".") if name)
 
     @property
-    def parameters(self) -> Parameters:
+    def parameters(self) -> ParameterValues:
         """The values of the statement's parameters."""
         named = {name[1:]: value for name, value in self.document.items() if name.startswith("$")}
         positional = self.document.get("args")
-        return Parameters(named, positional if isinstance(positional, list) else [])
+        return ParameterValues(named, positional if isinstance(positional, list) else [])
 
     def _text(self, name: str) -> str | None:
         value = self.document.get(name)
         return value if isinstance(value, str) else None
 
 
-def read_statement(request: FakeRequest) -> StatementRequest:
+def read_statement(request: FakeRequest) -> AskedStatement:
     """Return what a statement was sent with, in whatever form."""
     document = request.document()
     if document is not None:
-        return StatementRequest(document)
+        return AskedStatement(document)
     given = {**request.parameters, **request.form}
-    return StatementRequest({name: value if name in _TEXTS else _decoded(value) for name, value in given.items()})
+    return AskedStatement({name: value if name in _TEXTS else _decoded(value) for name, value in given.items()})
 
 
 def _decoded(value: str) -> object:
@@ -85,7 +85,7 @@ def refused(code: int, message: str, *, status: int = 400) -> FakeAnswer:
 
 def reply_with(
     node: NodeState,
-    request: StatementRequest,
+    request: AskedStatement,
     found: FakeAnswer,
     *,
     further: Mapping[str, object] | None = None,

@@ -8,7 +8,7 @@ import pytest
 
 from tests.rows import rows
 from triclinium_core.testing.fakes.services.select import read_select
-from triclinium_core.testing.fakes.services.sqlpp import NotUnderstood, Parameters, SqlReader, tokens_of
+from triclinium_core.testing.fakes.services.sqlpp import NotUnderstood, ParameterValues, SqlReader, tokens_of
 
 PEOPLE: Sequence[Mapping[str, object]] = [
     {"name": "bob", "age": 7, "at": {"home": True}},
@@ -23,7 +23,7 @@ PEOPLE: Sequence[Mapping[str, object]] = [
 
 def selected(statement: str) -> list[object]:
     """Return the rows."""
-    return read_select(SqlReader(tokens_of(statement), Parameters({}, []))).rows(PEOPLE)
+    return read_select(SqlReader(tokens_of(statement), ParameterValues({}, []))).rows(PEOPLE)
 
 
 @rows(
