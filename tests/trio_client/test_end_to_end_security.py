@@ -19,6 +19,7 @@ from triclinium import (
     Cluster,
     Collection,
     JwtAuthenticator,
+    PasswordAuthenticator,
     TimeoutOptions,
     open_cluster,
 )
@@ -261,3 +262,20 @@ async def test_a_kind_that_cannot_follow(
         await write_everywhere(fake, cluster)
 
     assert "authenticator" == caught.value.parameter
+
+
+async def test_a_user_name_that_http_cannot_have(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
+    """No cluster is opened with it, nor does one change to it; nobody connects, and what may be a password is not shown."""
+    wrong = PasswordAuthenticator("ada:secret", "password")
+    with pytest.raises(InvalidArgumentException, match="has a colon") as caught:
+        async with client(fake, wrong, trusting):
+            pass
+
+    assert "authenticator" == caught.value.parameter
+    assert "secret" not in str(caught.value)
+    assert not any(node.connections for node in fake.nodes)
+
+    async with client(fake, fake.authenticator, trusting) as cluster:
+        with pytest.raises(InvalidArgumentException, match="has a colon"):
+            cluster.set_authenticator(wrong)
+        await write_everywhere(fake, cluster)

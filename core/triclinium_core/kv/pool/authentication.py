@@ -23,6 +23,7 @@ from triclinium_core.options import (
     Authenticator,
     CertificateAuthenticator,
     JwtAuthenticator,
+    PasswordAuthenticator,
 )
 
 
@@ -30,9 +31,23 @@ def check_authenticator(authenticator: Authenticator | None, connection_string: 
     """Check that a client can be opened like this.
 
     Raises:
-        InvalidArgumentException: there is no authenticator, or it would travel in the open.
+        InvalidArgumentException: there is no authenticator, it would travel in the open, or no service over HTTP could be
+            shown it.
     """
     scheme = connection_string.scheme
+    # Decision D61. SASL takes such a name, so that the value itself is right; a client of services cannot be opened with it.
+    if (
+        isinstance(authenticator, PasswordAuthenticator)
+        and scheme is not Scheme.MEMCACHED
+        and ":" in authenticator.username
+    ):
+        # What follows it may be the password.
+        place = authenticator.username.index(":") + 1
+        raise InvalidArgumentException(
+            f"the user name of the authenticator has a colon, its character {place}, where HTTP's basic authentication would "
+            "end it; Couchbase has no such users: give the name alone, and the password apart",
+            parameter="authenticator",
+        )
     if authenticator is None and scheme is not Scheme.MEMCACHED:
         raise InvalidArgumentException(
             f"authenticator is missing: {scheme}:// needs a {AUTHENTICATOR_NAMES}", parameter="authenticator"
