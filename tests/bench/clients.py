@@ -18,7 +18,7 @@ from typing import NamedTuple, Unpack
 
 import trio
 
-from tests.bench.bare import GET, SET, bare_loop, bare_stream
+from tests.bench.bare import GET, SET, Ask, bare_loop, bare_stream
 from tests.bench.servers import BenchServer
 from tests.bench.turns import Stopwatch, Turn
 from triclinium import ClusterArguments, PasswordAuthenticator, RawBinaryTranscoder, open_cluster
@@ -70,31 +70,27 @@ async def triclinium(job: Job, **arguments: Unpack[ClusterArguments]) -> AsyncIt
 @asynccontextmanager
 async def bare_trio_loop(job: Job) -> AsyncIterator[Operate]:
     """A loop of trio that pipelines the same frames."""
-    value = job.value
     async with bare_loop(job.server) as ask:
-
-        async def get(key: str) -> None:
-            assert len(await ask(GET, key.encode(), b"")) == len(value) + 4
-
-        async def put(key: str) -> None:
-            assert not await ask(SET, key.encode(), value)
-
-        yield get if job.kind is Kind.GET else put
+        yield _asking(job, ask)
 
 
 @asynccontextmanager
 async def bare_trio_stream(job: Job) -> AsyncIterator[Operate]:
     """A stream of trio, for one task."""
-    value = job.value
     async with bare_stream(job.server) as ask:
+        yield _asking(job, ask)
 
-        async def get(key: str) -> None:
-            assert len(await ask(GET, key.encode(), b"")) == len(value) + 4
 
-        async def put(key: str) -> None:
-            assert not await ask(SET, key.encode(), value)
+def _asking(job: Job, ask: Ask) -> Operate:
+    value = job.value
 
-        yield get if job.kind is Kind.GET else put
+    async def get(key: str) -> None:
+        assert len(await ask(GET, key.encode(), b"")) == len(value) + 4
+
+    async def put(key: str) -> None:
+        assert not await ask(SET, key.encode(), value)
+
+    return get if job.kind is Kind.GET else put
 
 
 @asynccontextmanager

@@ -116,9 +116,10 @@ class Inquiries:
 
     def error_context(self, token: int) -> ErrorContext | None:
         """Return what is known of an inquiry that is given up now; None for unknown tokens."""
-        inquiry = self._pings.get(token) or self._readiness.get(token) or self._node_waits.get(token)
-        if inquiry is None:
+        found = self._pings.open.get(token) or self._readiness.open.get(token) or self._node_waits.open.get(token)
+        if found is None:
             return None
+        inquiry = found.request
         return ErrorContext(
             service=str(Service.KV),
             operation=inquiry.name,

@@ -121,11 +121,6 @@ class NodeWaits:
             for node in wait.late.values():
                 self._timers.cancel(node.timer)
 
-    def get(self, token: int) -> WaitForNodes | None:
-        """Return an open wait; None for unknown tokens."""
-        wait = self.open.get(token)
-        return wait.request if wait is not None else None
-
     def behind(self, token: int) -> Sequence[str]:
         """Return in words the nodes that a wait still waits for."""
         wait = self.open.get(token)

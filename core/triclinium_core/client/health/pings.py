@@ -168,11 +168,6 @@ class Pings:
             self._timers.cancel(ping.timer)
             self._service_pings.stop(ping, now)
 
-    def get(self, token: int) -> Ping | None:
-        """Return an open ping; None for unknown tokens."""
-        ping = self.open.get(token)
-        return ping.request if ping is not None else None
-
     def unreported(self, token: int) -> Sequence[str]:
         """Return in words the connections and services that a ping still waits for."""
         ping = self.open.get(token)

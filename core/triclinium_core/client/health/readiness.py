@@ -118,11 +118,6 @@ class Readiness:
                 self._timers.cancel(known.timer)
             self._service_pings.stop(wait, now)
 
-    def get(self, token: int) -> WaitUntilReady | None:
-        """Return an open wait; None for unknown tokens."""
-        wait = self.open.get(token)
-        return wait.request if wait is not None else None
-
     def not_ready(self, token: int) -> Sequence[str]:
         """Return in words the connections and services that a wait still waits for."""
         wait = self.open.get(token)
