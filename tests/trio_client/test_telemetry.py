@@ -335,6 +335,11 @@ async def test_what_a_span_lacks(autojump_clock: MockClock, caplog: pytest.LogCa
         pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1]))
         async with pair.cluster.query(STATEMENT, city="Oslo") as result:
             assert [1] == await result.rows()
+        # Calls that take several operations, whose spans are to be the parents of others.
+        assert {"n": 1} == (await pair.people.get_any_replica("ada")).content
+        async with pair.people.scan(PrefixScan("a")) as found:
+            assert ["ada"] == [item.id async for item in found]
+        await pair.cluster.bucket("travel").collections().create_scope("paris")
 
     assert scope.cancelled_caught
     assert 2 == sum(record.name == "triclinium.telemetry" for record in caplog.records)

@@ -78,6 +78,14 @@ SPAN_METHODS = ("set_attribute", "add_event", "set_status", "end")
 """What a ``RequestSpan`` has."""
 
 
+def is_span(value: object) -> bool:
+    """Tell whether ``value`` has the methods of a ``RequestSpan``, and lets them be looked up."""
+    try:
+        return all(callable(getattr(value, name, None)) for name in SPAN_METHODS)
+    except Exception:
+        return False
+
+
 def check_parent(span: T) -> T:
     """Return the span that a call is to be a part of; None where it names none.
 

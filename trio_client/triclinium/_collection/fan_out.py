@@ -51,7 +51,7 @@ class FanOutTasks:
     async def run(self) -> None:
         """Submit what is asked for; the block learns of a cancellation, and ends this when it is left."""
         spans = self._wrapping.begin(self._driver.telemetry)
-        self._parent = spans.span if spans is not None else None
+        self._parent = spans.as_parent if spans is not None else None
         self.started.set()
         try:
             with self._scope:

@@ -26,7 +26,7 @@ from triclinium_core.telemetry.attributes import (
 )
 from triclinium_core.telemetry.retry_events import refusal_event, retry_event
 from triclinium_core.telemetry.span_names import DISPATCH, ENCODING
-from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, StatusCode
+from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, StatusCode, is_span
 
 V = TypeVar("V")
 T = TypeVar("T")
@@ -60,6 +60,11 @@ class CallSpans:
         self._attempts: dict[StreamId, RequestSpan | None] = {}
         """Those under way, by the stream on which each travels."""
         self._retries = 0
+
+    @property
+    def as_parent(self) -> RequestSpan | None:
+        """The outer span, for what is called on behalf of the call; None also where the tracer made what is no span."""
+        return self.span if is_span(self.span) else None
 
     def begin(self, name: str, attributes: Mapping[str, AttributeValue]) -> None:
         """Begin the outer span, unless encoding has begun it already, and tell what is known of the call.

@@ -50,7 +50,7 @@ class Wrapping(NamedTuple):
             yield self.parent
             return
         try:
-            yield spans.span
+            yield spans.as_parent
         except BaseException as error:
             spans.end(error)
             raise
