@@ -14,13 +14,18 @@ from triclinium_core.testing.fakes import faults as common
 from triclinium_core.testing.fakes.faults import Fault, ServiceFault
 from triclinium_core.testing.fakes.services import faults as http
 
+_KINDS = frozenset({"Fault", "HttpFault"})
+"""What modules call that which such a function returns."""
+
 
 def _makers(module: ModuleType) -> dict[str, Callable[..., Fault]]:
-    """Return the public functions of a module: each of them makes a fault."""
+    """Return the functions of a module that make a fault, as they say of themselves; others check what these are given."""
     return {
         name: found
         for name, found in vars(module).items()
-        if isinstance(found, FunctionType) and found.__module__ == module.__name__ and not name.startswith("_")
+        if isinstance(found, FunctionType)
+        and found.__module__ == module.__name__
+        and found.__annotations__["return"] in _KINDS
     }
 
 

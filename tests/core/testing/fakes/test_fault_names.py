@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 
 from tests.rows import rows
+from triclinium_core import testing
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.testing import (
     Fault,
@@ -38,6 +39,7 @@ def test_no_fault_is_left_out() -> None:
     assert len(MADE_BY) == len(set(MADE_BY.values()))
     assert {*COMMAND_FAULTS, *SERVICE_FAULTS, REFUSAL} == set(FAULTS)
     assert all(FAULTS[make.__name__] is make for make in MADE_BY.values())
+    assert all(getattr(testing, name) is make for name, make in FAULTS.items())
 
 
 @rows(
