@@ -141,7 +141,7 @@ def check_info(parameter: str, info: ErrorInfo) -> ErrorInfo:
         raise ArgumentError(f"{parameter}={shown(info)} must be an ErrorInfo", parameter=parameter)
     if info.retry_after is not None and not is_seconds(info.retry_after):
         raise ArgumentError(
-            f"{parameter}: retry_after={info.retry_after!r} of an ErrorInfo must be a finite number of seconds of at "
+            f"{parameter}: retry_after={shown(info.retry_after)} of an ErrorInfo must be a finite number of seconds of at "
             "least 0, or None",
             parameter=parameter,
         )

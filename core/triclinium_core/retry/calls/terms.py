@@ -129,7 +129,7 @@ def check_hooks(hooks: object) -> None:
         raise ArgumentError(f"hooks={shown(hooks)} must be a list or tuple of functions", parameter="hooks")
     for hook in hooks:
         if not callable(hook):
-            raise ArgumentError(f"hooks: {hook!r} must be a function of the report", parameter="hooks")
+            raise ArgumentError(f"hooks: {shown(hook)} must be a function of the report", parameter="hooks")
         check_is_sync("hooks", hook)
 
 

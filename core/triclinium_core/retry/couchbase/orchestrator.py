@@ -16,6 +16,7 @@ from triclinium_core.retry.backoff import RESOLUTION, cap, controlled
 from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.values import lean
+from triclinium_core.shown import shown
 
 
 @lean
@@ -66,7 +67,7 @@ def judge(request: RetryRequest, reason: RetryReason, answer: object) -> Verdict
         if inspect.iscoroutine(answer):
             answer.close()
             raise TypeError("the retry strategy answered a coroutine; make retry_after itself an `async def`")
-        raise TypeError(f"the retry strategy answered {answer!r}; it must answer a RetryAction")
+        raise TypeError(f"the retry strategy answered {shown(answer)}; it must answer a RetryAction")
     if request.remaining <= RESOLUTION:
         # Decision C23: a strategy that had to be awaited may answer when the deadline has passed.
         return TimeOut()

@@ -156,6 +156,12 @@ def test_answers_of_the_wrong_type(answer: object) -> None:
     assert repr(answer) in str(judged.value)
 
 
+def test_an_answer_that_cannot_be_written_out() -> None:
+    """It is refused like any other: the machine judges what an asynchronous strategy answered, and must not fail."""
+    with pytest.raises(TypeError, match="must answer a RetryAction"):
+        judge(retry_request(), R.KV_LOCKED, 10**5000)
+
+
 async def answer_later() -> RetryAction:
     """Return a retry, to whoever awaits it."""
     return RetryAction.after(0.1)
