@@ -35,6 +35,14 @@ async def safety_net() -> AsyncIterator[None]:
         yield
 
 
+@pytest.fixture
+def key(request: pytest.FixtureRequest) -> str:
+    """Return a key that no other test has."""
+    name = request.node.name
+    assert isinstance(name, str)
+    return name
+
+
 @pytest.fixture(scope="session")
 def memcached_program() -> str:
     """Return where memcached is."""
@@ -115,13 +123,13 @@ def downgrading() -> WatchedPolicy:
     return WatchedPolicy(ConsistencyDowngradingRetryPolicy())
 
 
-KEYS = itertools.count(1)
+ROW_IDS = itertools.count(1)
 
 
 @pytest.fixture
-def key() -> int:
-    """Return a key of the test's own."""
-    return next(KEYS)
+def row_id() -> int:
+    """Return a primary key of the test's own."""
+    return next(ROW_IDS)
 
 
 SERVE = (sys.executable, "-c", "from triclinium._cli import main; main()", "serve", "--json")

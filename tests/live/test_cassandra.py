@@ -43,26 +43,26 @@ def asked_about_unavailable(
 
 @pytest.mark.parametrize(("level", "required"), UNAVAILABLE)
 def test_downgrading_writes(
-    cassandra_session: Session, downgrading: WatchedPolicy, key: int, level: ConsistencyLevel, required: int
+    cassandra_session: Session, downgrading: WatchedPolicy, row_id: int, level: ConsistencyLevel, required: int
 ) -> None:
     """A write that too few replicas can take is sent once more, at ONE, and is stored."""
-    future = start(cassandra_session, downgrading, INSERTION, key, level=level)
+    future = start(cassandra_session, downgrading, INSERTION, row_id, level=level)
     future.result()
 
     assert [asked_about_unavailable(level, required, 0, AT_ONE)] == downgrading.questions
     assert 2 == len(future.attempted_hosts)
     assert ONE == future.message.consistency_level
-    assert "ada" == stored(cassandra_session, key)
+    assert "ada" == stored(cassandra_session, row_id)
 
 
 @pytest.mark.parametrize(("level", "required"), UNAVAILABLE)
 def test_downgrading_reads(
-    cassandra_session: Session, downgrading: WatchedPolicy, key: int, level: ConsistencyLevel, required: int
+    cassandra_session: Session, downgrading: WatchedPolicy, row_id: int, level: ConsistencyLevel, required: int
 ) -> None:
     """A read that too few replicas can answer gets the row of the one that can."""
-    cassandra_session.execute(INSERTION, [key])
+    cassandra_session.execute(INSERTION, [row_id])
 
-    future = start(cassandra_session, downgrading, SELECTION, key, level=level)
+    future = start(cassandra_session, downgrading, SELECTION, row_id, level=level)
 
     assert "ada" == future.result().one().name
     assert [asked_about_unavailable(level, required, 0, AT_ONE)] == downgrading.questions
@@ -71,10 +71,10 @@ def test_downgrading_reads(
 
 @pytest.mark.parametrize(("level", "required"), UNAVAILABLE)
 def test_default_writes(
-    cassandra_session: Session, default: WatchedPolicy, key: int, level: ConsistencyLevel, required: int
+    cassandra_session: Session, default: WatchedPolicy, row_id: int, level: ConsistencyLevel, required: int
 ) -> None:
     """By default such a write goes to the next node; there is none, and nothing is stored."""
-    future = start(cassandra_session, default, INSERTION, key, level=level, is_idempotent=True)
+    future = start(cassandra_session, default, INSERTION, row_id, level=level, is_idempotent=True)
     with pytest.raises(NoHostAvailable) as caught:
         future.result()
 
@@ -83,15 +83,15 @@ def test_default_writes(
     assert (level, required, 1) == (error.consistency, error.required_replicas, error.alive_replicas)
     assert isinstance(error, cassandra.Unavailable)
     assert 1 == len(future.attempted_hosts)
-    assert stored(cassandra_session, key) is None
+    assert stored(cassandra_session, row_id) is None
 
 
-def test_default_reads(cassandra_session: Session, default: WatchedPolicy, key: int) -> None:
+def test_default_reads(cassandra_session: Session, default: WatchedPolicy, row_id: int) -> None:
     """By default such a read fails as well."""
-    cassandra_session.execute(INSERTION, [key])
+    cassandra_session.execute(INSERTION, [row_id])
 
     with pytest.raises(NoHostAvailable):
-        start(cassandra_session, default, SELECTION, key, level=ConsistencyLevel.QUORUM).result()
+        start(cassandra_session, default, SELECTION, row_id, level=ConsistencyLevel.QUORUM).result()
     assert [asked_about_unavailable(ConsistencyLevel.QUORUM, 2, 0, RETRY_NEXT)] == default.questions
 
 
@@ -103,11 +103,15 @@ def test_default_reads(cassandra_session: Session, default: WatchedPolicy, key: 
     ],
 )
 def test_transactions_are_not_downgraded(
-    cassandra_session: Session, downgrading: WatchedPolicy, key: int, serial: ConsistencyLevel, named: ConsistencyLevel
+    cassandra_session: Session,
+    downgrading: WatchedPolicy,
+    row_id: int,
+    serial: ConsistencyLevel,
+    named: ConsistencyLevel,
 ) -> None:
     """A transaction names a quorum when it fails: the retry at ONE leaves its serial level alone, and fails too."""
     future = start(
-        cassandra_session, downgrading, INSERTION + " IF NOT EXISTS", key, serial_consistency_level=serial.value
+        cassandra_session, downgrading, INSERTION + " IF NOT EXISTS", row_id, serial_consistency_level=serial.value
     )
     with pytest.raises(cassandra.Unavailable):
         future.result()
@@ -116,27 +120,27 @@ def test_transactions_are_not_downgraded(
         asked_about_unavailable(named, 2, 0, AT_ONE),
         asked_about_unavailable(named, 2, 1, RETHROW),
     ] == downgrading.questions
-    assert stored(cassandra_session, key) is None
+    assert stored(cassandra_session, row_id) is None
 
 
-def test_serial_reads_are_downgraded(cassandra_session: Session, downgrading: WatchedPolicy, key: int) -> None:
+def test_serial_reads_are_downgraded(cassandra_session: Session, downgrading: WatchedPolicy, row_id: int) -> None:
     """A serial read names a quorum too, and comes back as a read at ONE that is serial no more."""
-    cassandra_session.execute(INSERTION, [key])
+    cassandra_session.execute(INSERTION, [row_id])
 
-    future = start(cassandra_session, downgrading, SELECTION, key, level=ConsistencyLevel.SERIAL)
+    future = start(cassandra_session, downgrading, SELECTION, row_id, level=ConsistencyLevel.SERIAL)
 
     assert "ada" == future.result().one().name
     assert [asked_about_unavailable(ConsistencyLevel.QUORUM, 2, 0, AT_ONE)] == downgrading.questions
     assert ONE == future.message.consistency_level
 
 
-def test_transactions_by_default(cassandra_session: Session, default: WatchedPolicy, key: int) -> None:
+def test_transactions_by_default(cassandra_session: Session, default: WatchedPolicy, row_id: int) -> None:
     """By default a transaction goes to the next node, of which there is none."""
     with pytest.raises(NoHostAvailable):
-        start(cassandra_session, default, INSERTION + " IF NOT EXISTS", key).result()
+        start(cassandra_session, default, INSERTION + " IF NOT EXISTS", row_id).result()
 
     assert [asked_about_unavailable(ConsistencyLevel.QUORUM, 2, 0, RETRY_NEXT)] == default.questions
-    assert stored(cassandra_session, key) is None
+    assert stored(cassandra_session, row_id) is None
 
 
 @pytest.mark.parametrize(
@@ -151,28 +155,28 @@ def test_transactions_by_default(cassandra_session: Session, default: WatchedPol
     ],
 )
 def test_what_is_never_retried(
-    cassandra_session: Session, default: WatchedPolicy, key: int, text: str, error: type[Exception]
+    cassandra_session: Session, default: WatchedPolicy, row_id: int, text: str, error: type[Exception]
 ) -> None:
     """The driver raises at once what no node would answer otherwise, and asks nobody."""
-    cassandra_session.execute(INSERTION, [key])
+    cassandra_session.execute(INSERTION, [row_id])
     for n in range(TOMBSTONES_MAX + 1):
-        cassandra_session.execute("DELETE FROM travel.buried WHERE id = %s AND n = %s", [key, n])
+        cassandra_session.execute("DELETE FROM travel.buried WHERE id = %s AND n = %s", [row_id, n])
 
-    future = start(cassandra_session, default, text, key, is_idempotent=True)
+    future = start(cassandra_session, default, text, row_id, is_idempotent=True)
     with pytest.raises(error):
         future.result()
     assert [] == default.questions
     assert 1 == len(future.attempted_hosts)
 
 
-def test_preparing_anew(cassandra_session: Session, default: WatchedPolicy, key: int) -> None:
+def test_preparing_anew(cassandra_session: Session, default: WatchedPolicy, row_id: int) -> None:
     """A statement that the node has forgotten is prepared again and executed; nobody is asked."""
-    cassandra_session.execute(INSERTION, [key])
+    cassandra_session.execute(INSERTION, [row_id])
     prepared = cassandra_session.prepare("SELECT name FROM travel.people WHERE id = ?")
     prepared.retry_policy = DriverRetryPolicy(default)
-    cassandra_session.execute(f"ALTER TABLE travel.people ADD forgets_{key} int")
+    cassandra_session.execute(f"ALTER TABLE travel.people ADD forgets_{row_id} int")
 
-    future = cassandra_session.execute_async(prepared, [key])
+    future = cassandra_session.execute_async(prepared, [row_id])
 
     assert "ada" == future.result().one().name
     # EXECUTE, PREPARE, EXECUTE.
@@ -188,12 +192,12 @@ class Ignoring(DefaultRetryPolicy):
         return IGNORE
 
 
-def test_a_policy_of_ones_own(cassandra_session: Session, key: int) -> None:
+def test_a_policy_of_ones_own(cassandra_session: Session, row_id: int) -> None:
     """A failure that a policy ignores is a success without rows."""
-    future = start(cassandra_session, Ignoring(), INSERTION, key, level=ConsistencyLevel.ALL)
+    future = start(cassandra_session, Ignoring(), INSERTION, row_id, level=ConsistencyLevel.ALL)
 
     assert [] == future.result().all()
-    assert stored(cassandra_session, key) is None
+    assert stored(cassandra_session, row_id) is None
 
 
 class Broken(DefaultRetryPolicy):
@@ -204,9 +208,9 @@ class Broken(DefaultRetryPolicy):
         return "RETRY_NEXT"
 
 
-def test_a_policy_with_a_bug(cassandra_session: Session, key: int) -> None:
+def test_a_policy_with_a_bug(cassandra_session: Session, row_id: int) -> None:
     """An answer that is no verdict is not taken for one: the caller gets an error that names it, and the failure."""
     with pytest.raises(PolicyFailed, match="on_unavailable of Broken answered 'RETRY_NEXT'") as caught:
-        start(cassandra_session, Broken(), INSERTION, key, level=ConsistencyLevel.ALL).result()
+        start(cassandra_session, Broken(), INSERTION, row_id, level=ConsistencyLevel.ALL).result()
 
     assert ["what the node answered: ALL needs 3 replicas, 1 is alive"] == caught.value.__notes__

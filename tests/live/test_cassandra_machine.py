@@ -51,13 +51,13 @@ def decoded() -> Iterator[list[protocol.ErrorMessage]]:
         yield frames
 
 
-def carry_out(session: Session, order: Send, text: str, key: int) -> CassandraEvent:
+def carry_out(session: Session, order: Send, text: str, row_id: int) -> CassandraEvent:
     """Execute a statement once, and return what came of it."""
     assert order.consistency is not None
     statement = SimpleStatement(text, consistency_level=order.consistency.value)
     with decoded() as frames:
         try:
-            return ResultReceived(order.attempt, session.execute(statement, [key] * text.count("%s") or None).all())
+            return ResultReceived(order.attempt, session.execute(statement, [row_id] * text.count("%s") or None).all())
         except Exception:
             if not frames:
                 raise
@@ -65,7 +65,7 @@ def carry_out(session: Session, order: Send, text: str, key: int) -> CassandraEv
 
 
 def run(
-    session: Session, policy: RetryPolicy, text: str, key: int, level: ConsistencyLevel
+    session: Session, policy: RetryPolicy, text: str, row_id: int, level: ConsistencyLevel
 ) -> tuple[Complete | Fail, Sequence[ConsistencyLevel | None]]:
     """Return how a request ended whose plan is the one node, and at which levels it was sent."""
     machine = RequestMachine(CassandraRequest(policy=policy, consistency=level), [NODE])
@@ -76,29 +76,29 @@ def run(
             match action:
                 case Send():
                     sent.append(action.consistency)
-                    events.append(carry_out(session, action, text, key))
+                    events.append(carry_out(session, action, text, row_id))
                 case Complete() | Fail():
                     return action, sent
 
 
 @pytest.mark.parametrize(("level", "required"), [(QUORUM, 2), (ALL, 3)])
-def test_downgrading(cassandra_session: Session, key: int, level: ConsistencyLevel, required: int) -> None:
+def test_downgrading(cassandra_session: Session, row_id: int, level: ConsistencyLevel, required: int) -> None:
     """A write that too few replicas can take is sent to the same node again, at ONE, and is stored."""
-    end, sent = run(cassandra_session, ConsistencyDowngradingRetryPolicy(), INSERTION, key, level)
+    end, sent = run(cassandra_session, ConsistencyDowngradingRetryPolicy(), INSERTION, row_id, level)
 
     assert isinstance(end, Complete)
     assert [level, ONE] == sent
     ((node, error),) = end.info.errors
     assert isinstance(error, errors.Unavailable)
     assert (NODE, level, required, 1) == (node, error.consistency, error.required, error.alive)
-    assert "ada" == stored(cassandra_session, key)
+    assert "ada" == stored(cassandra_session, row_id)
 
 
-def test_downgrading_reads(cassandra_session: Session, key: int) -> None:
+def test_downgrading_reads(cassandra_session: Session, row_id: int) -> None:
     """Such a read gets the row of the one replica."""
-    cassandra_session.execute(INSERTION, [key])
+    cassandra_session.execute(INSERTION, [row_id])
 
-    end, sent = run(cassandra_session, ConsistencyDowngradingRetryPolicy(), SELECTION, key, QUORUM)
+    end, sent = run(cassandra_session, ConsistencyDowngradingRetryPolicy(), SELECTION, row_id, QUORUM)
 
     assert isinstance(end, Complete)
     assert [("ada",)] == end.result
@@ -106,9 +106,9 @@ def test_downgrading_reads(cassandra_session: Session, key: int) -> None:
 
 
 @pytest.mark.parametrize(("level", "required"), [(QUORUM, 2), (ALL, 3)])
-def test_by_default(cassandra_session: Session, key: int, level: ConsistencyLevel, required: int) -> None:
+def test_by_default(cassandra_session: Session, row_id: int, level: ConsistencyLevel, required: int) -> None:
     """By default the next node is asked; there is none, and the error has what the one node answered."""
-    end, sent = run(cassandra_session, DefaultRetryPolicy(), INSERTION, key, level)
+    end, sent = run(cassandra_session, DefaultRetryPolicy(), INSERTION, row_id, level)
 
     assert isinstance(end, Fail)
     assert isinstance(end.error, errors.AllNodesFailed)
@@ -117,7 +117,7 @@ def test_by_default(cassandra_session: Session, key: int, level: ConsistencyLeve
     ((node, error),) = end.error.execution_info.errors
     assert isinstance(error, errors.Unavailable)
     assert (NODE, level, required, 1) == (node, error.consistency, error.required, error.alive)
-    assert stored(cassandra_session, key) is None
+    assert stored(cassandra_session, row_id) is None
 
 
 @pytest.mark.parametrize(
@@ -148,14 +148,18 @@ def test_by_default(cassandra_session: Session, key: int, level: ConsistencyLeve
     ],
 )
 def test_what_a_node_says(
-    cassandra_session: Session, key: int, text: str, kind: type[errors.CoordinatorError], expected: Mapping[str, object]
+    cassandra_session: Session,
+    row_id: int,
+    text: str,
+    kind: type[errors.CoordinatorError],
+    expected: Mapping[str, object],
 ) -> None:
     """An error that the caller gets has every figure and every word of the node's answer."""
-    cassandra_session.execute(INSERTION, [key])
+    cassandra_session.execute(INSERTION, [row_id])
     for n in range(TOMBSTONES_MAX + 1):
-        cassandra_session.execute("DELETE FROM travel.buried WHERE id = %s AND n = %s", [key, n])
+        cassandra_session.execute("DELETE FROM travel.buried WHERE id = %s AND n = %s", [row_id, n])
 
-    end, _ = run(cassandra_session, DefaultRetryPolicy(), text, key, ONE)
+    end, _ = run(cassandra_session, DefaultRetryPolicy(), text, row_id, ONE)
 
     assert isinstance(end, Fail)
     error = end.error

@@ -84,57 +84,57 @@ def verdicts(policy: WatchedPolicy) -> Sequence[tuple[str, ConsistencyLevel, Ret
     return [(question.method, question.arguments["consistency"], question.verdict) for question in policy.questions]
 
 
-def test_downgrading_reads(session: Session, downgrading: WatchedPolicy, key: int) -> None:
+def test_downgrading_reads(session: Session, downgrading: WatchedPolicy, row_id: int) -> None:
     """A read that one of two replicas has answered in time is sent again at ONE, and gets its row."""
-    session.execute(INSERTION, [key])
+    session.execute(INSERTION, [row_id])
 
-    future = start(session, downgrading, SELECTION, key, level=QUORUM)
+    future = start(session, downgrading, SELECTION, row_id, level=QUORUM)
 
     assert "ada" == future.result().one().name
     assert [("on_read_timeout", QUORUM, AT_ONE)] == verdicts(downgrading)
     assert ONE == future.message.consistency_level
 
 
-def test_default_reads(session: Session, default: WatchedPolicy, key: int) -> None:
+def test_default_reads(session: Session, default: WatchedPolicy, row_id: int) -> None:
     """By default such a read fails: a second one would have to wait for the same replica."""
     with pytest.raises(cassandra.ReadTimeout):
-        start(session, default, SELECTION, key, level=QUORUM).result()
+        start(session, default, SELECTION, row_id, level=QUORUM).result()
 
     assert [("on_read_timeout", QUORUM, RETHROW)] == verdicts(default)
 
 
-def test_downgrading_writes(session: Session, downgrading: WatchedPolicy, key: int) -> None:
+def test_downgrading_writes(session: Session, downgrading: WatchedPolicy, row_id: int) -> None:
     """A write that one of two replicas has taken counts as done, and is stored there."""
-    future = start(session, downgrading, INSERTION, key, level=ALL, is_idempotent=True)
+    future = start(session, downgrading, INSERTION, row_id, level=ALL, is_idempotent=True)
 
     assert [] == future.result().all()
     assert [("on_write_timeout", ALL, IGNORE)] == verdicts(downgrading)
     assert WriteType.SIMPLE is downgrading.questions[0].arguments["write_type"]
-    assert "ada" == stored(session, key)
+    assert "ada" == stored(session, row_id)
 
 
-def test_writes_that_are_not_idempotent(session: Session, downgrading: WatchedPolicy, key: int) -> None:
+def test_writes_that_are_not_idempotent(session: Session, downgrading: WatchedPolicy, row_id: int) -> None:
     """Nobody is asked about such a write, which is stored at one replica all the same."""
     with pytest.raises(cassandra.WriteTimeout):
-        start(session, downgrading, INSERTION, key, level=ALL).result()
+        start(session, downgrading, INSERTION, row_id, level=ALL).result()
 
     assert [] == downgrading.questions
-    assert "ada" == stored(session, key)
+    assert "ada" == stored(session, row_id)
 
 
-def test_downgrading_unlogged_batches(session: Session, downgrading: WatchedPolicy, key: int) -> None:
+def test_downgrading_unlogged_batches(session: Session, downgrading: WatchedPolicy, row_id: int) -> None:
     """A batch that may be half-done is sent again at ONE, and is stored as a whole."""
-    future = start(session, downgrading, UNLOGGED_BATCH, key, level=ALL, is_idempotent=True)
+    future = start(session, downgrading, UNLOGGED_BATCH, row_id, level=ALL, is_idempotent=True)
     future.result()
 
     assert [("on_write_timeout", ALL, AT_ONE)] == verdicts(downgrading)
     assert WriteType.UNLOGGED_BATCH is downgrading.questions[0].arguments["write_type"]
-    assert ["ada", "ada"] == [stored(session, key), stored(session, -key)]
+    assert ["ada", "ada"] == [stored(session, row_id), stored(session, -row_id)]
 
 
-def test_the_batch_log(session: Session, default: WatchedPolicy, key: int) -> None:
+def test_the_batch_log(session: Session, default: WatchedPolicy, row_id: int) -> None:
     """The batch log times out at a level of its own; by default it is tried once more, and then the write fails."""
-    future = start(session, default, BATCH, key, level=ALL, is_idempotent=True)
+    future = start(session, default, BATCH, row_id, level=ALL, is_idempotent=True)
     with pytest.raises(cassandra.WriteTimeout):
         future.result()
 

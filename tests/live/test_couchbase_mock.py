@@ -18,7 +18,6 @@ from triclinium import (
     DurabilityLevel,
     PasswordAuthenticator,
     RawBinaryTranscoder,
-    RawStringTranscoder,
     RetryReason,
     TimeoutOptions,
     open_cluster,
@@ -39,7 +38,6 @@ from triclinium.errors import (
 )
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.transcoding.flags import BINARY_FLAGS, STRING_FLAGS
 
 pytestmark = pytest.mark.live
 
@@ -63,14 +61,6 @@ async def cluster(couchbase_mock: CouchbaseMock, safety_net: None) -> AsyncItera
 def store(couchbase_mock: CouchbaseMock, cluster: Cluster) -> Collection:
     """Return the only collection that there is."""
     return cluster.bucket(couchbase_mock.bucket).default_collection()
-
-
-@pytest.fixture
-def key(request: pytest.FixtureRequest) -> str:
-    """Return a key that no other test has."""
-    name = request.node.name
-    assert isinstance(name, str)
-    return name
 
 
 async def attempt(
@@ -230,17 +220,6 @@ async def test_get_returns_what_was_upserted(store: Collection, key: str) -> Non
     assert first.mutation_token.sequence_number < second.mutation_token.sequence_number
 
 
-async def test_flags_travel(store: Collection, key: str) -> None:
-    """Text and bytes come back as what they are, with the flags of their format."""
-    await store.upsert(key, "ἀριθμός", transcoder=RawStringTranscoder())
-    text = await store.get(key, transcoder=RawStringTranscoder())
-    await store.upsert(key, bytes(range(256)), transcoder=BINARY)
-    raw = await store.get(key, transcoder=BINARY)
-
-    assert ("ἀριθμός", STRING_FLAGS) == (text.content, text.flags)
-    assert (bytes(range(256)), BINARY_FLAGS) == (raw.content, raw.flags)
-
-
 async def test_documents_are_created_once(store: Collection, key: str) -> None:
     """An insert and a replace each need the other case."""
     with pytest.raises(DocumentNotFoundException):
@@ -267,26 +246,17 @@ async def test_an_older_version_is_not_changed(store: Collection, key: str) -> N
         await store.remove(key)
 
 
-MISSING_DOCUMENT: dict[str, Callable[[Collection, str], Awaitable[object]]] = {
-    "get": lambda store, key: store.get(key),
-    "get_and_touch": lambda store, key: store.get_and_touch(key, timedelta(hours=1)),
+LOCKS: dict[str, Callable[[Collection, str], Awaitable[object]]] = {
     "get_and_lock": lambda store, key: store.get_and_lock(key, timedelta(seconds=1)),
     "unlock": lambda store, key: store.unlock(key, Cas(1)),
-    "touch": lambda store, key: store.touch(key, timedelta(hours=1)),
-    "replace": lambda store, key: store.replace(key, 1),
-    "remove": lambda store, key: store.remove(key),
-    "append": lambda store, key: store.binary.append(key, b"1"),
-    "prepend": lambda store, key: store.binary.prepend(key, b"1"),
-    "increment": lambda store, key: store.binary.increment(key),
-    "decrement": lambda store, key: store.binary.decrement(key),
 }
 
 
-@pytest.mark.parametrize("operation", MISSING_DOCUMENT)
-async def test_a_missing_document_is_not_found(store: Collection, key: str, operation: str) -> None:
-    """Each operation that needs a document says that there is none, and creates none."""
+@pytest.mark.parametrize("operation", LOCKS)
+async def test_locks_of_a_missing_document(store: Collection, key: str, operation: str) -> None:
+    """They say that there is none, and create none."""
     with pytest.raises(DocumentNotFoundException) as caught:
-        await MISSING_DOCUMENT[operation](store, key)
+        await LOCKS[operation](store, key)
 
     assert (operation, 0) == (caught.value.context.operation, caught.value.context.retry_attempts)
     assert await store.get_or_none(key) is None
@@ -303,17 +273,6 @@ async def test_counters(store: Collection, key: str) -> None:
     await store.upsert(key, "many")
     with pytest.raises(DeltaInvalidException):
         await store.binary.increment(key)
-
-
-async def test_append_and_prepend(store: Collection, key: str) -> None:
-    """Bytes are added at either end, to the version that was asked for."""
-    old = await store.insert(key, b"in", transcoder=BINARY)
-    await store.binary.append(key, b" the end", cas=old.cas)
-    with pytest.raises(CasMismatchException):
-        await store.binary.prepend(key, b"not ", cas=old.cas)
-    await store.binary.prepend(key, b"with")
-
-    assert b"within the end" == (await store.get(key, transcoder=BINARY)).content
 
 
 async def test_expiry(couchbase_mock: CouchbaseMock, store: Collection, key: str) -> None:

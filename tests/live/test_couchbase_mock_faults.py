@@ -122,14 +122,6 @@ def store(couchbase_mock: CouchbaseMock, cluster: Cluster) -> Collection:
     return cluster.bucket(couchbase_mock.bucket).default_collection()
 
 
-@pytest.fixture
-def key(request: pytest.FixtureRequest) -> str:
-    """Return a key that no other test has."""
-    name = request.node.name
-    assert isinstance(name, str)
-    return name
-
-
 # -- Statuses: the client does what `triclinium explain` says.
 
 

@@ -46,14 +46,6 @@ async def store(couchbase_mock: CouchbaseMock, safety_net: None) -> AsyncIterato
         yield cluster.bucket(mock.bucket).default_collection()
 
 
-@pytest.fixture
-def key(request: pytest.FixtureRequest) -> str:
-    """Return a key that no other test has."""
-    name = request.node.name
-    assert isinstance(name, str)
-    return name
-
-
 async def test_parts_are_read(store: Collection, key: str) -> None:
     """Each spec has a result of its own; those that fail say so when they are asked for."""
     stored = await store.upsert(key, ADA)

@@ -18,7 +18,6 @@ from triclinium import (
     Collection,
     PasswordAuthenticator,
     RawBinaryTranscoder,
-    RawStringTranscoder,
     TimeoutOptions,
     open_cluster,
 )
@@ -34,7 +33,6 @@ from triclinium.errors import (
     RequestCanceledException,
     ValueTooLargeException,
 )
-from triclinium_core.transcoding.flags import BINARY_FLAGS, STRING_FLAGS
 
 pytestmark = pytest.mark.live
 
@@ -57,14 +55,6 @@ async def cluster(memcached: Memcached, safety_net: None) -> AsyncIterator[Clust
 def store(cluster: Cluster) -> Collection:
     """Return what there is in a memcached."""
     return cluster.default_collection()
-
-
-@pytest.fixture
-def key(request: pytest.FixtureRequest) -> str:
-    """Return a key that no other test has."""
-    name = request.node.name
-    assert isinstance(name, str)
-    return name
 
 
 async def seconds_to_live(memcached: Memcached, key: str) -> int:
@@ -94,17 +84,6 @@ async def test_get_returns_what_was_upserted(store: Collection, key: str) -> Non
     assert first.cas != second.cas
     assert {"born": 1816} == (await store.get(key)).content
     assert first.mutation_token is None
-
-
-async def test_flags_travel(store: Collection, key: str) -> None:
-    """Text and bytes come back as what they are, with the flags of their format."""
-    await store.upsert(key, "ἀριθμός", transcoder=RawStringTranscoder())
-    text = await store.get(key, transcoder=RawStringTranscoder())
-    await store.upsert(key, bytes(range(256)), transcoder=BINARY)
-    raw = await store.get(key, transcoder=BINARY)
-
-    assert ("ἀριθμός", STRING_FLAGS) == (text.content, text.flags)
-    assert (bytes(range(256)), BINARY_FLAGS) == (raw.content, raw.flags)
 
 
 async def test_exists(store: Collection, key: str) -> None:
@@ -150,33 +129,6 @@ async def test_remove_needs_the_version_it_was_given(store: Collection, key: str
     await store.remove(key, cas=new.cas)
     with pytest.raises(DocumentNotFoundException):
         await store.remove(key)
-
-
-MISSING_DOCUMENT: dict[str, Callable[[Collection, str], Awaitable[object]]] = {
-    "get": lambda store, key: store.get(key),
-    "get_and_touch": lambda store, key: store.get_and_touch(key, timedelta(hours=1)),
-    "touch": lambda store, key: store.touch(key, timedelta(hours=1)),
-    "replace": lambda store, key: store.replace(key, 1),
-    "remove": lambda store, key: store.remove(key),
-    "append": lambda store, key: store.binary.append(key, b"1"),
-    "prepend": lambda store, key: store.binary.prepend(key, b"1"),
-    "increment": lambda store, key: store.binary.increment(key),
-    "decrement": lambda store, key: store.binary.decrement(key),
-}
-
-
-@pytest.mark.parametrize("operation", MISSING_DOCUMENT)
-async def test_a_missing_document_is_not_found(store: Collection, key: str, operation: str) -> None:
-    """Each operation that needs a document says that there is none, and creates none."""
-    with pytest.raises(DocumentNotFoundException) as caught:
-        await MISSING_DOCUMENT[operation](store, key)
-
-    assert (operation, key, 0) == (
-        caught.value.context.operation,
-        caught.value.context.key,
-        caught.value.context.retry_attempts,
-    )
-    assert await store.get_or_none(key) is None
 
 
 # -- Expiry: what the server says of it, since nobody waits for it.
@@ -248,17 +200,6 @@ async def test_a_document_is_no_counter(store: Collection, key: str) -> None:
 
     with pytest.raises(DeltaInvalidException):
         await store.binary.increment(key)
-
-
-async def test_append_and_prepend(store: Collection, key: str) -> None:
-    """Bytes are added at either end, to the version that was asked for."""
-    old = await store.insert(key, b"in", transcoder=BINARY)
-    new = await store.binary.append(key, b" the end", cas=old.cas)
-    with pytest.raises(CasMismatchException):
-        await store.binary.prepend(key, b"not ", cas=old.cas)
-    await store.binary.prepend(key, b"with", cas=new.cas)
-
-    assert b"within the end" == (await store.get(key, transcoder=BINARY)).content
 
 
 # -- Sizes and numbers.

@@ -34,14 +34,6 @@ PATIENT = TimeoutOptions(kv=60.0)
 ALL_BYTES = bytes(range(256))
 
 
-@pytest.fixture
-def key(request: pytest.FixtureRequest) -> str:
-    """Return a key that no other test has."""
-    name = request.node.name
-    assert isinstance(name, str)
-    return name
-
-
 # -- Alone.
 
 

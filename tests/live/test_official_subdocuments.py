@@ -27,14 +27,6 @@ pytestmark = pytest.mark.live
 ADA = {"name": "Ada", "address": {"city": "London"}, "tags": ["poet", 1815], "visits": 3}
 
 
-@pytest.fixture
-def key(request: pytest.FixtureRequest) -> str:
-    """Return a key that no other test has."""
-    name = request.node.name
-    assert isinstance(name, str)
-    return name
-
-
 def spec(do: str, path: str, *values: object, **options: object) -> dict[str, Any]:
     """Return a spec as the worker reads it."""
     return {"do": do, "path": path, "values": values, **options}

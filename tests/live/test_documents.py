@@ -1,0 +1,85 @@
+"""What is the same of documents in a real memcached and in CouchbaseMock."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
+
+import pytest
+
+from tests.live.couchbase_mock import CouchbaseMock
+from tests.live.memcached import Memcached
+from triclinium import Collection, RawBinaryTranscoder, RawStringTranscoder, TimeoutOptions, open_cluster
+from triclinium.errors import CasMismatchException, DocumentNotFoundException
+from triclinium_core.transcoding.flags import BINARY_FLAGS, STRING_FLAGS
+
+pytestmark = pytest.mark.live
+
+PATIENT = TimeoutOptions(kv=60.0)
+"""No test waits for a timeout, so none depends on how fast the machine is."""
+BINARY = RawBinaryTranscoder()
+
+
+@pytest.fixture(params=["memcached", "couchbase_mock"])
+def server(request: pytest.FixtureRequest) -> Memcached | CouchbaseMock:
+    """Return one server after the other."""
+    found = request.getfixturevalue(request.param)
+    assert isinstance(found, Memcached | CouchbaseMock)
+    return found
+
+
+@pytest.fixture
+async def store(server: Memcached | CouchbaseMock, safety_net: None) -> AsyncIterator[Collection]:
+    """Return the only collection of the server, of a client of the test's own."""
+    if isinstance(server, Memcached):
+        async with open_cluster(server.connection_string, timeouts=PATIENT) as cluster:
+            yield cluster.default_collection()
+    else:
+        async with open_cluster(server.connection_string, server.authenticator, timeouts=PATIENT) as cluster:
+            yield cluster.bucket(server.bucket).default_collection()
+
+
+async def test_flags_travel(store: Collection, key: str) -> None:
+    """Text and bytes come back as what they are, with the flags of their format."""
+    await store.upsert(key, "ἀριθμός", transcoder=RawStringTranscoder())
+    text = await store.get(key, transcoder=RawStringTranscoder())
+    await store.upsert(key, bytes(range(256)), transcoder=BINARY)
+    raw = await store.get(key, transcoder=BINARY)
+
+    assert ("ἀριθμός", STRING_FLAGS) == (text.content, text.flags)
+    assert (bytes(range(256)), BINARY_FLAGS) == (raw.content, raw.flags)
+
+
+async def test_append_and_prepend(store: Collection, key: str) -> None:
+    """Bytes are added at either end, to the version that was asked for."""
+    old = await store.insert(key, b"in", transcoder=BINARY)
+    new = await store.binary.append(key, b" the end", cas=old.cas)
+    with pytest.raises(CasMismatchException):
+        await store.binary.prepend(key, b"not ", cas=old.cas)
+    await store.binary.prepend(key, b"with", cas=new.cas)
+
+    assert b"within the end" == (await store.get(key, transcoder=BINARY)).content
+
+
+OF_A_DOCUMENT: dict[str, Callable[[Collection, str], Awaitable[object]]] = {
+    "get": lambda store, key: store.get(key),
+    "get_and_touch": lambda store, key: store.get_and_touch(key, timedelta(hours=1)),
+    "touch": lambda store, key: store.touch(key, timedelta(hours=1)),
+    "replace": lambda store, key: store.replace(key, 1),
+    "remove": lambda store, key: store.remove(key),
+    "append": lambda store, key: store.binary.append(key, b"1"),
+    "prepend": lambda store, key: store.binary.prepend(key, b"1"),
+    "increment": lambda store, key: store.binary.increment(key),
+    "decrement": lambda store, key: store.binary.decrement(key),
+}
+
+
+@pytest.mark.parametrize("operation", OF_A_DOCUMENT)
+async def test_a_missing_document_is_not_found(store: Collection, key: str, operation: str) -> None:
+    """Each operation that needs a document says that there is none, and creates none."""
+    with pytest.raises(DocumentNotFoundException) as caught:
+        await OF_A_DOCUMENT[operation](store, key)
+
+    context = caught.value.context
+    assert (operation, key, 0) == (context.operation, context.key, context.retry_attempts)
+    assert await store.get_or_none(key) is None
