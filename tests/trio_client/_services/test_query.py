@@ -29,6 +29,7 @@ from triclinium.errors import (
     AmbiguousTimeoutException,
     CouchbaseException,
     EncodingFailureException,
+    IndexFailureException,
     IndexNotFoundException,
     InternalServerFailureException,
     InvalidArgumentException,
@@ -170,6 +171,26 @@ async def test_a_scope(autojump_clock: MockClock) -> None:
             await result.rows()
 
         assert ["default:`travel`.`inventory`"] == [sent["query_context"] for sent in queried.sent]
+
+
+async def test_a_scope_that_is_not_there(autojump_clock: MockClock) -> None:
+    """The service says so, with the name; the error has the scope, and the client goes on."""
+    async with open_queried() as queried:
+        said = {"code": 12021, "msg": "Scope not found in CB datastore default:travel.nowhere"}
+        queried.answers(FakeAnswer(errors=[said]))
+        scope = queried.cluster.bucket("travel").scope("nowhere")
+        with pytest.raises(
+            IndexFailureException, match=r"travel\.nowhere.*: check the names of bucket, scope"
+        ) as caught:
+            async with scope.query(STATEMENT):
+                pass
+
+        assert ("travel", "nowhere", 12021) == (
+            caught.value.context.bucket,
+            caught.value.context.scope,
+            caught.value.context.error_code,
+        )
+        assert [{"one": 1}] == await found(queried.cluster, "SELECT 1 AS one")
 
 
 async def test_names_of_queries(autojump_clock: MockClock) -> None:

@@ -56,6 +56,17 @@ HINTS_OF_ANSWERS: dict[type[CouchbaseException], str] = {
 }
 """The next step after a final response of KV, where it does not speak for itself."""
 
+NO_SUCH_KEYSPACE = "check the names of bucket, scope and collection, or create what is missing"
+HINTS_OF_CODES: dict[int, str] = {
+    12003: NO_SUCH_KEYSPACE,
+    12021: NO_SUCH_KEYSPACE,
+}
+"""The next step after an error of the query service for which that of its whole range (SDK-RFC 0058, 202) would mislead."""
+
+NOT_FOLLOWED = "no redirect is followed, for credentials go to no other host; connect to the cluster's own nodes"
+SOMEBODY_ELSE = "see what answers at this address"
+"""The next step after an answer that no table knows, and that the service did not write."""
+
 HINTS_OF_SERVICES: dict[type[CouchbaseException], str] = {
     e.ParsingFailureException: "look at the statement where the server points to",
     e.PlanningFailureException: "check the names in the statement; where no index fits, create one, such as a primary one",
@@ -94,7 +105,7 @@ HINTS_OF_SERVICES: dict[type[CouchbaseException], str] = {
     e.UserNotFoundException: "check the user's name and domain",
     e.GroupNotFoundException: "check the group's name, or create it",
     UnambiguousTimeoutException: "give it more time, or ask for less",
-    DecodingFailureException: "see what answers at this address",
+    DecodingFailureException: SOMEBODY_ELSE,
     AmbiguousTimeoutException: LOOK_AT_THE_SERVICE,
 }
 """The next step after a final response of an HTTP service."""
@@ -246,12 +257,29 @@ def _said(context: ErrorContext) -> str:
 
 
 def _hint_of_service(error: type[CouchbaseException] | None, context: ErrorContext) -> str:
-    steps = [HINTS_OF_SERVICES[error]] if error in HINTS_OF_SERVICES else []
+    step = HINTS_OF_CODES.get(context.error_code or 0) if error is e.IndexFailureException else None
+    if step is None and error in HINTS_OF_SERVICES:
+        step = HINTS_OF_SERVICES[error]
+    if error is CouchbaseException:
+        step = _hint_of_unknown(context)
+    steps = [step] if step is not None else []
     if error is DecodingFailureException and not context.idempotent:
         steps.append(LOOK_AT_THE_SERVICE)
     if context.server_permits_retry:
         steps.append("the server says that it may be sent again")
     return f": {'; '.join(steps)}" if steps else ""
+
+
+def _hint_of_unknown(context: ErrorContext) -> str | None:
+    """Return the next step after an answer that is in no table; None where the service itself has written it."""
+    status = context.http_status or 0
+    if status // 100 == 3:
+        return NOT_FOLLOWED
+    return SOMEBODY_ELSE if context.body_start is not None or status in _OF_PROXIES else None
+
+
+_OF_PROXIES = frozenset({502, 504})
+"""RFC 9110, 15.6.3 and 15.6.5: what a proxy says of those behind it."""
 
 
 def _hint_of_status(context: ErrorContext) -> str:

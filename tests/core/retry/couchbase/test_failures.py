@@ -17,6 +17,7 @@ from triclinium_core.errors import (
     DurabilityAmbiguousException,
     DurabilityImpossibleException,
     DurabilityLevelNotAvailableException,
+    IndexFailureException,
     ParsingFailureException,
     RequestCanceledException,
     TimeoutException,
@@ -29,6 +30,9 @@ from triclinium_core.retry.couchbase.failures import (
     HINTS_OF_SERVICES,
     HINTS_OF_STATUSES,
     LOOK_AT_THE_SERVICE,
+    NO_SUCH_KEYSPACE,
+    NOT_FOLLOWED,
+    SOMEBODY_ELSE,
     refused,
     subject,
     surfaced,
@@ -239,6 +243,38 @@ def test_every_answer_of_a_service_has_a_next_step(service: Service) -> None:
     }
 
     assert set() == raised - HINTS_OF_SERVICES.keys()
+
+
+@rows(
+    ("status", "body", "text", "step"),
+    [
+        (302, None, None, NOT_FOLLOWED),
+        (302, "<html>moved", None, NOT_FOLLOWED),
+        (404, "<html>", None, SOMEBODY_ELSE),
+        (502, None, None, SOMEBODY_ELSE),
+        (504, None, "gateway", SOMEBODY_ELSE),
+        (404, None, "nope", None),
+        (410, None, None, None),
+    ],
+)
+def test_what_to_do_about_an_answer_in_no_table(
+    status: int, body: str | None, text: str | None, step: str | None
+) -> None:
+    """A redirect is not followed, and that is said; what the service did not write is somebody else's."""
+    context = replace(QUERY, error_code=None, http_status=status, body_start=body, error_message=text)
+    said = str(surfaced(CouchbaseException, context))
+
+    assert [each for each in (NOT_FOLLOWED, SOMEBODY_ELSE) if each in said] == ([] if step is None else [step])
+
+
+@rows("code", [12003, 12021])
+def test_a_scope_that_a_query_does_not_find(code: int) -> None:
+    """RFC 0058 counts it among the failures of indexes, and nobody is sent to look at one."""
+    said = str(surfaced(IndexFailureException, replace(QUERY, error_code=code)))
+
+    assert NO_SUCH_KEYSPACE in said
+    assert HINTS_OF_SERVICES[IndexFailureException] not in said
+    assert NO_SUCH_KEYSPACE not in str(surfaced(IndexFailureException, replace(QUERY, error_code=12000)))
 
 
 @rows(("status", "step"), HINTS_OF_STATUSES.items())
