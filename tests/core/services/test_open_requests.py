@@ -404,19 +404,24 @@ def test_the_caller_leaves_when_all_has_come() -> None:
     assert 0 == simulation.open_operations
 
 
-@pytest.mark.parametrize(
-    "fault",
+@rows(
+    ("fault", "kind"),
     [
-        faults.gzipped(),
-        faults.endless_headers(),
-        faults.endless_body(),
-        faults.raw_answer(b"\x15\x03\x01\x00\x02\x02\x46"),
-        faults.raw_answer(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
-        faults.wrong_chunk_size(announced=5),
+        (faults.gzipped(), DecodingFailureException),
+        (faults.gzipped(zeros=2**24), DecodingFailureException),
+        (faults.endless_headers(), DecodingFailureException),
+        (faults.endless_body(), DecodingFailureException),
+        (faults.raw_answer(b"\x15\x03\x01\x00\x02\x02\x46"), DecodingFailureException),
+        (faults.raw_answer(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), DecodingFailureException),
+        (faults.wrong_chunk_size(announced=5), DecodingFailureException),
+        (faults.wrong_chunk_size(announced=2**40), DecodingFailureException),
+        (faults.wrong_content_length(announced=5), DecodingFailureException),
+        (faults.wrong_content_length(announced=2**40), AmbiguousTimeoutException),
+        (faults.redirect("http://127.0.0.2:8093/query/service"), CouchbaseException),
+        (faults.proxy_page(), CouchbaseException),
     ],
-    ids=repr,
 )
-def test_nonsense_costs_only_its_own_request(fault: Fault) -> None:
+def test_nonsense_costs_only_its_own_request(fault: Fault, kind: type[CouchbaseException]) -> None:
     """A named error, in bounded memory; the request beside it and the next one are answered."""
     simulation = Asking(timeouts=TimeoutOptions(query=5.0))
     simulation.nodes[0].faults.next(Service.QUERY, fault)
@@ -425,7 +430,7 @@ def test_nonsense_costs_only_its_own_request(fault: Fault) -> None:
     simulation.run()
     again = simulation.finish(asking())
 
-    assert isinstance(simulation.errors[bad], CouchbaseException)
+    assert kind is type(simulation.errors[bad])
     assert ROWS == simulation.rows[good] == simulation.rows[again]
 
 
