@@ -62,11 +62,11 @@ from triclinium_core.testing.fakes.services.faults import (
     wrong_chunk_size,
     wrong_content_length,
 )
-from triclinium_core.testing.fakes.services.indexes import FakeIndexes
-from triclinium_core.testing.fakes.services.plans import FakePlan, FakePlans
 from triclinium_core.testing.fakes.services.request_log import LoggedRequest
 from triclinium_core.testing.fakes.services.script import FakeScript
 from triclinium_core.testing.fakes.services.script_file import load_script
+from triclinium_core.testing.fakes.services.statements.indexes import FakeIndexes
+from triclinium_core.testing.fakes.services.statements.plans import FakePlan, FakePlans
 from triclinium_core.testing.fakes.store.cluster_map import (
     NO_NODE,
     ConfigVersion,

@@ -63,11 +63,11 @@ from triclinium_core.testing.fakes.faults import (
     HangUpBeforeApplying,
 )
 from triclinium_core.testing.fakes.options import HTTP_SERVICES, FakeNodeOptions
-from triclinium_core.testing.fakes.services.indexes import FakeIndexes
-from triclinium_core.testing.fakes.services.plans import FakePlans
 from triclinium_core.testing.fakes.services.request_log import LoggedRequest
 from triclinium_core.testing.fakes.services.script import FakeScript
 from triclinium_core.testing.fakes.services.server import ServiceServer
+from triclinium_core.testing.fakes.services.statements.indexes import FakeIndexes
+from triclinium_core.testing.fakes.services.statements.plans import FakePlans
 from triclinium_core.testing.fakes.store.cluster_map import ConfigVersion
 from triclinium_core.testing.fakes.store.collections import FakeCollections
 from triclinium_core.testing.fakes.store.documents import FakeDocuments

@@ -40,9 +40,9 @@ from triclinium_core.options import SECONDS_MAX
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.options import FakeNodeOptions, placed
-from triclinium_core.testing.fakes.services.indexes import FakeIndexes
-from triclinium_core.testing.fakes.services.plans import FakePlans
 from triclinium_core.testing.fakes.services.script import FakeScript
+from triclinium_core.testing.fakes.services.statements.indexes import FakeIndexes
+from triclinium_core.testing.fakes.services.statements.plans import FakePlans
 from triclinium_core.testing.fakes.store.cluster_map import (
     NO_NODE,
     FakeMap,

@@ -13,12 +13,15 @@ from triclinium_core.testing.fakes.cluster.network import FakeNetwork
 from triclinium_core.testing.fakes.cluster.outbox import NodeAction
 from triclinium_core.testing.fakes.fault_table import Faults
 from triclinium_core.testing.fakes.faults import ServiceFaultBeforeApplying
-from triclinium_core.testing.fakes.services import analytics, management, query, search, views
 from triclinium_core.testing.fakes.services.answers import ServiceReply
-from triclinium_core.testing.fakes.services.connection import ServedConnection
-from triclinium_core.testing.fakes.services.credentials import is_let_in
+from triclinium_core.testing.fakes.services.connection.connection import ServedConnection
+from triclinium_core.testing.fakes.services.connection.credentials import is_let_in
+from triclinium_core.testing.fakes.services.management import management
 from triclinium_core.testing.fakes.services.request_log import LoggedRequest, log_request
 from triclinium_core.testing.fakes.services.requests import FakeRequest
+from triclinium_core.testing.fakes.services.search import search
+from triclinium_core.testing.fakes.services.statements import analytics, query
+from triclinium_core.testing.fakes.services.views import views
 from triclinium_core.testing.fakes.store.state import NodeState
 
 Answering = Callable[[NodeState, FakeRequest], ServiceReply]

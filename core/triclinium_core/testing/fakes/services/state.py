@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from triclinium_core.testing.fakes.services.design_documents import FakeDesignDocuments
-from triclinium_core.testing.fakes.services.indexes import FakeIndexes
-from triclinium_core.testing.fakes.services.plans import FakePlans
+from triclinium_core.testing.fakes.services.management.users import FakeUsers
 from triclinium_core.testing.fakes.services.script import FakeScript
-from triclinium_core.testing.fakes.services.search_indexes import FakeSearchIndexes
-from triclinium_core.testing.fakes.services.users import FakeUsers
+from triclinium_core.testing.fakes.services.search.indexes import FakeSearchIndexes
+from triclinium_core.testing.fakes.services.statements.indexes import FakeIndexes
+from triclinium_core.testing.fakes.services.statements.plans import FakePlans
+from triclinium_core.testing.fakes.services.views.design_documents import FakeDesignDocuments
 
 
 class ServicesStore:

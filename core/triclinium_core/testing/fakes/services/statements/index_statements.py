@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from triclinium_core.kv.operation.validation import DEFAULT_NAME
-from triclinium_core.testing.fakes.services.indexes import FakeIndex, IndexedCollection
-from triclinium_core.testing.fakes.services.sqlpp import NotUnderstood, SqlReader
+from triclinium_core.testing.fakes.services.statements.indexes import FakeIndex, IndexedCollection
+from triclinium_core.testing.fakes.services.statements.sqlpp import NotUnderstood, SqlReader
 from triclinium_core.testing.fakes.store.state import NodeState
 
 PRIMARY_NAME = "#primary"

@@ -12,7 +12,7 @@ import msgspec
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json, with_rows
 from triclinium_core.testing.fakes.services.requests import FakeRequest
-from triclinium_core.testing.fakes.services.search_indexes import FakeSearchIndexes
+from triclinium_core.testing.fakes.services.search.indexes import FakeSearchIndexes
 from triclinium_core.testing.fakes.store.state import NodeState
 
 HINT = "this fake search service finds nothing by itself; script hits: nodes.script.answer(index, FakeAnswer(rows=[...]), service=Service.SEARCH)"

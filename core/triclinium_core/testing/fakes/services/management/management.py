@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.testing.fakes.services import bucket_management
 from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json, without_rows
+from triclinium_core.testing.fakes.services.management import buckets
 from triclinium_core.testing.fakes.services.requests import FakeRequest
 from triclinium_core.testing.fakes.store.config import encode_config
 from triclinium_core.testing.fakes.store.state import NodeState
@@ -43,7 +43,7 @@ def _answer(node: NodeState, request: FakeRequest) -> ServiceReply | None:
                 {
                     "isAdminCreds": True,
                     "isEnterprise": True,
-                    "implementationVersion": bucket_management.VERSION,
+                    "implementationVersion": buckets.VERSION,
                     "pools": [{"name": "default", "uri": "/pools/default"}],
                 }
             )
@@ -51,7 +51,7 @@ def _answer(node: NodeState, request: FakeRequest) -> ServiceReply | None:
             return as_json(
                 {
                     "name": "default",
-                    "nodes": bucket_management.nodes_of(node),
+                    "nodes": buckets.nodes_of(node),
                     "buckets": {"uri": "/pools/default/buckets"},
                     "rebalanceStatus": "none",
                 }
@@ -62,10 +62,10 @@ def _answer(node: NodeState, request: FakeRequest) -> ServiceReply | None:
             return ServiceReply(follows="")
         case "GET", ("pools", "default", ("b" | "bs") as how, name):
             if name not in node.cluster.buckets:
-                return bucket_management.not_found()
+                return buckets.not_found()
             return ServiceReply(follows=name) if how == "bs" else ServiceReply(body=config_of(node, name))
         case _, ("pools", "default", "buckets", *further):
-            return bucket_management.answer(node, request, tuple(further))
+            return buckets.answer(node, request, tuple(further))
         case "POST", ("controller", "changePassword"):
             return _change_password(node, request.form.get("password", ""))
         case _:

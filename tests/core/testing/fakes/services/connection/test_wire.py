@@ -35,7 +35,7 @@ from triclinium_core.testing import (
     wrong_chunk_size,
     wrong_content_length,
 )
-from triclinium_core.testing.fakes.services.wire import PIECE_SIZE
+from triclinium_core.testing.fakes.services.connection.wire import PIECE_SIZE
 
 PREPARE = "PREPARE it FROM SELECT 1"
 """A statement that changes something."""

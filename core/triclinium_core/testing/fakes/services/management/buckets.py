@@ -13,8 +13,8 @@ import msgspec
 
 from triclinium_core.kv.operation.validation import REPLICAS_MAX
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.testing.fakes.services import collection_management
 from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json
+from triclinium_core.testing.fakes.services.management import collections
 from triclinium_core.testing.fakes.services.requests import FakeRequest
 from triclinium_core.testing.fakes.store.buckets import COUCHBASE, EPHEMERAL, MEMCACHED, FakeBucket
 from triclinium_core.testing.fakes.store.config import SERVICE_NAMES, bucket_uuid
@@ -87,7 +87,7 @@ def answer(node: NodeState, request: FakeRequest, segments: tuple[str, ...]) -> 
         case "GET", ("ddocs",):
             return as_json({"rows": node.cluster.services.design_documents.rows_of(name)})
         case _, ("scopes", *of_scopes):
-            return collection_management.answer(bucket.collections, request, tuple(of_scopes))
+            return collections.answer(bucket.collections, request, tuple(of_scopes))
         case _:
             return None
 

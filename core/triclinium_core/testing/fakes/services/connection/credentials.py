@@ -6,8 +6,8 @@ import base64
 import binascii
 
 from triclinium_core.testing.fakes.options import FakeNodeOptions
+from triclinium_core.testing.fakes.services.management.users import FakeUsers
 from triclinium_core.testing.fakes.services.requests import FakeRequest
-from triclinium_core.testing.fakes.services.users import FakeUsers
 
 
 def is_let_in(request: FakeRequest, options: FakeNodeOptions, users: FakeUsers) -> bool:

@@ -12,13 +12,25 @@ from msgspec.structs import replace
 
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.services.answers import FakeAnswer, ServiceReply
-from triclinium_core.testing.fakes.services.index_statements import INDEX_STATEMENTS, IndexRefused, exists
-from triclinium_core.testing.fakes.services.indexes import SYSTEM_INDEXES
-from triclinium_core.testing.fakes.services.plans import STALE_MESSAGES, FakePlan
 from triclinium_core.testing.fakes.services.requests import FakeRequest
-from triclinium_core.testing.fakes.services.select import read_select
-from triclinium_core.testing.fakes.services.sqlpp import NoSuchParameter, NotUnderstood, SqlReader, SqlToken, tokens_of
-from triclinium_core.testing.fakes.services.statement import HINT, AskedStatement, read_statement, refused, reply_with
+from triclinium_core.testing.fakes.services.statements.index_statements import INDEX_STATEMENTS, IndexRefused, exists
+from triclinium_core.testing.fakes.services.statements.indexes import SYSTEM_INDEXES
+from triclinium_core.testing.fakes.services.statements.plans import STALE_MESSAGES, FakePlan
+from triclinium_core.testing.fakes.services.statements.select import read_select
+from triclinium_core.testing.fakes.services.statements.sqlpp import (
+    NoSuchParameter,
+    NotUnderstood,
+    SqlReader,
+    SqlToken,
+    tokens_of,
+)
+from triclinium_core.testing.fakes.services.statements.statement import (
+    HINT,
+    AskedStatement,
+    read_statement,
+    refused,
+    reply_with,
+)
 from triclinium_core.testing.fakes.store.state import NodeState
 
 READONLY = 1000

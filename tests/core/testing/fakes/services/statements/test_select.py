@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from tests.rows import rows
-from triclinium_core.testing.fakes.services.select import read_select
-from triclinium_core.testing.fakes.services.sqlpp import NotUnderstood, ParameterValues, SqlReader, tokens_of
+from triclinium_core.testing.fakes.services.statements.select import read_select
+from triclinium_core.testing.fakes.services.statements.sqlpp import NotUnderstood, ParameterValues, SqlReader, tokens_of
 
 PEOPLE: Sequence[Mapping[str, object]] = [
     {"name": "bob", "age": 7, "at": {"home": True}},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from triclinium_core.testing.fakes.services.sqlpp import MISSING, Expression, Names, NotUnderstood, SqlReader
+from triclinium_core.testing.fakes.services.statements.sqlpp import MISSING, Expression, Names, NotUnderstood, SqlReader
 
 _ENDS = frozenset({"FROM", "WHERE", "ORDER", "AS", "LIMIT"})
 

@@ -1,0 +1,1 @@
+"""The cluster manager: configs, buckets, scopes and collections, users and groups."""

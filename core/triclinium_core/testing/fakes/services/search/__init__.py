@@ -1,0 +1,1 @@
+"""The search service, and the indexes that it keeps."""

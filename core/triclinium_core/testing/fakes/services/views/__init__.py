@@ -1,0 +1,1 @@
+"""The views, and the design documents that they keep."""
