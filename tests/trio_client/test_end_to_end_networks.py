@@ -12,7 +12,7 @@ import triclinium
 from tests.rows import rows
 from tests.trio_client.pair import OPTIONS
 from tests.trio_client.test_end_to_end_cluster import KEYS, people_of, read_all, write_all
-from triclinium import Cluster, ClusterState, TimeoutOptions
+from triclinium import Cluster, ClusterState, PingState, Service, TimeoutOptions
 from triclinium.errors import UnambiguousTimeoutException
 from triclinium.testing import open_fake_cluster
 
@@ -69,6 +69,22 @@ async def test_no_node_is_in_the_network(
 
         assert {"NODE_NOT_AVAILABLE"} == caught.value.context.retry_reasons
         assert [] == [each for node in fake.nodes for each in node.request_log]
+
+
+async def test_a_ping_of_nodes_elsewhere(autojump_clock: MockClock) -> None:
+    """A service of a node that has no address in the network stands in the report, as what cannot be reached does."""
+    async with open_fake_cluster(options=FORWARDED, nodes=2) as fake:
+        fake.nodes.set_alternate_addresses(1, {})
+        async with triclinium.open_cluster(OUTSIDE, fake.authenticator, connector=fake.connector) as cluster:
+            await cluster.wait_until_ready()
+            endpoints = (await cluster.ping()).endpoints
+        asked = list(fake.nodes[1].request_log)
+
+    for service in (Service.QUERY, Service.SEARCH, Service.ANALYTICS, Service.MANAGEMENT):
+        reached, outside = endpoints[service]
+        assert (PingState.OK, PingState.ERROR) == (reached.state, outside.state)
+        assert f"{outside.remote}: the node has no address in network 'external'" == outside.error
+    assert [] == asked
 
 
 async def test_a_cluster_of_which_nothing_is_reached_is_not_ready(autojump_clock: MockClock) -> None:

@@ -30,8 +30,8 @@ class Watched:
 
         Connections of a cluster are one to each node, which are opened where they are not, and stay; and those that
         buckets have. Of a bucket they are its own, which are opened too. What does not answer within the timeout of its
-        service (``TimeoutOptions.kv``, ``TimeoutOptions.query`` and so on), cannot be connected to, is lost, or answers with
-        an error such as 401 or 503 stands in the report; no retry strategy is asked.
+        service (``TimeoutOptions.kv``, ``TimeoutOptions.query`` and so on), cannot be connected to, is lost, answers with an
+        error such as 401 or 503, or has no address in the client's network stands in the report; no retry strategy is asked.
 
         Args:
             report_id: what the report is called; a name of its own unless given.

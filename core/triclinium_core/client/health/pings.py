@@ -9,7 +9,7 @@ Source: SDK-RFC 0061 "The ping Command".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from triclinium_core.client.actions import Action, CompleteOperation, ReportAnswer
@@ -227,6 +227,21 @@ class Pings:
         if self._pool.knows_topology and not ping.has_kv:
             ping.awaited.clear()
 
+    def _outside(self, ping: OpenPing, service: Service, now: float) -> Iterator[EndpointPingReport]:
+        """Report the nodes that have a service over HTTP and that nobody can ask, for they are in another network."""
+        namespace = namespace_of(service, ping.request)
+        for address, text in self._pool.outside(service, namespace):
+            yield EndpointPingReport(
+                type=service,
+                id=stream_id(0),
+                remote=str(address),
+                local=None,
+                namespace=namespace,
+                state=PingState.ERROR,
+                latency=now - ping.began_at,
+                error=text,
+            )
+
     def _find_target(self, ping: OpenPing, connection: Connection, now: float) -> None:
         if connection in ping.targets or connection.is_leaving or not ping.takes_connections:
             return
@@ -288,9 +303,11 @@ class Pings:
             reports = (target.report for target in ping.targets.values())
             endpoints[Service.KV] = tuple(report for report in reports if report is not None)
         for service in ping.request.services:
-            found = tuple(report for report in ping.endpoints.values() if report is not None and report.type is service)
+            found = [report for report in ping.endpoints.values() if report is not None and report.type is service]
+            if service is not Service.KV:
+                found += self._outside(ping, service, now)
             if found:
-                endpoints[service] = found
+                endpoints[service] = tuple(found)
         result = PingResult(
             id=ping.request.report_id, sdk=self._sdk, config_rev=self._config_revision(), endpoints=endpoints
         )

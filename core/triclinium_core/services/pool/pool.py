@@ -19,7 +19,7 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.connection.connection import HttpConnection
 from triclinium_core.services.connection.credentials import headers_of
-from triclinium_core.services.pool.addresses import addresses_of, obstacle_of
+from triclinium_core.services.pool.addresses import addresses_of, obstacle_of, outside_of
 from triclinium_core.services.pool.endpoint import Endpoint
 from triclinium_core.services.request import HttpRequest
 
@@ -80,6 +80,10 @@ class Pool:
     def obstacle_to(self, service: Service, bucket: str | None = None) -> tuple[RetryReason, str]:
         """Return why ``endpoints_of`` finds none."""
         return obstacle_of(service, self._topologies(), bucket=bucket, tls=self._tls)
+
+    def outside(self, service: Service, bucket: str | None = None) -> tuple[tuple[Address, str], ...]:
+        """Return the nodes that have a service where the client does not reach it, and why in words."""
+        return outside_of(service, self._topologies(), bucket=bucket, tls=self._tls)
 
     def network_obstacle(self) -> str | None:
         """Return in words why no node of the cluster can be reached where it says that its nodes are; None where one can."""

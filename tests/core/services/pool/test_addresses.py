@@ -9,7 +9,7 @@ from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.topology import Topology, TopologyNode
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.services.pool.addresses import NODES_NAMED_MAX, addresses_of, obstacle_of
+from triclinium_core.services.pool.addresses import NODES_NAMED_MAX, addresses_of, obstacle_of, outside_of
 
 PORTS = {"kv": 11210, "capi": 8092, "capiSSL": 18092, "n1ql": 8093, "mgmt": 8091}
 A, B = TopologyNode("10.0.0.1", PORTS), TopologyNode("10.0.0.2", {"kv": 11210, "capi": 8092, "mgmt": 8091})
@@ -84,6 +84,18 @@ def test_why_a_service_is_reached_nowhere(
     known = (Topology("travel", (1, 5), nodes, None, "external", ("default", "other")),)
 
     assert (reason, text) == obstacle_of(Service.QUERY, known, bucket="travel", tls=tls)
+
+
+def test_nodes_outside_the_network() -> None:
+    """Each that has the service is told by its own address, and none that is reached."""
+    known = (
+        Topology(None, (1, 5), (OUTSIDE, INSIDE, A, TopologyNode("b", {"kv": 1}, is_reached=False)), None, "external"),
+    )
+    told = "10.0.0.1:8093: the node has no address in network 'external'"
+
+    assert ((Address("10.0.0.1", 8093), told),) == outside_of(Service.QUERY, known, bucket=None, tls=False)
+    assert () == outside_of(Service.QUERY, known, bucket=None, tls=True)
+    assert () == outside_of(Service.QUERY, (), bucket=None, tls=False)
 
 
 def test_nothing_is_known() -> None:
