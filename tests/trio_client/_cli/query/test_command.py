@@ -122,6 +122,8 @@ async def test_nobody_to_ask(fake: FakeCluster) -> None:
         (("couchbase://127.0.0.1", "SELECT 1", "--param", "a=1"), "$a does not stand"),
         (("couchbase://127.0.0.1", "SELECT $a", "--param", "a=1", "--param", "$a=2"), "a is given twice"),
         (("couchbase://127.0.0.1", "SELECT $age", "--param", "ag=1"), "$ag does not stand in the statement"),
+        (("couchbase://127.0.0.1", "SELECT $a", "--param", "a=\udcff"), "no text"),
+        (("couchbase://127.0.0.1", "SELECT $1", "\udcff"), "no text"),
         (("couchbase://127.0.0.1", "SELECT 1", "--timeout", "0"), "timeout"),
         (("couchbase://127.0.0.1", "SELECT 1", "--ca-file", __file__), "ca-file"),
     ],

@@ -19,6 +19,7 @@ from triclinium_core.errors import CouchbaseException, InvalidArgumentException
 from triclinium_core.kv.topology.connection_string import Scheme, parse_connection_string
 from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
 from triclinium_core.services.statement.keywords import stands_in
+from triclinium_core.shown import shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +92,14 @@ class Typed(NamedTuple):
 
 
 def read_value(text: str) -> object:
-    """Return what was typed: JSON, or else the text."""
+    """Return what was typed: JSON, or else the text.
+
+    Raises:
+        WrongInput: it is bytes that are no text.
+    """
+    # What the terminal could not decode stands in surrogates, which cannot travel.
+    if any("\ud800" <= sign <= "\udfff" for sign in text):
+        raise WrongInput(f"{shown(text)} is no text: it is not UTF-8")
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):

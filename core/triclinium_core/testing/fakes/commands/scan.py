@@ -69,7 +69,7 @@ def _create(node: NodeState, connection: ClientConnection, request: Request) -> 
     try:
         wanted = msgspec.json.decode(request.value, type=_Scan)
         collection_id = int(wanted.collection, 16)
-    except (msgspec.MsgspecError, ValueError) as error:
+    except (ValueError, RecursionError) as error:
         raise CommandRefused(Status.INVALID_ARGUMENTS, f"this is no scan: {error}") from error
     if wanted.range is not None and wanted.sampling is not None:
         raise CommandRefused(Status.INVALID_ARGUMENTS, "a scan has a range or a sampling, not both")

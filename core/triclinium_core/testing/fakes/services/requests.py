@@ -36,5 +36,5 @@ class FakeRequest(msgspec.Struct, frozen=True, kw_only=True):
         """Return the JSON object that the body is; None where it is none."""
         try:
             return msgspec.json.decode(self.body, type=dict[str, object])
-        except msgspec.DecodeError:
+        except (ValueError, RecursionError):
             return None

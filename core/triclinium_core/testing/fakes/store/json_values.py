@@ -115,7 +115,7 @@ def decode_json(data: bytes) -> object:
     """Return a JSON value; ValueError where it is not JSON."""
     try:
         return msgspec.json.decode(data)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(str(error)) from error
 
 

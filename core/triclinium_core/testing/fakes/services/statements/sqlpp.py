@@ -243,7 +243,7 @@ class SqlReader:
             case "string", text:
                 return _constant(_string(text))
             case "number", text:
-                return _constant(msgspec.json.decode(text))
+                return _constant(_number(text))
             case "parameter", text:
                 return _constant(self._value_of(text))
             case "sign", "-":
@@ -251,7 +251,7 @@ class SqlReader:
                 if number.kind != "number":
                     raise NotUnderstood("-")
                 self._place += 1
-                return _constant(msgspec.json.decode("-" + number.text))
+                return _constant(_number("-" + number.text))
             case "sign", "(":
                 inner = self.read_expression()
                 self.expect(")")
@@ -320,12 +320,21 @@ def _compared(left: Expression, right: Expression, expected: bool) -> Expression
     return value
 
 
+def _number(text: str) -> object:
+    try:
+        number: object = msgspec.json.decode(text)
+    except ValueError as error:
+        # No float is as large.
+        raise NotUnderstood(text) from error
+    return number
+
+
 def _string(text: str) -> str:
     quote = text[0]
     inner = text[1:-1].replace(quote * 2, quote)
     try:
         # What stands between single quotes has the escapes of JSON as well.
         decoded: str = msgspec.json.decode('"' + re.sub(r'(?<!\\)"', r'\\"', inner) + '"', type=str)
-    except msgspec.DecodeError as error:
+    except ValueError as error:
         raise NotUnderstood(text) from error
     return decoded

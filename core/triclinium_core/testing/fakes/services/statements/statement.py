@@ -74,7 +74,7 @@ def read_statement(request: FakeRequest) -> AskedStatement:
 def _decoded(value: str) -> object:
     try:
         return msgspec.json.decode(value)
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):
         return value
 
 

@@ -31,6 +31,9 @@ def client() -> HttpClient:
         ("SELECT {'a': 1, \"b\": []} AS `it`", {}, [{"it": {"a": 1, "b": []}}]),
         ("SELECT {a: 1}", {}, None),
         ("SELECT -'a'", {}, None),
+        ("SELECT 1e999", {}, None),
+        ("SELECT -1e999", {}, None),
+        ("SELECT " + "9" * 5000, {}, None),
         ("SELECT 1 IS 2", {}, None),
         ("SELECT MISSING AS gone, 1 kept", {}, [{"kept": 1}]),
         ("SELECT RAW MISSING", {}, []),
@@ -163,5 +166,10 @@ def test_a_form_is_taken_as_well(client: HttpClient) -> None:
 
     assert [{"one": "x"}] == form.rows == client.ask("GET", "/query/service?statement=SELECT+'x'+one").rows
     assert [1050] == nothing.codes
+    # No UTF-8, and nested too deeply, as a body and as a parameter.
+    assert [1050] == client.ask("POST", "/query/service", b'{"statement": "\xff"}').codes
+    deep = b"[" * 20_000
+    assert [1050] == client.ask("POST", "/query/service", b'{"args": ' + deep).codes
+    assert [{"one": 1}] == client.ask("POST", "/query/service", b"statement=SELECT+1+AS+one&args=" + deep).rows
     assert 404 == client.ask("GET", "/elsewhere").status
     assert 200 == client.ask("GET", "/admin/ping").status
