@@ -23,6 +23,7 @@ from tests.live.line_process import LineProcess
 from tests.live.memcached import Memcached
 from tests.live.ports import quiet_ports
 from tests.live.watched_policy import WatchedPolicy
+from triclinium import Collection, PasswordAuthenticator, TimeoutOptions, open_cluster
 from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
 
 SAFETY_NET_SECONDS = 60.0
@@ -140,6 +141,14 @@ def served() -> Iterator[Mapping[str, Any]]:
     """Give a module ``triclinium serve`` with three nodes at work, and return what it says of itself."""
     with LineProcess([*SERVE, "--nodes", "3"], end_with=signal.SIGTERM) as server:
         yield server.hear()
+
+
+@pytest.fixture
+async def ours(served: Mapping[str, Any], safety_net: None) -> AsyncIterator[Collection]:
+    """Give the test our client of the nodes that ``served`` tells of: the bucket's default collection."""
+    authenticator = PasswordAuthenticator(served["username"], served["password"])
+    async with open_cluster(served["connection_string"], authenticator, timeouts=TimeoutOptions(kv=60.0)) as cluster:
+        yield cluster.bucket(served["bucket"]).default_collection()
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,12 +14,10 @@ from tests.live.line_process import LineProcess
 from triclinium import (
     Cas,
     Collection,
-    PasswordAuthenticator,
     RawBinaryTranscoder,
     RawStringTranscoder,
     TimeoutOptions,
     Transcoder,
-    open_cluster,
 )
 from triclinium._cli.serve.description import official_program
 from triclinium.errors import CasMismatchException, DocumentNotFoundException
@@ -136,14 +133,6 @@ def test_concatenation(official: LineProcess, key: str) -> None:
 
 
 # -- Taking turns.
-
-
-@pytest.fixture
-async def ours(served: Mapping[str, Any], safety_net: None) -> AsyncIterator[Collection]:
-    """Give the test our client of the same bucket."""
-    authenticator = PasswordAuthenticator(served["username"], served["password"])
-    async with open_cluster(served["connection_string"], authenticator, timeouts=PATIENT) as cluster:
-        yield cluster.bucket(served["bucket"]).default_collection()
 
 
 class Stored(NamedTuple):

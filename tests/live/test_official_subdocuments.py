@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from typing import Any
 
 import pytest
 
 from tests.live.line_process import LineProcess
-from tests.live.test_official_client import NOT_FOUND, PATIENT
+from tests.live.test_official_client import NOT_FOUND
 from triclinium import (
     Cas,
     Collection,
     LookupInSpec,
     MutateInSpec,
     MutationMacro,
-    PasswordAuthenticator,
     StoreSemantics,
-    open_cluster,
 )
 from triclinium.errors import CasMismatchException, PathNotFoundException
 
@@ -179,14 +176,6 @@ def test_attributes_and_macros(official: LineProcess, key: str) -> None:
 
 
 # -- Taking turns.
-
-
-@pytest.fixture
-async def ours(served: Mapping[str, Any], safety_net: None) -> AsyncIterator[Collection]:
-    """Give the test our client of the same bucket."""
-    authenticator = PasswordAuthenticator(served["username"], served["password"])
-    async with open_cluster(served["connection_string"], authenticator, timeouts=PATIENT) as cluster:
-        yield cluster.bucket(served["bucket"]).default_collection()
 
 
 async def test_parts_are_common_to_both(official: LineProcess, ours: Collection, key: str) -> None:

@@ -22,6 +22,7 @@ from tests.core.kv.simulated import (
     Recorded,
     client_options,
     get,
+    machine,
     ready,
     upsert,
 )
@@ -93,15 +94,9 @@ from triclinium_core.testing.fakes.faults import (
     refuse_connection,
     status,
 )
-from triclinium_core.testing.simulation import MIDPOINT
 
 ONE, TWO = StreamId(1), StreamId(2)
 ACTIONS = cast("tuple[type, ...]", actions_module.Action.__args__)
-
-
-def machine(connection_string: str = ADDRESS, **options: Any) -> ClientMachine:
-    """Return a client that was not started."""
-    return ClientMachine(client_options(connection_string, **options), rng=MIDPOINT)
 
 
 # The contract.

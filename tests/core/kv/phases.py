@@ -41,7 +41,7 @@ class Endless:
 
 
 class Asking:
-    """An asynchronous strategy; the tests answer for it."""
+    """An asynchronous strategy; nobody awaits it, for the tests answer in its place."""
 
     async def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
         """Return no retry."""

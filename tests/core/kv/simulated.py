@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from triclinium_core.client.actions import Action, CloseStream, OpenStream, SendBytes
+from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.client.events import Event, StreamId, Token
 from triclinium_core.client.health.statistics import ConnectionStatistics
 from triclinium_core.errors import CouchbaseException
@@ -58,6 +59,11 @@ def client_options(connection_string: str = ADDRESS, **options: Any) -> ClientOp
         "orphans": None,
     }
     return ClientOptions(connection_string=connection_string, **{**defaults, **options})
+
+
+def machine(connection_string: str = ADDRESS, **options: Any) -> ClientMachine:
+    """Return a client that was not started."""
+    return ClientMachine(client_options(connection_string, **options), rng=MIDPOINT)
 
 
 def node_options(**options: Any) -> FakeNodeOptions:

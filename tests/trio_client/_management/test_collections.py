@@ -10,13 +10,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.never_retry import NeverRetry
 from triclinium import (
     Cluster,
     CollectionSpec,
     CreateCollectionSettings,
-    RetryAction,
-    RetryReason,
-    RetryRequest,
     TimeoutOptions,
     UpdateCollectionSettings,
     fail_after,
@@ -39,14 +37,6 @@ from triclinium_core.testing.fakes.store.documents import vbucket_of
 
 OPTIONS = FakeNodeOptions(collections={"_default": {"_default": 0}, "inventory": {"hotel": 8}})
 VBUCKETS = 128
-
-
-class NeverRetry:
-    """Gives up at the first failure."""
-
-    def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
-        """Refuse."""
-        return RetryAction.no_retry()
 
 
 async def test_all_scopes(autojump_clock: MockClock) -> None:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from tests.core.kv.simulated import (
-    ADDRESS,
     TIMEOUT,
     TRAVEL,
     Recorded,
     client_options,
     found,
     get,
+    machine,
     ready,
     respond,
     upsert,
@@ -28,7 +28,6 @@ from triclinium_core.client.actions import (
     ReportConnection,
     ReportLevel,
 )
-from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.client.events import (
     BytesReceived,
     LossCause,
@@ -63,14 +62,8 @@ from triclinium_core.testing.fakes.faults import (
     refuse_connection,
     status,
 )
-from triclinium_core.testing.simulation import MIDPOINT
 
 ONE, TWO = StreamId(1), StreamId(2)
-
-
-def machine(connection_string: str = ADDRESS, **options: Any) -> ClientMachine:
-    """Return a client that was not started."""
-    return ClientMachine(client_options(connection_string, **options), rng=MIDPOINT)
 
 
 def of_type(kind: type, actions: list[Action]) -> list[Action]:

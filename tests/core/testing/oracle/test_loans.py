@@ -31,6 +31,7 @@ from triclinium_core.retry.smithy.tokens import SingleUseToken
 from triclinium_core.testing.oracle.checked_strategies import CheckedStrategy
 from triclinium_core.testing.oracle.loans import LoanBook
 from triclinium_core.testing.oracle.submissions import Violation
+from triclinium_core.testing.simulation.lenders import Unwilling
 
 LOCKED, TEMPORARY, UNKNOWN = RetryReason.KV_LOCKED, RetryReason.KV_TEMPORARY_FAILURE, RetryReason.UNKNOWN
 SNAPSHOT = RetryRequest(
@@ -173,14 +174,8 @@ def test_sending_too_early() -> None:
 
 def test_first_token_refused() -> None:
     """The request is sent once, and is not retried but for what always is."""
-
-    class LendsNothing(StandardRetryStrategy):
-        def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> SingleUseToken:
-            """Refuse."""
-            raise RetryError("it lends nothing")
-
     book = LoanBook()
-    strategy = CheckedStrategy(book, LendsNothing(rng=ConstantRandom(0.5)))
+    strategy = CheckedStrategy(book, Unwilling(rng=ConstantRandom(0.5)))
     with pytest.raises(RetryError):
         strategy.acquire_initial_retry_token()
     book.submitted([1])

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from tests.core.kv.phases import Asking
 from triclinium_core.client.actions import ConsultStrategy
 from triclinium_core.client.events import LossCause, StrategyDecided, StreamId
 from triclinium_core.errors import InvalidArgumentException, RequestCanceledException, UnambiguousTimeoutException
@@ -211,14 +212,6 @@ def test_run_ends_when_nothing_will_happen() -> None:
     simulation.run()
 
     assert (0.0, 1, math.inf) == (simulation.now, simulation.open_operations, simulation.machine.wakeup)
-
-
-class Asking:
-    """An asynchronous strategy; nobody awaits it in a simulation."""
-
-    async def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
-        """Return no retry."""
-        return RetryAction.no_retry()
 
 
 def test_consulting() -> None:
