@@ -89,6 +89,13 @@ class OperationAbandoned(msgspec.Struct, frozen=True, gc=False):
     token: Token
 
 
+def _check_nonce(nonce: str) -> None:
+    check_type(nonce, "nonce", str)
+    # RFC 5802, 7. It is not shown, as what is proved with it is not.
+    if not nonce.isascii() or not nonce.isprintable() or "," in nonce:
+        raise InvalidArgumentException("nonce must be printable ASCII without a comma", parameter="nonce")
+
+
 class StreamOpened(msgspec.Struct, frozen=True, gc=False):
     """An ``OpenStream`` succeeded, TLS included. ``repr`` keeps the nonce to itself."""
 
@@ -99,7 +106,7 @@ class StreamOpened(msgspec.Struct, frozen=True, gc=False):
     remote_address: str = ""
 
     def __post_init__(self) -> None:
-        check_type(self.nonce, "nonce", str)
+        _check_nonce(self.nonce)
 
     def __repr__(self) -> str:
         return f"StreamOpened(stream={self.stream}, {self.local_address!r} to {self.remote_address!r})"
@@ -221,7 +228,7 @@ class AuthenticatorChanged(msgspec.Struct, frozen=True, gc=False):
     """Fresh entropy for SCRAM, as in ``StreamOpened``."""
 
     def __post_init__(self) -> None:
-        check_type(self.nonce, "nonce", str)
+        _check_nonce(self.nonce)
 
     def __repr__(self) -> str:
         return f"AuthenticatorChanged({self.authenticator!r})"

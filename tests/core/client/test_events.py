@@ -26,6 +26,10 @@ def test_the_nonce_is_not_shown() -> None:
     ("kind", "fields", "parameter"),
     [
         (StreamOpened, {"nonce": 5}, "nonce"),
+        (StreamOpened, {"nonce": "a,b"}, "nonce"),
+        (StreamOpened, {"nonce": "\ud800"}, "nonce"),
+        (StreamOpened, {"nonce": "é"}, "nonce"),
+        (StreamOpened, {"nonce": "a\0b"}, "nonce"),
         (BytesReceived, {"data": "text"}, "data"),
         (StreamLost, {"cause": "reset"}, "cause"),
         (StreamLost, {"cause": LossCause.RESET, "text": None}, "text"),
