@@ -95,6 +95,30 @@ async def test_a_row_of_another_type() -> None:
     assert ("c1", STATEMENT) == (caught.value.context.client_context_id, caught.value.context.statement)
 
 
+class Picky(msgspec.Struct):
+    """A row whose type raises what decoders do not."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        """Refuse one name."""
+        if self.name == "bob":
+            raise KeyError(self.name)
+
+
+async def test_a_type_that_raises_errors_of_its_own() -> None:
+    """They come as they are, and the rows go on behind, however they are taken."""
+    people = [b'{"name":"ada"}', b'{"name":"bob"}', b'{"name":"eve"}'], METADATA
+    async with open_scripted(Pieces(*people, *people).machine) as cluster:
+        for takes_all in (False, True):
+            async with cluster.query(STATEMENT, row_type=Picky) as result:
+                if not takes_all:
+                    assert Picky("ada") == await anext(result)
+                with pytest.raises(KeyError, match="bob"):
+                    await (result.rows() if takes_all else anext(result))
+                assert [Picky("eve")] == await result.rows()
+
+
 @rows("row_type", [5, 10**5000, "Person", list["Nowhere"], lambda: 1])  # type: ignore[name-defined]  # noqa: F821
 async def test_a_type_that_rows_cannot_have(row_type: Any) -> None:
     """It is refused before anything is sent."""

@@ -107,10 +107,13 @@ class RowResult(Generic[MetaData, Row]):
             before = len(taken) - self._position
             try:
                 taken.extend(map(self._decode, pending))
-            except UNDECODABLE as error:
+            except Exception as error:
                 # Those before it were added one by one.
                 failed = len(taken) - before
                 self._position = failed + 1
+                if not isinstance(error, UNDECODABLE):
+                    # A type of the user's has raised it.
+                    raise
                 raise self._undecodable(failed, error) from error
             self._position = len(self._opened.rows)
         return taken
