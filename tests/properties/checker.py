@@ -130,7 +130,7 @@ class Checker:
         for action in actions:
             match action:
                 case SendReply(connection, data):
-                    self._excuses.delivered(connection, data)
+                    self._excuses.delivered(connection, data, NODE, self.model.instant())
                 case HangUp(connection):
                     self._ended.add(connection)
                     self.broke()

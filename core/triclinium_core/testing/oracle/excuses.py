@@ -131,8 +131,8 @@ class Excuses:
         self._withholds = False
         self._suspect.update(streams)
 
-    def delivered(self, stream: int, data: bytes) -> None:
-        """Record bytes that the client received."""
+    def delivered(self, stream: int, data: bytes, node: int, instant: Instant) -> None:
+        """Record bytes that the client received from a node. Those of a fault may come long after it struck."""
         received = self._received[stream]
         received += data
         try:
@@ -141,6 +141,8 @@ class Excuses:
             scan_headers(received, 0, len(received))
         except MalformedFrame:
             self._broken.add(stream)
+        if received and stream in self._suspect:
+            self._newest[node] = instant
 
     def dropped(self, keyspace: Keyspace) -> None:
         """Record that a collection is gone."""

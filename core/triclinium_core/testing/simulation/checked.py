@@ -225,7 +225,7 @@ class CheckedSimulation(Simulation):
             self.requests.delivered(stream, len(data), is_paused=self.links[stream].is_paused)
             super().deliver(stream, size)
             return
-        self.excuses.delivered(stream, data)
+        self.excuses.delivered(stream, data, self._node_of[stream], self.model.instant())
         super().deliver(stream, size)
         if stream in self.links and self.excuses.is_broken(stream):
             raise Violation(f"the client goes on reading stream {stream}, which has bytes that are no frame")

@@ -137,20 +137,34 @@ def test_trouble_has_its_place(excuses: Excuses) -> None:
 @pytest.mark.parametrize("size", [1, 23, 24, len(REPLY) - 1])
 def test_stuck(excuses: Excuses, before: bytes, size: int) -> None:
     """What was delivered ends within a frame, until the rest comes; then what begins no frame is seen at once."""
-    excuses.delivered(STREAM, before + REPLY[:size])
+    excuses.delivered(STREAM, before + REPLY[:size], 1, at(2))
 
     assert excuses.is_stuck(STREAM)
     assert not excuses.is_stuck(OTHER_STREAM)
 
-    excuses.delivered(STREAM, REPLY[size:])
+    excuses.delivered(STREAM, REPLY[size:], 1, at(3))
 
     assert not excuses.is_stuck(STREAM)
     assert not excuses.is_broken(STREAM)
 
-    excuses.delivered(STREAM, b"\x7e")
+    excuses.delivered(STREAM, b"\x7e", 1, at(4))
 
     assert excuses.is_broken(STREAM)
     assert not excuses.is_broken(OTHER_STREAM)
+    assert excuses.newest_at([1]) < at(0)
+
+
+def test_what_a_fault_has_sent_comes_late(excuses: Excuses) -> None:
+    """An operation that was begun after a fault struck notices it, if the rest of the answer is still to come."""
+    excuses.struck(command(WrongLength()), at(1), 1)
+    excuses.delivered(STREAM, REPLY, 1, at(2))
+
+    assert at(1) == excuses.newest_at([1])
+
+    excuses.delivered(STREAM, REPLY[:-1], 1, at(3))
+
+    assert at(3) == excuses.newest_at([1])
+    assert excuses.newest_at([0]) < at(0)
 
 
 @pytest.mark.parametrize(
