@@ -49,7 +49,7 @@
 
 ``KeyValueException`` is ours: it groups what only KV raises, so that a caller can catch the group. So are
 ``BucketAccessException``, ``TlsException`` and ``IndexNotReadyException``, for which the RFCs have nothing narrower than
-the base. The numbers of the RFC stand in the docstrings only; the RFC forbids to surface them.
+the base. The RFC's numbers are only in the docstrings; the RFC forbids exposing them.
 """
 
 from __future__ import annotations

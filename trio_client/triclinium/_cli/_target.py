@@ -16,7 +16,7 @@ from triclinium_core.options import PasswordAuthenticator
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetOptions:
-    """Who asks a cluster, and which certificates are trusted."""
+    """The credentials of a command, and the certificates it trusts."""
 
     username: str | None = option(metavar="NAME", envvar="TRICLINIUM_USERNAME", show_envvar=True)
     password: str | None = option(

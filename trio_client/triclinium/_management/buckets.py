@@ -27,7 +27,7 @@ from triclinium_core.telemetry.tracing import RequestSpan
 class BucketManager(Manager):
     """The buckets of a cluster.
 
-    What all managers have in common stands in the reference under "Managing a cluster".
+    For what all managers have in common see the reference under "Managing a cluster".
 
     Source: SDK-RFC 0054 "BucketManager".
     """
@@ -74,7 +74,7 @@ class BucketManager(Manager):
         settled when the bucket was made is not sent.
 
         Raises:
-            BucketNotFoundException: there is none of that name.
+            BucketNotFoundException: there is no bucket of that name.
             InvalidArgumentException: the settings do not go together.
         """
         await self._driver.perform(Done, UpdateBucket, retry_strategy, parent_span, settings)
@@ -85,7 +85,7 @@ class BucketManager(Manager):
         """Remove a bucket with all that is in it, and wait until it is gone.
 
         Raises:
-            BucketNotFoundException: there is none of that name.
+            BucketNotFoundException: there is no bucket of that name.
             InvalidArgumentException: no bucket can be called so.
         """
         wrapping = Wrapping(WrappingCall.DROP_BUCKET, parent_span, keyspace_attributes(name))
@@ -97,7 +97,7 @@ class BucketManager(Manager):
         """Return what a bucket is like.
 
         Raises:
-            BucketNotFoundException: there is none of that name.
+            BucketNotFoundException: there is no bucket of that name.
             InvalidArgumentException: no bucket can be called so.
         """
         return (await self._driver.perform(BucketResult, GetBucket, retry_strategy, parent_span, name)).settings
@@ -115,7 +115,7 @@ class BucketManager(Manager):
         """Remove all documents of a bucket.
 
         Raises:
-            BucketNotFoundException: there is none of that name.
+            BucketNotFoundException: there is no bucket of that name.
             BucketNotFlushableException: its settings do not allow it; see ``BucketSettings.flush_enabled``.
             InvalidArgumentException: no bucket can be called so.
         """

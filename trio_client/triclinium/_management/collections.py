@@ -31,7 +31,7 @@ from triclinium_core.telemetry.tracing import RequestSpan
 class CollectionManager(Manager):
     """The scopes and collections of a bucket.
 
-    What all managers have in common stands in the reference under "Managing a cluster".
+    For what all managers have in common see the reference under "Managing a cluster".
 
     A method that changes something waits until every key-value node of the bucket knows of the change, where the user may
     use the bucket. If one of them does not within ``TimeoutOptions.management``, the method raises
@@ -80,7 +80,7 @@ class CollectionManager(Manager):
         """Remove a scope with all that is in it.
 
         Raises:
-            ScopeNotFoundException: there is none of that name.
+            ScopeNotFoundException: there is no scope of that name.
             BucketNotFoundException: there is no such bucket.
             InvalidArgumentException: no scope can be called so.
         """
@@ -127,7 +127,7 @@ class CollectionManager(Manager):
         """Change a collection; a setting that is None stays as it is.
 
         Raises:
-            CollectionNotFoundException: there is none of that name in the scope.
+            CollectionNotFoundException: there is no collection of that name in the scope.
             ScopeNotFoundException: there is no such scope.
             BucketNotFoundException: there is no such bucket.
             FeatureNotAvailableException: the settings say something of history, and the bucket has none.
@@ -150,7 +150,7 @@ class CollectionManager(Manager):
         """Remove a collection with all that is in it.
 
         Raises:
-            CollectionNotFoundException: there is none of that name in the scope.
+            CollectionNotFoundException: there is no collection of that name in the scope.
             ScopeNotFoundException: there is no such scope.
             BucketNotFoundException: there is no such bucket.
             InvalidArgumentException: no collection can be called so.

@@ -20,7 +20,7 @@ from triclinium_core.telemetry.tracing import RequestSpan
 class QueryIndexManager(Manager):
     """The query indexes of buckets.
 
-    What all managers have in common stands in the reference under "Managing a cluster".
+    For what all managers have in common see the reference under "Managing a cluster".
 
     An index on a bucket is one on its default collection; for other collections there is ``collection.query_indexes()``,
     which is for server 7.0 and later.
@@ -127,10 +127,10 @@ class QueryIndexManager(Manager):
         """Remove an index.
 
         Args:
-            ignore_if_not_exists: whether it is as good where there is none of that name.
+            ignore_if_not_exists: whether it is fine if there is no index of that name.
 
         Raises:
-            IndexNotFoundException: there is none of that name.
+            IndexNotFoundException: there is no index of that name.
             InvalidArgumentException: a name cannot be one.
         """
         await carry_out(
@@ -155,10 +155,10 @@ class QueryIndexManager(Manager):
 
         Args:
             index_name: ``#primary`` unless given.
-            ignore_if_not_exists: whether it is as good where there is none of that name.
+            ignore_if_not_exists: whether it is fine if there is no index of that name.
 
         Raises:
-            IndexNotFoundException: there is none of that name.
+            IndexNotFoundException: there is no index of that name.
             InvalidArgumentException: a name cannot be one.
         """
         await carry_out(
@@ -186,7 +186,7 @@ class QueryIndexManager(Manager):
             watch_primary: whether to wait for the primary index, too, whatever its name is.
 
         Raises:
-            IndexNotFoundException: there is none of a name, or it was dropped meanwhile.
+            IndexNotFoundException: a name has no index, or its index was dropped meanwhile.
             InvalidArgumentException: a name cannot be one, or there is nothing to wait for.
 
         Cancellation: harmless.
@@ -218,7 +218,7 @@ class QueryIndexManager(Manager):
 class CollectionQueryIndexManager(Manager):
     """The query indexes of a collection. For server 7.0 and later.
 
-    What all managers have in common stands in the reference under "Managing a cluster".
+    For what all managers have in common see the reference under "Managing a cluster".
 
     Source: SDK-RFC 0054 "CollectionQueryIndexManager".
     """
@@ -320,10 +320,10 @@ class CollectionQueryIndexManager(Manager):
         """Remove an index.
 
         Args:
-            ignore_if_not_exists: whether it is as good where there is none of that name.
+            ignore_if_not_exists: whether it is fine if there is no index of that name.
 
         Raises:
-            IndexNotFoundException: there is none of that name.
+            IndexNotFoundException: there is no index of that name.
             InvalidArgumentException: a name cannot be one.
         """
         await carry_out(
@@ -347,10 +347,10 @@ class CollectionQueryIndexManager(Manager):
 
         Args:
             index_name: ``#primary`` unless given.
-            ignore_if_not_exists: whether it is as good where there is none of that name.
+            ignore_if_not_exists: whether it is fine if there is no index of that name.
 
         Raises:
-            IndexNotFoundException: there is none of that name.
+            IndexNotFoundException: there is no index of that name.
             InvalidArgumentException: a name cannot be one.
         """
         await carry_out(
@@ -377,7 +377,7 @@ class CollectionQueryIndexManager(Manager):
             watch_primary: whether to wait for the primary index, too, whatever its name is.
 
         Raises:
-            IndexNotFoundException: there is none of a name, or it was dropped meanwhile.
+            IndexNotFoundException: a name has no index, or its index was dropped meanwhile.
             InvalidArgumentException: a name cannot be one, or there is nothing to wait for.
 
         Cancellation: harmless.

@@ -34,7 +34,7 @@ from triclinium_core.telemetry.tracing import RequestSpan
 class SearchIndexManager(Manager):
     """The search indexes of a cluster, or of a scope.
 
-    What all managers have in common stands in the reference under "Managing a cluster".
+    For what all managers have in common see the reference under "Managing a cluster".
 
     Those of a scope have their short names. A cluster before server 7.6 has none:
     ``FeatureNotAvailableException``. Each method about one index raises ``IndexNotFoundException`` where there is none of

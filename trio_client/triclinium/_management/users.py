@@ -35,7 +35,7 @@ from triclinium_core.telemetry.tracing import RequestSpan
 class UserManager(Manager):
     """The users, groups and roles of a cluster.
 
-    What all managers have in common stands in the reference under "Managing a cluster".
+    For what all managers have in common see the reference under "Managing a cluster".
 
     Source: SDK-RFC 0054 "UserManager".
     """
@@ -51,7 +51,7 @@ class UserManager(Manager):
         """Return a user, with the roles of its own and those of its groups.
 
         Raises:
-            UserNotFoundException: there is none of that name in the domain.
+            UserNotFoundException: there is no user of that name in the domain.
             InvalidArgumentException: no user can be called so.
         """
         return (await self._driver.perform(UserResult, GetUser, retry_strategy, parent_span, username, domain)).user
@@ -95,7 +95,7 @@ class UserManager(Manager):
         """Remove a user.
 
         Raises:
-            UserNotFoundException: there is none of that name in the domain.
+            UserNotFoundException: there is no user of that name in the domain.
             InvalidArgumentException: no user can be called so.
         """
         await self._driver.perform(Done, DropUser, retry_strategy, parent_span, username, domain)
@@ -129,7 +129,7 @@ class UserManager(Manager):
         """Return a group.
 
         Raises:
-            GroupNotFoundException: there is none of that name.
+            GroupNotFoundException: there is no group of that name.
             InvalidArgumentException: no group can be called so.
         """
         return (await self._driver.perform(GroupResult, GetGroup, retry_strategy, parent_span, group_name)).group
@@ -156,7 +156,7 @@ class UserManager(Manager):
         """Remove a group; its users stay.
 
         Raises:
-            GroupNotFoundException: there is none of that name.
+            GroupNotFoundException: there is no group of that name.
             InvalidArgumentException: no group can be called so.
         """
         await self._driver.perform(Done, DropGroup, retry_strategy, parent_span, group_name)

@@ -52,7 +52,7 @@ class StandardRetryStrategy(CoreStandardRetryStrategy):
 
     Args:
         rng: draws for the backoffs; a generator of its own unless given.
-        max_attempts: attempts of one call, the first among them; 0 means 1, for the first is never refused. That of
+        max_attempts: attempts of one call, including the first; 0 means 1, because the first is never refused. That of
             ``numbers`` unless given.
         numbers: costs, backoffs, and what is not given here.
         quota_capacity: what the quota of each scope begins with; 0 permits no retry at all. That of ``numbers`` unless
@@ -93,7 +93,7 @@ class SimpleRetryStrategy(CoreSimpleRetryStrategy):
 
     Args:
         rng: draws for the backoff; a generator of its own unless given.
-        max_attempts: attempts of one request, the first among them; 0 means 1, for the first is never refused.
+        max_attempts: attempts of one request, including the first; 0 means 1, because the first is never refused.
         backoff: replaces 25 ms, doubled up to 20 s, half of it random.
 
     Raises:

@@ -27,7 +27,7 @@ class BreakerRetryStrategy(BaseRetryStrategy):
 
     Args:
         rng: draws for the backoff.
-        max_attempts: attempts of one request, the first among them; 0 means 1, for the first is never refused.
+        max_attempts: attempts of one request, including the first; 0 means 1, because the first is never refused.
         failure_share: failed attempts for each request, up to which there are retries.
         backoff: replaces 25 ms, doubled up to 20 s, half of it random.
 

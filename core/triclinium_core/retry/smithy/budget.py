@@ -30,7 +30,7 @@ class BudgetRetryStrategy(BaseRetryStrategy):
         rng: draws for the backoff.
         capacity: what the budget of each scope begins with, and never exceeds. A retry is made while more than 1 is left.
         deposit: what a first attempt adds; 0.1 permits one retry for ten requests.
-        max_attempts: attempts of one request, the first among them; 0 means 1, for the first is never refused.
+        max_attempts: attempts of one request, including the first; 0 means 1, because the first is never refused.
         backoff: replaces 25 ms, doubled up to 20 s, half of it random.
 
     Raises:

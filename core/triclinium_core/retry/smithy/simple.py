@@ -18,7 +18,7 @@ class SimpleRetryStrategy(BaseRetryStrategy):
 
     Args:
         rng: draws for the backoff.
-        max_attempts: attempts of one request, the first among them; 0 means 1, for the first is never refused.
+        max_attempts: attempts of one request, including the first; 0 means 1, because the first is never refused.
         backoff: replaces 25 ms, doubled up to 20 s, half of it random.
 
     Raises:

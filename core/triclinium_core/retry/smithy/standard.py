@@ -24,7 +24,7 @@ class StandardRetryStrategy(BaseRetryStrategy):
 
     Args:
         rng: draws for the backoffs.
-        max_attempts: attempts of one request, the first among them; 0 means 1, for the first is never refused. That of
+        max_attempts: attempts of one request, including the first; 0 means 1, because the first is never refused. That of
             ``numbers`` unless given.
         numbers: costs, backoffs, and what is not given here.
         quota_capacity: what the quota of each scope begins with; 0 permits no retry at all. That of ``numbers`` unless
