@@ -20,7 +20,6 @@ REGRESSIONS: Mapping[int, str] = {
     29_922_058: "a client that knew no map yet, of a cluster in which the document has no node",
     154_160_002: "a breaker whose canary was answered, though not as it should be, and that stayed open",
     182_691_722: "a service that refused connections beside a busy one, and was asked for them again without a pause",
-    883_766_167: "a retry on a stream that a fault had struck before, and whose cut answer was still to come",
 }
 """By seed, what the history met that nothing had met before."""
 
