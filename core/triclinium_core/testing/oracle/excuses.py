@@ -149,8 +149,14 @@ class Excuses:
         self._dropped[keyspace] = NEVER
 
     def created(self, keyspace: Keyspace, instant: Instant) -> None:
-        """Record that a collection that was gone is there."""
+        """Record that a collection that was gone is there, and when all nodes will have heard of it."""
         self._dropped[keyspace] = instant
+
+    def learned(self, instant: Instant) -> None:
+        """Record that all nodes know by now which collections there are."""
+        for keyspace, until in self._dropped.items():
+            if until != NEVER:
+                self._dropped[keyspace] = min(until, instant)
 
     def look(self) -> AbstractSet[int]:
         """Return the nodes that are out of order now, or were at the last look."""

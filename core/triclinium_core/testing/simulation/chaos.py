@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.wire.constants import Opcode
@@ -16,19 +17,43 @@ from triclinium_core.testing.simulation.logged import LoggedSimulation
 SLOWNESSES = (0.05, 0.4, 1.5, 4.0)
 """Seconds: within all limits, within the caller's, and beyond."""
 
+LATENESSES = (0.05, 0.6, 3.0, 10.0)
+"""Seconds until a node hears of a new collection: soon, within the time of an operation, and beyond."""
+LATE_SHARE = 0.5
+"""Of the histories in which nodes may hear of a collection late; of the collections in those; and of the nodes."""
+LATE_SALT = 104
+"""Makes other draws of a seed; by this one no regression of ``command`` has late nodes, as when it was found."""
+
+
+def late_chance(seed: int) -> Chance | None:
+    """Return the chance of the nodes that are late, which leaves all other draws as they are; None where none is."""
+    chance = Chance(seed ^ LATE_SALT)
+    return chance if chance.happens(LATE_SHARE) else None
+
+
 Disruption = Callable[[], str | None]
 """Something that happens, and says what; None where it cannot now."""
 
 
 class Chaos:
-    """All that happens to the nodes of one simulation, and to the collection that comes and goes."""
+    """All that happens to the nodes of one simulation, and to the collection that comes and goes.
 
-    def __init__(self, simulation: LoggedSimulation, chance: Chance, collection: Keyspace) -> None:
+    Args:
+        simulation: of the nodes.
+        chance: draws what happens.
+        collection: comes and goes.
+        late: draws which nodes hear late that it came; None where all hear of it at once.
+    """
+
+    def __init__(
+        self, simulation: LoggedSimulation, chance: Chance, collection: Keyspace, late: Chance | None = None
+    ) -> None:
         self._simulation = simulation
         self._changes, self._faults = simulation.figures.changes, simulation.figures.faults
         self._nodes: FakeNodes = simulation.nodes
         self._chance = chance
         self._collection = collection
+        self._late = late
         self._is_dropped = False
         self._peaceful: Sequence[tuple[int, Disruption]] = (
             (4, self._move),
@@ -65,8 +90,9 @@ class Chaos:
             self._nodes.heal(index)
             self._nodes.slow_down(index, 0)
             self._nodes.release_config(index)
+        self._simulation.learn_at_once()
         if self._is_dropped:
-            self._happen(self._drop_or_create)
+            self._happen(self._create)
         self._nodes.rebalance()
         self._simulation.tell("everything is in order again")
         self._simulation.look_around()
@@ -110,15 +136,35 @@ class Chaos:
         return self._changed(kind, f"node {index} {what}")
 
     def _drop_or_create(self) -> str:
-        path = f"{self._collection.scope}.{self._collection.collection}"
-        self._is_dropped = not self._is_dropped
-        if self._is_dropped:
-            self._simulation.drop_collection(self._collection)
-            self._changes["collections dropped"] += 1
-            return f"collection {path} is dropped"
-        self._simulation.create_collection(self._collection)
+        return self._create(self._draw_late()) if self._is_dropped else self._drop()
+
+    def _drop(self) -> str:
+        # A write to a collection that is gone, at a node that has not heard of it, would be lost, and rightly so.
+        self._simulation.learn_at_once()
+        self._simulation.drop_collection(self._collection)
+        self._is_dropped = True
+        self._changes["collections dropped"] += 1
+        return f"collection {self._path} is dropped"
+
+    def _create(self, late: Mapping[int, float] = MappingProxyType({})) -> str:
+        self._simulation.create_collection(self._collection, late)
+        self._is_dropped = False
         self._changes["collections created"] += 1
-        return f"collection {path} is created"
+        self._faults["nodes that learn late"] += len(late)
+        words = "".join(f", node {index} hears of it {seconds:g} s late" for index, seconds in late.items())
+        return f"collection {self._path} is created{words}"
+
+    def _draw_late(self) -> Mapping[int, float]:
+        """Return the nodes that hear late of a new collection, and the seconds until they do."""
+        late = self._late
+        if late is None or not late.happens(LATE_SHARE):
+            return {}
+        indexes = [index for index in range(len(self._nodes)) if late.happens(LATE_SHARE)]
+        return {index: late.choose(LATENESSES) for index in indexes}
+
+    @property
+    def _path(self) -> str:
+        return f"{self._collection.scope}.{self._collection.collection}"
 
     # The nodes.
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence, Set as AbstractSet
+from types import MappingProxyType
 
 from triclinium_core.client.actions import (
     AcquireToken,
@@ -131,6 +132,8 @@ class CheckedSimulation(Simulation):
         self._index_at = {
             str(Address(node.options.host, node.options.port)): index for index, node in enumerate(self.nodes)
         }
+        self._is_closing = False
+        """Whether the application closes a client just now."""
         self._ticks = 0
         self._ticked_at = -1.0
 
@@ -169,10 +172,39 @@ class CheckedSimulation(Simulation):
         self.model.dropped(keyspace)
         self.excuses.dropped(keyspace)
 
-    def create_collection(self, keyspace: Keyspace) -> None:
-        """Create a collection that was dropped; it is another one, and empty."""
+    def create_collection(self, keyspace: Keyspace, late: Mapping[int, float] = MappingProxyType({})) -> None:
+        """Create a collection that was dropped; it is another one, and empty.
+
+        Args:
+            late: by node, in how many seconds it hears of the collection; the others hear of it at once.
+        """
+        for index, seconds in late.items():
+            self.nodes.learn_late(index, seconds)
         self.ledger.renamed(keyspace, self.nodes.collections.create(keyspace.scope, keyspace.collection))
-        self.excuses.created(keyspace, self.model.instant())
+        now, count = self.model.instant()
+        self.excuses.created(keyspace, (now + max(late.values(), default=0.0), count))
+
+    def learn_at_once(self) -> None:
+        """Have all nodes hear of all changes of collections: of those that there were, and of those to come."""
+        for index in range(len(self.nodes)):
+            self.nodes.learn_late(index, 0)
+        self.excuses.learned(self.model.instant())
+
+    def close_client(self, index: int) -> None:
+        """Have an application close a client amid its work, as drivers do, and open another one in its place.
+
+        Whoever waits leaves, and with that nothing may be open any more, nor be sent.
+        """
+        waiting = [*(each.token for each in self.model.open), *(each.token for each in self.requests.open)]
+        self._is_closing = True
+        for token in waiting:
+            if token % len(self.clients) == index:
+                self.abandon(Token(token))
+        self._is_closing = False
+        left_over = self.clients[index].statistics().open_operations
+        if left_over:
+            raise Violation(f"{left_over} operations are open though their client is closed")
+        self.replace_client(index)
 
     def ask(self, drawn: DrawnRequest, *, retry_strategy: AnyRetryStrategy | None = None, reads_slowly: bool) -> Token:
         """Have a user ask a service, and return the request's token.
@@ -368,6 +400,8 @@ class CheckedSimulation(Simulation):
         if isinstance(action, CompleteOperation | CompleteRequest | FailOperation | RowsReceived):
             self._deadlines.pop(action.token, None)
         match action:
+            case SendBytes(stream) if self._is_closing:
+                raise Violation(f"stream {stream} is sent {action!r} while its client is closed")
             case SendBytes(stream, data) if stream in self._of_services:
                 self.requests.ordered(stream, data)
             case CloseStream(stream) if stream in self._of_services:

@@ -37,10 +37,24 @@ from triclinium_core.error_context import ErrorContext
 
 
 class Clients:
-    """Clients that know nothing of each other; it is handled like one ``ClientMachine``."""
+    """Clients that know nothing of each other; it is handled like one ``ClientMachine``.
 
-    def __init__(self, clients: Sequence[ClientMachine]) -> None:
-        self._clients = tuple(clients)
+    Args:
+        clients: all of them.
+        opened: how many streams a lone client has opened already.
+    """
+
+    def __init__(self, clients: Sequence[ClientMachine], *, opened: int = 0) -> None:
+        self._clients = list(clients)
+        self._opened = [opened] * len(self._clients)
+        """By client, how many streams were opened in its place."""
+        self._before = [0] * len(self._clients)
+        """By client, how many of them those before it had opened."""
+
+    def replace(self, index: int, client: ClientMachine) -> None:
+        """Put a new client in the place of one that is fed no more; its streams are others."""
+        self._clients[index] = client
+        self._before[index] = self._opened[index]
 
     @property
     def wakeup(self) -> float:
@@ -54,7 +68,8 @@ class Clients:
             return [action for index in due for action in self._feed(index, event, now)]
         if isinstance(event, StreamOpened | BytesReceived | StreamLost):
             stream, index = divmod(event.stream, len(self._clients))
-            return self._feed(index, msgspec.structs.replace(event, stream=StreamId(stream)), now)
+            own = StreamId(stream - self._before[index])
+            return self._feed(index, msgspec.structs.replace(event, stream=own), now)
         if isinstance(event, AuthenticatorChanged | ServiceLookedUp):
             return [action for index in range(len(self._clients)) for action in self._feed(index, event, now)]
         if isinstance(event, OperationsSubmitted):
@@ -97,5 +112,7 @@ class Clients:
 
     def _renamed(self, action: Action, index: int) -> Action:
         if isinstance(action, OpenStream | SendBytes | CloseStream | PauseReading | ResumeReading | ReportConnection):
-            return msgspec.structs.replace(action, stream=StreamId(action.stream * len(self._clients) + index))
+            stream = self._before[index] + action.stream
+            self._opened[index] = max(self._opened[index], stream + 1)
+            return msgspec.structs.replace(action, stream=StreamId(stream * len(self._clients) + index))
         return action

@@ -2,12 +2,12 @@
 
 Theory of operation. A history is a few rounds, and each has three parts. In the *storm* operations are submitted and
 left, bytes move in pieces, faults strike, nodes die, are cut off, slow down, keep to an old map, join and leave, and
-the collection comes and goes. Then everything is put in order, and the clients have to *recover* in bounded time. In the
+the collection comes and goes; of a new one nodes may hear late. Then everything is put in order, and the clients have to *recover* in bounded time. In the
 *peace* after that only the map changes, as an administrator changes it, and every operation has to succeed: nothing is
 left to excuse a failure. All the while every law of ``CheckedSimulation`` holds.
 
 In most histories callers ask services beside that, and read their rows: ``readers``. In many clients and callers have
-token strategies: ``lenders``.
+token strategies: ``lenders``. In some applications close a client amid its work: ``endings``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from triclinium_core.testing.fault_catalogue import SHORT_ERROR_MAP
 from triclinium_core.testing.operation_templates import COUNTER_KINDS, TEXT_KINDS, draw_template
 from triclinium_core.testing.oracle.submissions import Place, Violation
 from triclinium_core.testing.simulation.chance import Chance
-from triclinium_core.testing.simulation.chaos import Chaos
+from triclinium_core.testing.simulation.chaos import Chaos, late_chance
+from triclinium_core.testing.simulation.endings import Endings, endings_chance, has_endings
 from triclinium_core.testing.simulation.figures import Figures
 from triclinium_core.testing.simulation.lenders import Lenders, has_lenders, lenders_chance
 from triclinium_core.testing.simulation.logged import LoggedSimulation
@@ -144,7 +145,8 @@ class ClusterHistory:
             if reads
             else None
         )
-        self.chaos: Chaos = Chaos(self.simulation, self._chance, NAMED)
+        self.endings: Endings | None = Endings(self.simulation, endings_chance(seed)) if has_endings(seed) else None
+        self.chaos: Chaos = Chaos(self.simulation, self._chance, NAMED, late_chance(seed))
         self._storm: Sequence[tuple[int, Callable[[], object]]] = (
             (45, self._ask),
             (3, self._leave),
@@ -179,6 +181,8 @@ class ClusterHistory:
                 self.readers.live_in_storm()
             if self.lenders is not None:
                 self.lenders.live_in_storm(self.simulation)
+            if self.endings is not None:
+                self.endings.live_in_storm()
 
     def figures(self) -> Figures:
         """Return what it was like so far."""

@@ -56,6 +56,13 @@ class LoggedSimulation(CheckedSimulation):
         """Write down what happens now."""
         self.timeline.append(f"{self.now:10.3f}  {what}")
 
+    def close_client(self, index: int) -> None:
+        """Count the clients that are closed, and what they had in hand."""
+        self.figures.changes["clients closed"] += 1
+        self.tell(f"-- client {index} is closed amid {self.clients[index].statistics().open_operations} operations")
+        super().close_client(index)
+        self.tell(f"-- client {index} is another one now")
+
     def open(self, stream: StreamId) -> None:
         """Count the connections that are refused."""
         node = self.links[stream].node

@@ -143,6 +143,9 @@ class Simulation:
         options = client_options(self.nodes) if options is None else options
         self.clients: tuple[ClientMachine, ...] = tuple(ClientMachine(options, rng=rng) for _ in range(clients))
         self.machine: ClientMachine | Clients = self.clients[0] if clients == 1 else Clients(self.clients)
+        self._options, self._rng = options, rng
+        self._streams_opened = 0
+        """How many streams there were."""
         self.is_traced: bool = is_traced
         self.now: float = 0.0
         self.links: dict[StreamId, SimulatedStream] = {}
@@ -221,6 +224,17 @@ class Simulation:
         """Let the caller of an operation, or of an inquiry, leave."""
         self.attempts.pop(token, None)
         self.feed(OperationAbandoned(token))
+
+    def replace_client(self, index: int) -> None:
+        """Feed a client no more, cut its streams with all that is under way on them, and have a new one in its place."""
+        for stream in [stream for stream in self.links if stream % len(self.clients) == index]:
+            self._tell_of_loss(stream, self.links.pop(stream))
+        if not isinstance(self.machine, Clients):
+            self.machine = Clients(self.clients, opened=self._streams_opened)
+        client = ClientMachine(self._options, rng=self._rng)
+        self.machine.replace(index, client)
+        self.clients = (*self.clients[:index], client, *self.clients[index + 1 :])
+        self.tick()
 
     def feed(self, event: Event) -> Sequence[Action]:
         """Feed an event to the client, and what its orders lead to at once; carry all of these out, and return them."""
@@ -342,6 +356,7 @@ class Simulation:
         match action:
             case OpenStream(stream, host, port, tls):
                 self.links[stream] = SimulatedStream(self._port_at(host, port, tls=tls))
+                self._streams_opened += 1
             case LookUpService(service):
                 self.lookups.append(service)
                 if self.services is not None:

@@ -1,0 +1,111 @@
+"""Histories in which an application closes a client amid its work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from triclinium_core.client.actions import Action, SendBytes
+from triclinium_core.client.client_machine import ClientMachine
+from triclinium_core.client.events import Event, OperationAbandoned, StreamId
+from triclinium_core.kv.operation.requests import Get, Upsert
+from triclinium_core.options import ClientOptions
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.oracle.submissions import Violation
+from triclinium_core.testing.simulation.chance import Chance
+from triclinium_core.testing.simulation.command import REGRESSIONS
+from triclinium_core.testing.simulation.endings import has_endings
+from triclinium_core.testing.simulation.history import (
+    COLLECTION_IDS,
+    DEFAULT,
+    NODE_OPTIONS,
+    ClusterHistory,
+)
+from triclinium_core.testing.simulation.logged import LoggedSimulation
+from triclinium_core.testing.simulation.simulation import client_options
+
+
+def simulation_of(clients: int) -> LoggedSimulation:
+    """Return clients of two nodes that have started."""
+    nodes = FakeNodes(NODE_OPTIONS, 2)
+    options: ClientOptions = client_options(nodes)
+    simulation = LoggedSimulation(nodes, options, COLLECTION_IDS, rng=Chance(1), clients=clients)
+    simulation.tick()
+    simulation.flow()
+    return simulation
+
+
+@pytest.mark.parametrize("clients", [1, 2])
+def test_whoever_waits_leaves_and_another_client_goes_on(clients: int) -> None:
+    """Nothing of the old one moves any more; the new one opens streams of its own, and other clients notice nothing."""
+    simulation = simulation_of(clients)
+    before = set(simulation.links)
+    values = [simulation.model.unique_values.fragment() for _ in range(2 * clients)]
+    simulation.submit_together([(Upsert(DEFAULT, "k1", value, 0), None) for value in values])
+    others = [token for token in range(1, 2 * clients + 1) if token % clients != 0]
+    simulation.close_client(0)
+    commands = [len(node.command_log) for node in simulation.nodes]
+
+    assert not {stream for stream in simulation.links if stream % clients == 0} & before
+    assert len(others) == simulation.open_operations
+
+    simulation.flow_for(1.0)
+    simulation.submit_together([(Get(DEFAULT, "k1"), None) for _ in range(clients)])
+    simulation.flow()
+    read_on = [
+        command.connection
+        for node, count in zip(simulation.nodes, commands, strict=True)
+        for command in node.command_log[count:]
+    ]
+
+    assert set(others) | {2 * clients + number for number in range(1, clients + 1)} == set(simulation.settled_at)
+    assert not {StreamId(stream) for stream in read_on if stream % clients == 0} & before
+    simulation.check_frames()
+
+
+def test_a_client_that_forgets_nobody_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is open for nobody would be sent again, and never end."""
+    simulation = simulation_of(1)
+    handle = ClientMachine.handle
+
+    def forget_nobody(self: ClientMachine, event: Event, now: float) -> Sequence[Action]:
+        return [] if isinstance(event, OperationAbandoned) else handle(self, event, now)
+
+    simulation.submit(Get(DEFAULT, "k1"))
+    monkeypatch.setattr(ClientMachine, "handle", forget_nobody)
+
+    with pytest.raises(Violation, match="1 operations are open though their client is closed"):
+        simulation.close_client(0)
+
+
+def test_a_client_that_sends_while_it_is_closed_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it is: nobody would wait for the answer."""
+    simulation = simulation_of(1)
+    handle = ClientMachine.handle
+    stream = next(iter(simulation.links))
+
+    def send_on(self: ClientMachine, event: Event, now: float) -> Sequence[Action]:
+        actions = handle(self, event, now)
+        return [*actions, SendBytes(stream, b"more")] if isinstance(event, OperationAbandoned) else actions
+
+    simulation.submit(Get(DEFAULT, "k1"))
+    monkeypatch.setattr(ClientMachine, "handle", send_on)
+
+    with pytest.raises(Violation, match="while its client is closed"):
+        simulation.close_client(0)
+
+
+@pytest.mark.history
+def test_clients_are_closed_amid_operations() -> None:
+    """Several in a history; the last line of each tells of its successor."""
+    history = ClusterHistory(next(seed for seed in range(99) if has_endings(seed)))
+    history.run()
+
+    assert history.figures().changes["clients closed"] > 1
+    assert any("is closed amid" in line and "amid 0" not in line for line in history.simulation.timeline)
+
+
+def test_the_known_seeds_are_as_they_were() -> None:
+    """No client was closed when they were found."""
+    assert not any(map(has_endings, REGRESSIONS))

@@ -1,0 +1,88 @@
+"""Histories in which nodes hear late of a new collection."""
+
+from __future__ import annotations
+
+import pytest
+
+from triclinium_core.errors import TimeoutException
+from triclinium_core.kv.operation.requests import Get, Upsert
+from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, FailFastRetryStrategy
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.oracle.submissions import Violation
+from triclinium_core.testing.simulation.chance import Chance
+from triclinium_core.testing.simulation.chaos import late_chance
+from triclinium_core.testing.simulation.command import REGRESSIONS
+from triclinium_core.testing.simulation.history import (
+    COLLECTION_IDS,
+    NAMED,
+    NODE_OPTIONS,
+    ClusterHistory,
+)
+from triclinium_core.testing.simulation.logged import LoggedSimulation
+from triclinium_core.testing.simulation.simulation import client_options
+
+
+def simulation_with_late_nodes(seconds: float) -> LoggedSimulation:
+    """Return a client of two nodes that hear so late of a collection that is made anew."""
+    nodes = FakeNodes(NODE_OPTIONS, 2)
+    simulation = LoggedSimulation(nodes, client_options(nodes), COLLECTION_IDS, rng=Chance(1), clients=1)
+    simulation.tick()
+    simulation.flow()
+    simulation.drop_collection(NAMED)
+    simulation.create_collection(NAMED, {0: seconds, 1: seconds})
+    return simulation
+
+
+def test_what_takes_longer_than_an_operation_excuses_its_timeout() -> None:
+    """And what a strategy does not wait for is excused as well."""
+    simulation = simulation_with_late_nodes(10.0)
+    token = simulation.submit(
+        Upsert(NAMED, "k1", simulation.model.unique_values.fragment(), 0), retry_strategy=BestEffortRetryStrategy()
+    )
+    hasty = simulation.submit(Get(NAMED, "k1"), retry_strategy=FailFastRetryStrategy())
+    simulation.flow_for(5.0)
+
+    assert isinstance(simulation.errors[token], TimeoutException)
+    assert hasty in simulation.errors
+
+
+def test_what_is_heard_of_in_time_is_waited_for() -> None:
+    """The client asks again until its node knows the collection."""
+    simulation = simulation_with_late_nodes(0.6)
+    token = simulation.submit(
+        Upsert(NAMED, "k1", simulation.model.unique_values.fragment(), 0), retry_strategy=BestEffortRetryStrategy()
+    )
+    simulation.flow_for(5.0)
+
+    assert token in simulation.results
+    assert 0.6 <= simulation.settled_at[token] < 2.5
+
+
+@pytest.mark.parametrize("learns_at_once", [False, True])
+def test_there_is_no_excuse_once_all_nodes_know(*, learns_at_once: bool) -> None:
+    """Because time has passed, or because it is all in order again."""
+    simulation = simulation_with_late_nodes(10.0)
+    if learns_at_once:
+        simulation.learn_at_once()
+    else:
+        simulation.flow_for(10.0)
+    # Gone behind the back of the laws: a client that fails here fails without an excuse.
+    simulation.nodes.collections.drop(NAMED.scope, NAMED.collection)
+    simulation.submit(Upsert(NAMED, "k1", simulation.model.unique_values.fragment(), 0))
+
+    with pytest.raises(Violation, match="failed though nothing was wrong"):
+        simulation.flow_for(5.0)
+
+
+@pytest.mark.history
+def test_nodes_learn_late() -> None:
+    """In some histories, beside all other troubles, and not in those of the known seeds."""
+    late = [seed for seed in range(30) if late_chance(seed) is not None]
+    figures = []
+    for seed in late[:6]:
+        history = ClusterHistory(seed)
+        history.run()
+        figures.append(history.figures().faults["nodes that learn late"])
+
+    assert sum(figures) > 0
+    assert [None] * len(REGRESSIONS) == [late_chance(seed) for seed in REGRESSIONS]
