@@ -136,7 +136,7 @@ class ClientMachine:
     def __init__(self, options: ClientOptions, *, rng: Random) -> None:
         check_type(options, "options", ClientOptions)
         if not callable(getattr(rng, "random", None)):
-            raise InvalidArgumentException(f"rng={rng!r} has no method random", parameter="rng")
+            raise InvalidArgumentException(f"rng={shown(rng)} has no method random", parameter="rng")
         connection_string = parse_connection_string(options.connection_string)
         options = connection_string.over(options)
         check_authenticator(options.authenticator, connection_string)
@@ -259,7 +259,9 @@ class ClientMachine:
         """
         handler = _HANDLERS.get(type(event))
         if handler is None:
-            raise InvalidArgumentException(f"event={event!r} is not an event that the machine knows", parameter="event")
+            raise InvalidArgumentException(
+                f"event={shown(event)} is not an event that the machine knows", parameter="event"
+            )
         # A plain number at first sight; whatever else it is may be one all the same.
         if (type(now) is not float and not is_number(now)) or not self._now <= now < TIME_MAX:
             raise InvalidArgumentException(
@@ -382,7 +384,7 @@ class ClientMachine:
             if type(token) is not int:
                 check_type(token, "token", int)
             if type(request) not in CODECS:
-                raise InvalidArgumentException(f"operation={request!r} cannot be submitted", parameter="operation")
+                raise InvalidArgumentException(f"operation={shown(request)} cannot be submitted", parameter="operation")
             if submission.retry_strategy is not None:
                 require_strategy(submission.retry_strategy)
             if submission.client_context is not None:
@@ -399,7 +401,7 @@ class ClientMachine:
     def _on_request_submitted(self, event: RequestSubmitted, now: float) -> None:
         self._check_token(event.token)
         if not isinstance(event.request, ServiceRequest) or not event.request.name:
-            raise InvalidArgumentException(f"request={event.request!r} cannot be submitted", parameter="request")
+            raise InvalidArgumentException(f"request={shown(event.request)} cannot be submitted", parameter="request")
         if event.retry_strategy is not None:
             require_strategy(event.retry_strategy)
         _check_context(event.client_context)
@@ -416,7 +418,7 @@ class ClientMachine:
     def _on_inquiry_submitted(self, event: InquirySubmitted, now: float) -> None:
         self._check_token(event.token)
         if not isinstance(event.inquiry, Ping | WaitUntilReady | WaitForNodes):
-            raise InvalidArgumentException(f"inquiry={event.inquiry!r} cannot be submitted", parameter="inquiry")
+            raise InvalidArgumentException(f"inquiry={shown(event.inquiry)} cannot be submitted", parameter="inquiry")
         self._check_bucket(event.inquiry)
         if self._bare and not isinstance(event.inquiry, WaitForNodes) and Service.KV not in event.inquiry.services:
             raise InvalidArgumentException(
@@ -435,7 +437,8 @@ class ClientMachine:
         bucket = asked.keyspace.bucket if isinstance(asked, Operation) else asked.bucket
         if self._bare and bucket is not None:
             raise InvalidArgumentException(
-                f"bucket={bucket!r}: a plain memcached has none; use cluster.default_collection()", parameter="bucket"
+                f"bucket={shown(bucket)}: a plain memcached has none; use cluster.default_collection()",
+                parameter="bucket",
             )
         if not self._bare and bucket is None and isinstance(asked, Operation) and not isinstance(asked, Noop):
             raise InvalidArgumentException(
@@ -658,7 +661,7 @@ class ClientMachine:
 def _check_context(context: object) -> None:
     if context is not None and not isinstance(context, Mapping):
         raise InvalidArgumentException(
-            f"client_context={context!r} must be a mapping or None", parameter="client_context"
+            f"client_context={shown(context)} must be a mapping or None", parameter="client_context"
         )
 
 

@@ -23,7 +23,7 @@ from triclinium import (
     RawBinaryTranscoder,
     RawStringTranscoder,
 )
-from triclinium.errors import DocumentNotFoundException, EncodingFailureException
+from triclinium.errors import DocumentNotFoundException, EncodingFailureException, InvalidArgumentException
 from triclinium_core.client.actions import Action, CompleteOperation, FailOperation
 from triclinium_core.client.events import Event, OperationSubmitted
 from triclinium_core.kv.operation.requests import (
@@ -172,6 +172,17 @@ async def test_a_value_that_cannot_be_stored_is_refused_before_anything_is_submi
     """What the transcoder says reaches the caller as it is."""
     with pytest.raises(EncodingFailureException, match="RawBinaryTranscoder"):
         await submit(lambda c: c.upsert("ada", b"x"))
+
+
+async def test_a_transcoder_of_ones_own_that_returns_no_document() -> None:
+    """It is a wrong argument, and nothing is sent."""
+
+    class Forgetful(RawBinaryTranscoder):
+        def encode(self, value: object, /) -> object:  # type: ignore[override]
+            return value
+
+    with pytest.raises(InvalidArgumentException, match="EncodedValue"):
+        await submit(lambda c: c.upsert("ada", b"x", transcoder=Forgetful()))  # type: ignore[arg-type]
 
 
 async def test_an_exception_of_a_transcoder_of_ones_own_is_not_wrapped() -> None:

@@ -171,6 +171,19 @@ async def test_a_name_that_cannot_be_one_is_told_as_such(host: str) -> None:
     assert "is no host name" in loss.text
 
 
+@pytest.mark.parametrize("host", ["", "a\0b"])
+async def test_a_name_that_tls_cannot_ask_for_is_told_as_such(host: str) -> None:
+    """A resolver of one's own may find it; there is no certificate for it."""
+    [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    async with listener:
+        here = "127.0.0.1", listener.socket.getsockname()[1]
+        trio.socket.set_custom_hostname_resolver(Names(here))
+        loss = await failure_of(host, here[1], tls=True)
+
+    assert LossCause.TLS is loss.cause
+    assert repr(host) in loss.text
+
+
 @pytest.mark.parametrize("answer", [b"\x81" + bytes(23), b""], ids=["something else", "closes"])
 async def test_a_server_that_speaks_no_tls_is_told(answer: bytes) -> None:
     """Anything but a TLS answer is a failure of TLS, which is what the user has to look at."""

@@ -248,6 +248,24 @@ async def test_a_failed_read_is_a_loss() -> None:
     assert [OPENED, StreamLost(STREAM, LossCause.RESET, "reset by peer", 0)] == ears.events
 
 
+async def test_a_stream_that_somebody_else_closes_is_a_loss() -> None:
+    """A stream of the user's may be closed beside us; that ends it, and not the client."""
+
+    async def closed(data: bytes) -> None:
+        await trio.lowlevel.checkpoint()
+        raise trio.ClosedResourceError("closed beside you")
+
+    async def also_closed() -> bytes:
+        await trio.lowlevel.checkpoint()
+        raise trio.ClosedResourceError("closed beside you")
+
+    ears = Ears(connector_to(HalfDeafStream(send_all=closed, receive_some=also_closed)))
+    ears.stream.send(b"12345")
+    await ears.stream.run()
+
+    assert [OPENED, StreamLost(STREAM, LossCause.RESET, "closed beside you", 5)] == ears.events
+
+
 async def test_a_lost_stream_is_closed() -> None:
     """The end of a stream frees its socket, whatever the socket says to that."""
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from triclinium._collection.base import ANY_CAS, CollectionBase, expiry_field, transcoder_or_json
 from triclinium._collection.encoding import encoded
-from triclinium_core.checks import Duration, check_flag
+from triclinium_core.checks import Duration, check_flag, check_type
 from triclinium_core.errors import DocumentNotFoundException, InvalidArgumentException
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.requests import (
@@ -294,4 +294,7 @@ class DocumentOperations(CollectionBase):
 
     def _encoded(self, kind: type[Store], value: object, transcoder: Transcoder | None) -> tuple[EncodedValue, float]:
         """Return the document for a value, and how many seconds that took."""
-        return encoded(self._driver, kind, transcoder_or_json(transcoder).encode, value)
+        document, seconds = encoded(self._driver, kind, transcoder_or_json(transcoder).encode, value)
+        if type(document) is not EncodedValue:
+            check_type(document, "transcoder.encode(value)", EncodedValue)
+        return document, seconds

@@ -77,7 +77,12 @@ class TcpConnector:
             # Reading the trust store takes milliseconds, so it waits for the first connection that needs it.
             self._ssl_context = ssl.create_default_context()
         # A KV connection may end without TLS's goodbye: frames carry their length, and what was cut off is no answer.
-        stream = trio.SSLStream(tcp, self._ssl_context, server_hostname=host, https_compatible=True)
+        try:
+            stream = trio.SSLStream(tcp, self._ssl_context, server_hostname=host, https_compatible=True)
+        except (ValueError, TypeError) as error:
+            # A resolver of the user's may find what no certificate can be for.
+            text = f"{host!r} is no host name that TLS can ask for: {error}"
+            raise ssl.SSLError(ssl.SSL_ERROR_SSL, text) from error
         await stream.do_handshake()
         return stream
 
@@ -131,18 +136,23 @@ def _address(name: object) -> str:
             return ""
 
 
+LOSSES = (OSError, trio.BrokenResourceError, trio.ClosedResourceError)
+"""What a connector or a stream raises where there is no stream, or no longer one: somebody else may have closed a stream of
+the user's."""
+
 CAUSES: tuple[tuple[type[BaseException], LossCause], ...] = (
     (trio.socket.gaierror, LossCause.NAME_NOT_RESOLVED),
     (ssl.SSLError, LossCause.TLS),
     (ConnectionRefusedError, LossCause.REFUSED),
     (ConnectionError, LossCause.RESET),
     (trio.BrokenResourceError, LossCause.RESET),
+    (trio.ClosedResourceError, LossCause.RESET),
     (OSError, LossCause.UNREACHABLE),
 )
 """The first row that fits any of the errors underneath wins: of several addresses, one that refuses tells the most."""
 
 
-def loss_of(error: OSError | trio.BrokenResourceError) -> StreamLoss:
+def loss_of(error: OSError | trio.BrokenResourceError | trio.ClosedResourceError) -> StreamLoss:
     """Return what an exception of a connector or a stream means, with the system's own words for it."""
     roots = list(_roots(error))
     cause = next(cause for kind, cause in CAUSES if any(isinstance(root, kind) for root in roots))

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 import trio
 
-from triclinium._driver.connector import StreamLoss, loss_of
+from triclinium._driver.connector import LOSSES, StreamLoss, loss_of
 from triclinium.abc import Connector
 from triclinium_core.client.actions import OpenStream
 from triclinium_core.client.events import BytesReceived, Event, LossCause, StreamLost, StreamOpened
@@ -120,7 +120,7 @@ class Stream:
         order = self._order
         try:
             connected = await self._connector.connect(order.host, order.port, tls=order.tls)
-        except (OSError, trio.BrokenResourceError) as error:
+        except LOSSES as error:
             return loss_of(error)
         try:
             self._report(
@@ -144,7 +144,7 @@ class Stream:
                     self._report(BytesReceived(self._order.stream, bytes(data)))
                     while self._is_paused:
                         await self._idle_reader.park()
-            except (OSError, trio.BrokenResourceError) as error:
+            except LOSSES as error:
                 loss = loss_of(error)
         return self._write_loss or loss
 
@@ -162,7 +162,7 @@ class Stream:
                 await stream.send_all(data)
                 # It may be large, and the next may be long in coming.
                 del data
-        except (OSError, trio.BrokenResourceError) as error:
+        except LOSSES as error:
             self._write_loss = loss_of(error)
             self._reading.deadline = trio.current_time() + LAST_WORDS_SECONDS
 
@@ -222,5 +222,5 @@ async def _close(stream: trio.abc.AsyncResource) -> None:
     """Close ``stream`` at once, without goodbyes and whatever it says to that."""
     try:
         await trio.aclose_forcefully(stream)
-    except (OSError, trio.BrokenResourceError):
+    except LOSSES:
         pass

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from triclinium_core.checks import check_choice, check_flag, check_integer
+from triclinium_core.checks import check_choice, check_flag, check_integer, check_type
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import check_value
 from triclinium_core.kv.wire.subdocument import (
@@ -23,7 +23,7 @@ from triclinium_core.kv.wire.subdocument import (
     PathOpcode,
 )
 from triclinium_core.shown import shown
-from triclinium_core.transcoding.transcoder import Transcoder
+from triclinium_core.transcoding.transcoder import EncodedValue, Transcoder
 
 DELTA_MAX = 2**63 - 1
 _FLAGS_MAX = 0xFF
@@ -317,7 +317,9 @@ def _flags(xattr: bool, create_parents: bool = False, *, is_macro: bool = False)
 def _encoded(value: object, transcoder: Transcoder) -> bytes:
     if isinstance(value, MutationMacro):
         return b'"%b"' % value.value.encode()
-    return transcoder.encode(value).data
+    encoded = transcoder.encode(value)
+    check_type(encoded, "transcoder.encode(value)", EncodedValue)
+    return encoded.data
 
 
 def _require_path(path: str, instead: str) -> None:

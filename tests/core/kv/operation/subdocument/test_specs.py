@@ -20,7 +20,7 @@ from triclinium_core.kv.operation.subdocument.specs import (
 )
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX
 from triclinium_core.kv.wire.subdocument import PathFlag, PathOpcode
-from triclinium_core.transcoding.transcoder import RawBinaryTranscoder, RawJsonTranscoder
+from triclinium_core.transcoding.transcoder import EncodedValue, RawBinaryTranscoder, RawJsonTranscoder
 
 P, F = PathOpcode, PathFlag
 X, C, M = F.XATTR, F.CREATE_PARENTS, F.XATTR | F.EXPAND_MACROS
@@ -194,6 +194,16 @@ def test_values_are_encoded_by_the_transcoder() -> None:
         MutateInSpec.upsert("a", b"1").encode(JSON_TRANSCODER)
     with pytest.raises(EncodingFailureException):
         MutateInSpec.array_append("a", 1.5, {"b": math.nan}).encode(JSON_TRANSCODER)
+
+
+def test_a_transcoder_that_returns_no_document() -> None:
+    """It is the caller's mistake, and told as such."""
+
+    class Forgetful(RawBinaryTranscoder):
+        def encode(self, value: object, /) -> EncodedValue:
+            return b"no document"  # type: ignore[return-value]
+
+    refused("transcoder.encode(value)", MutateInSpec.upsert("a", b"x").encode, Forgetful())
 
 
 def test_the_largest_value() -> None:
