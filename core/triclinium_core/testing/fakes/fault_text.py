@@ -4,6 +4,8 @@ In front of the colon stands what is struck: a command of KV by its name in ``Op
 travels as it; a service over HTTP; or ``any`` for every command on a document, which may be left out. ``@`` and a number
 name one node. Then comes the fault, with its arguments in parentheses as in Python. At the end stands how often: ``x2``
 for the next two, ``always``, or nothing for the next one. Where no node is named, each node counts for itself.
+
+Troubles of a whole node have neither what is struck nor how often: ``@1: learn_late(3)``.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from triclinium_core.testing.fakes.fault_names import (
 )
 from triclinium_core.testing.fakes.fault_table import Target
 from triclinium_core.testing.fakes.faults import Fault
+from triclinium_core.testing.fakes.node_troubles import NODE_TROUBLES, NodeTrouble, indexes_of, make_trouble
 from triclinium_core.testing.fakes.options import HTTP_SERVICES
 
 FAULT_GRAMMAR = "[TARGET[@NODE]:] FAULT [xTIMES | always]"
@@ -67,17 +70,15 @@ class PlacedFault:
         Raises:
             InvalidArgumentException: there is no such node, or a number of times that cannot be.
         """
-        if self.node is not None and self.node >= len(nodes):
-            raise _wrong(f"there is no node {self.node}; they are numbered from 0 to {len(nodes) - 1}")
-        for node in nodes if self.node is None else [nodes[self.node]]:
+        for node in (nodes[index] for index in indexes_of(nodes, self.node)):
             if self.times is None:
                 node.faults.always(self.target, self.fault)
             else:
                 node.faults.next(self.target, self.fault, self.times)
 
 
-def read_fault(text: str) -> PlacedFault:
-    """Return the fault that a text means, see above.
+def read_fault(text: str) -> PlacedFault | NodeTrouble:
+    """Return the fault, or the trouble of a node, that a text means, see above.
 
     Raises:
         InvalidArgumentException: it means none; the message says which part is wrong, and what may stand there.
@@ -92,6 +93,11 @@ def read_fault(text: str) -> PlacedFault:
         rest = ending["rest"]
         times = None if ending["always"] else _times(ending["times"])
     name, given, named = _call(rest.strip())
+    if name in NODE_TROUBLES:
+        if word or ending is not None:
+            superfluous = word or text.rsplit(maxsplit=1)[-1]
+            raise _wrong(f"{name} is of a whole node, and lasts: leave {superfluous!r} out")
+        return make_trouble(name, given, named, node)
     if name not in FAULTS:
         raise _wrong(f"there is no fault {name!r}{_hint(name, _names_for(target))}")
     if word and name == REFUSAL:
@@ -149,7 +155,7 @@ def _call(text: str) -> tuple[str, Sequence[object], Mapping[str, object]]:
 def _names_for(target: Target) -> Sequence[str]:
     if isinstance(target, str):
         return SERVICE_FAULTS
-    return (*COMMAND_FAULTS, REFUSAL) if target is None else COMMAND_FAULTS
+    return (*COMMAND_FAULTS, REFUSAL, *NODE_TROUBLES) if target is None else COMMAND_FAULTS
 
 
 def _hint(word: str, choices: Sequence[str] | Mapping[str, Target]) -> str:

@@ -25,6 +25,7 @@ from triclinium_core.testing import (
 )
 from triclinium_core.testing.fakes.fault_names import spelled
 from triclinium_core.testing.fakes.fault_text import TARGETS, PlacedFault, read_fault
+from triclinium_core.testing.fakes.node_troubles import NodeTrouble
 from triclinium_core.testing.fault_catalogue import DATA_FAULTS, SERVICE_FAULTS
 
 
@@ -46,9 +47,12 @@ from triclinium_core.testing.fault_catalogue import DATA_FAULTS, SERVICE_FAULTS
         ("views: redirect('http://a.example/b: c')", PlacedFault(redirect("http://a.example/b: c"), Service.VIEWS)),
         ("search: http_status(500, body='x2 always')", PlacedFault(http_status(500, b"x2 always"), Service.SEARCH)),
         ("refuse_connection x3", PlacedFault(refuse_connection(), times=3)),
+        ("learn_late(3)", NodeTrouble("learn_late", 3.0)),
+        ("@1: learn_late(seconds=0.5)", NodeTrouble("learn_late", 0.5, node=1)),
+        ("@2: kill", NodeTrouble("kill", node=2)),
     ],
 )
-def test_read(text: str, expected: PlacedFault) -> None:
+def test_read(text: str, expected: PlacedFault | NodeTrouble) -> None:
     """What is struck, where, by what, and how often."""
     assert expected == read_fault(text)
 
@@ -57,6 +61,16 @@ def test_read(text: str, expected: PlacedFault) -> None:
     ("text", "words"),
     [
         ("", "the form is"),
+        ("get: learn_late(3)", "learn_late is of a whole node, and lasts: leave 'get' out"),
+        ("learn_late(3) x2", "leave 'x2' out"),
+        ("kill always", "leave 'always' out"),
+        ("learn_late", "learn_late is called so: learn_late(seconds)"),
+        ("learn_late(1, 2)", "is called so"),
+        ("learn_late(minutes=1)", "is called so"),
+        ("kill(3)", "kill is called so: kill"),
+        ("learn_late(-1)", "seconds"),
+        ("slow_down('x')", "seconds"),
+        ("learn_lat(3)", "did you mean learn_late"),
         ("get:", "the form is"),
         ("delay(", "the form is"),
         ("(" * 10_000, "the form is"),
@@ -101,7 +115,7 @@ def test_what_is_spelled_can_be_read() -> None:
     """Every fault that a history draws comes back from its text as the same value."""
     for target, kinds in (("any", DATA_FAULTS), ("query", SERVICE_FAULTS)):
         for fault in (fault for kind in kinds for fault in kind if not _has_wild_bytes(fault)):
-            assert fault == read_fault(f"{target}: {spelled(fault)}").fault
+            assert PlacedFault(fault, TARGETS[target]) == read_fault(f"{target}: {spelled(fault)}")
 
 
 def _has_wild_bytes(fault: Fault) -> bool:

@@ -217,6 +217,20 @@ async def test_faults_strike_and_the_log_tells(safety_net: None) -> None:
     ]
 
 
+async def test_a_node_learns_late(safety_net: None) -> None:
+    """Whoever makes a collection waits for it."""
+    async with running("--json", "--nodes", "2", "--fault", "@1: learn_late(0.6)") as server:
+        served = json.loads(await server.read_until(b"\n"))
+        authenticator = PasswordAuthenticator(served["username"], served["password"])
+        async with open_cluster(served["connection_string"], authenticator, timeouts=PATIENT) as cluster:
+            collections = cluster.bucket(served["bucket"]).collections()
+            began = trio.current_time()
+            await collections.create_collection("_default", "people")
+            took = trio.current_time() - began
+
+    assert 0.6 <= took < 30
+
+
 async def test_a_log_that_nobody_reads(safety_net: None) -> None:
     """Holds up no client, and not the end either."""
     question = encode_request(Opcode.SASL_LIST_MECHS, opaque=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing import FakeNodeOptions, FakeNodes
 from triclinium_core.testing.fakes.fault_names import COMMAND_FAULTS, REFUSAL, SERVICE_FAULTS, spelled_call
 from triclinium_core.testing.fakes.fault_text import FAULT_GRAMMAR, read_fault
+from triclinium_core.testing.fakes.node_troubles import NODE_TROUBLES, spelled_trouble
 from triclinium_core.testing.fakes.options import HTTP_SERVICES, NODES_MAX, PORT_STRIDE
 from triclinium_core.testing.fakes.services.script_file import load_script
 
@@ -95,8 +96,8 @@ class ServeOptions:
 def _fault_help() -> str:
     """Return what ``--help`` tells of faults, each with its arguments."""
 
-    def listed(names: Sequence[str]) -> str:
-        return fill(", ".join(map(spelled_call, names)), 78, initial_indent="  ", subsequent_indent="  ")
+    def listed(names: Sequence[str], spell: Callable[[str], str] = spelled_call) -> str:
+        return fill(", ".join(map(spell, names)), 78, initial_indent="  ", subsequent_indent="  ")
 
     shared = [name for name in COMMAND_FAULTS if name in SERVICE_FAULTS]
     return f"""\b
@@ -117,6 +118,9 @@ Of commands only:
 Of services only:
 {listed([name for name in SERVICE_FAULTS if name not in shared])}
 Of connections, without a TARGET: {REFUSAL}
+Of whole nodes, without a TARGET, from the beginning and for good, such as
+--fault '@1: learn_late(3)':
+{listed(NODE_TROUBLES, spelled_trouble)}
 """
 
 

@@ -1,0 +1,53 @@
+"""Troubles of whole nodes, as command lines have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.rows import rows
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.testing import FakeNodes
+from triclinium_core.testing.fakes.cluster.node import FakeNode
+from triclinium_core.testing.fakes.fault_text import read_fault
+from triclinium_core.testing.fakes.node_troubles import NODE_TROUBLES, spelled_trouble
+
+
+def lateness(node: FakeNode) -> float:
+    """Return how late a node hears of collections."""
+    return -node.cluster.buckets.lateness.heard_at(node.cluster.nodes.index(node.options))
+
+
+@rows(
+    ("text", "is_in_trouble"),
+    [
+        ("learn_late(3)", lambda node: lateness(node) == 3.0),
+        ("slow_down(0.4)", lambda node: node.network.slowness == 0.4),
+        ("kill", lambda node: not node.is_alive),
+        ("partition", lambda node: node.network.cuts_some),
+        ("hold_replication", lambda node: node.cluster.nodes.index(node.options) in node.cluster.held_replicas),
+    ],
+)
+def test_it_begins_at_one_node_or_at_each(text: str, is_in_trouble: Callable[[FakeNode], bool]) -> None:
+    """Where no node is named, at each."""
+    one, all_of_them = FakeNodes(nodes=3), FakeNodes(nodes=3)
+    read_fault(f"@1: {text}").place(one)
+    read_fault(text).place(all_of_them)
+
+    assert [False, True, False] == [is_in_trouble(node) for node in one]
+    assert [True, True, True] == [is_in_trouble(node) for node in all_of_them]
+
+
+def test_a_node_that_there_is_not() -> None:
+    """The message names what is wrong."""
+    with pytest.raises(InvalidArgumentException, match="there is no node 3; they are numbered from 0 to 2"):
+        read_fault("@3: learn_late(1)").place(FakeNodes(nodes=3))
+
+
+def test_each_name_is_a_method_of_the_nodes() -> None:
+    """So whoever knows the one knows the other."""
+    assert all(hasattr(FakeNodes, name) for name in NODE_TROUBLES)
+    assert ["learn_late(seconds)", "slow_down(seconds)", "hold_replication", "partition", "kill"] == [
+        spelled_trouble(name) for name in NODE_TROUBLES
+    ]
