@@ -144,8 +144,9 @@ class Operations:
             if strategy is None:
                 strategy = self._strategy
             deadline = now + timeout_of(request, timeouts)
-            operation = LiveOperation(token, request, strategy, submission.client_context, now, deadline)
-            operation.is_traced = submission.is_traced
+            operation = LiveOperation(
+                token, request, strategy, submission.client_context, submission.is_traced, now, deadline
+            )
             self.open[token] = operation
             if deadline != usual_deadline:
                 kind = TimerKind.OPERATION_DEADLINE
@@ -290,7 +291,8 @@ class Operations:
             self._fail_unread(operation, frame, str(error), now, is_success=True)
             return
         took = now - operation.submitted_at + request.encode_seconds
-        if took >= self._slow_after or operation.is_traced:
+        is_slow = took >= self._slow_after
+        if is_slow or operation.is_traced:
             self._end_attempt(operation, now, server_duration(frame.framing_extras))
         operation.opaque = None
         del self.open[operation.token]
@@ -305,7 +307,7 @@ class Operations:
             if histogram is None:
                 histogram = durations.begin(_KV, name, now)
             histogram.add(int(took * MICROSECONDS))
-        if took >= self._slow_after:
+        if is_slow:
             self._gathering.slow(operation.measured().facts(now), now)
         # Token() would cost a Python call.
         self._emit(CompleteOperation(operation.token, result))  # type: ignore[arg-type]

@@ -70,6 +70,8 @@ class LiveOperation(msgspec.Struct, eq=False, gc=False):
     request: Operation
     strategy: AnyRetryStrategy
     client_context: Mapping[str, object] | None
+    is_traced: bool
+    """Whether the attempts are told for a tracer."""
     submitted_at: float
     deadline: float
     deadline_timer: TimerId | None = None
@@ -87,8 +89,6 @@ class LiveOperation(msgspec.Struct, eq=False, gc=False):
     """How many nodes in turn said that the vbucket is not theirs, although that map says so."""
     tokens: AnyRequestTokens | None = None
     """What a token strategy has lent the operation; None under Couchbase's strategies."""
-    is_traced: bool = False
-    """Whether the attempts are told for a tracer."""
     dispatched_at: float | None = None
     """When the attempt was sent that is not over; None while there is none."""
     last_opaque: int | None = None

@@ -29,7 +29,13 @@ RNG = MIDPOINT
 def live(request: Operation) -> LiveOperation:
     """Return an operation that was submitted at 1 with 2.5 seconds."""
     return LiveOperation(
-        7, request, strategy=BestEffortRetryStrategy(), client_context=None, submitted_at=1.0, deadline=3.5
+        7,
+        request,
+        strategy=BestEffortRetryStrategy(),
+        client_context=None,
+        is_traced=False,
+        submitted_at=1.0,
+        deadline=3.5,
     )
 
 
