@@ -170,7 +170,8 @@ def environment_variables() -> str:
         (
             profile,
             *(
-                (f"`{name}`", f"`{each.group.__name__}.{each.field}`", each.wanted, _meaning(each))
+                # In two parts, which stand below each other where the last columns would be pushed out of sight.
+                (f"`{name}`", f"`{each.field}` of `{each.group.__name__}`", each.wanted, _meaning(each))
                 for name, each in VARIABLES.items()
             ),
         ),
