@@ -47,5 +47,5 @@ class AnalyticsRequest(StatementRequest, frozen=True, kw_only=True):
         return options
 
     def decode(self, answer: HttpAnswer) -> AnalyticsMetaData:
-        """Return what is told beside the rows."""
+        """Return what comes beside the rows."""
         return metadata_of(answer)

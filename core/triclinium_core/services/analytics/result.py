@@ -1,4 +1,4 @@
-"""What the analytics service tells beside the rows.
+"""What the analytics service sends beside the rows.
 
 Source: SDK-RFC 0057 "AnalyticsResult".
 """
@@ -56,13 +56,13 @@ class AnalyticsMetaData(ServiceResult, frozen=True, kw_only=True):
     """What the service tells of an analytics query whose rows have all come."""
 
     request_id: str
-    """Its name of the query."""
+    """The service's name for the query."""
     client_context_id: str
     status: AnalyticsStatus
     warnings: tuple[AnalyticsWarning, ...] = ()
     metrics: AnalyticsMetrics = AnalyticsMetrics()
     signature: object = None
-    """The shape of the rows as JSON; None where it was not told."""
+    """The shape of the rows as JSON; None if not sent."""
 
 
 class _Metrics(AnsweredMetrics, frozen=True, kw_only=True):
@@ -74,10 +74,10 @@ class _Answer(AnsweredParts, frozen=True, kw_only=True):
 
 
 def metadata_of(answer: HttpAnswer) -> AnalyticsMetaData:
-    """Return what an answer without an error tells.
+    """Return what an answer without an error says.
 
     Raises:
-        MalformedAnswer: the service does not answer so, or broke off without an error.
+        MalformedAnswer: this is not how the service answers, or it broke off without an error.
     """
     answered = answer.body_as(_Answer)
     return AnalyticsMetaData(

@@ -1,6 +1,6 @@
 """Buckets: what they can be like, and the requests that make, change, read, flush and drop them.
 
-Source: SDK-RFC 0054 "BucketManager", "BucketSettings"; SDK-RFC 0049 has a GET idempotent, nothing else.
+Source: SDK-RFC 0054 "BucketManager", "BucketSettings"; SDK-RFC 0049 makes only GET idempotent.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class EvictionPolicy(StrEnum):
     VALUE_ONLY = "valueOnly"
     """Documents, and their keys stay; for COUCHBASE."""
     NOT_RECENTLY_USED = "nruEviction"
-    """Documents that nobody used for long are dropped; for EPHEMERAL."""
+    """Documents that have not been used for long are dropped; for EPHEMERAL."""
     NO_EVICTION = "noEviction"
     """Nothing: a full bucket takes no more; for EPHEMERAL."""
 
@@ -78,7 +78,7 @@ class StorageBackend(StrEnum):
 
     COUCHSTORE = "couchstore"
     MAGMA = "magma"
-    """Of the Enterprise Edition alone."""
+    """Enterprise Edition only."""
 
 
 @unique
@@ -98,7 +98,7 @@ class BucketSettings:
     """What a bucket is like. A setting that is None is not sent: the server chooses.
 
     Raises:
-        InvalidArgumentException: a setting is wrong by itself. Whether they go together is for the server to say.
+        InvalidArgumentException: a setting is wrong by itself. The server judges whether they go together.
 
     Source: SDK-RFC 0054 "BucketSettings".
     """
@@ -115,17 +115,17 @@ class BucketSettings:
     """Settled when the bucket is made."""
     eviction_policy: EvictionPolicy | None = None
     max_expiry: Duration | None = None
-    """After which documents expire at the latest; 0 for never. A fraction of a second counts as a whole one."""
+    """How long documents live at most; 0 for no limit. A fraction of a second counts as a whole one."""
     compression_mode: CompressionMode | None = None
     minimum_durability_level: DurabilityLevel | None = None
-    """What every write has at least."""
+    """The least durability of every write."""
     storage_backend: StorageBackend | None = None
     num_vbuckets: int | None = None
     """Settled when the bucket is made."""
     history_retention_collection_default: bool | None = None
-    """Whether new collections keep older versions of their documents. History is a matter of MAGMA alone."""
+    """Whether new collections keep older versions of their documents. Only MAGMA has history."""
     history_retention_bytes: int | None = None
-    """The most that older versions may take on disk."""
+    """How much disk space older versions may take."""
     history_retention_duration: Duration | None = None
     """For how long older versions are kept at most. A fraction of a second counts as a whole one."""
 
@@ -154,7 +154,7 @@ class BucketSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateBucketSettings(BucketSettings):
-    """What a new bucket is like: also what can never be changed.
+    """What a new bucket is like, including what can never be changed.
 
     Raises:
         InvalidArgumentException: as ``BucketSettings``.
@@ -227,7 +227,7 @@ _FORM = (
     _Field("compression_mode", "compressionMode"),
     _Field("minimum_durability_level", "durabilityMinLevel", DURABILITY_WORDS.__getitem__),
     _Field("storage_backend", "storageBackend"),
-    # RFC 0054 "CreateBucketSettings": on an update this must not be there at all.
+    # RFC 0054 "CreateBucketSettings": an update must not have this at all.
     _Field("conflict_resolution_type", "conflictResolutionType", is_settled=True),
     _Field("num_vbuckets", "numVBuckets", is_settled=True),
     _Field("history_retention_collection_default", "historyRetentionCollectionDefault", _word),
@@ -304,7 +304,7 @@ def _result(found: _Bucket) -> BucketResult:
         settings = BucketSettings(
             name=found.name,
             ram_quota_mb=found.quota.raw_ram // _MEBIBYTE,
-            # RFC 0054 "GetBucket": the server does not say it, but lists where to flush.
+            # RFC 0054 "GetBucket": the server does not say so, but lists where to flush.
             flush_enabled="flush" in found.controllers,
             num_replicas=found.replica_number,
             replica_indexes=found.replica_index,
@@ -373,7 +373,7 @@ class CreateBucket(_WithSettings, frozen=True):
 
 
 class UpdateBucket(_WithSettings, frozen=True):
-    """Change a bucket. The server may reset what the settings leave open."""
+    """Change a bucket. The server may reset settings that are not given."""
 
     name: ClassVar[str] = "update_bucket"
 

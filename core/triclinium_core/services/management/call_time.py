@@ -1,4 +1,4 @@
-"""What becomes of a call of several requests when its time is over, or its caller leaves.
+"""What a call of several requests ends with when its time is over, or its caller leaves.
 
 Source: SDK-RFC 0058 "Timeouts": what was changed decides whether the timeout is ambiguous; decision D60.
 """
@@ -16,12 +16,12 @@ _LONGER = "see to what is named, or give it longer with TimeoutOptions(managemen
 
 
 class TimeIsUp(Exception):
-    """Thrown into a call that is to end.
+    """Thrown into a call that has to end.
 
     Args:
         elapsed: seconds since the call began.
         timeout: seconds that it was given; None where its caller left.
-        given_up: what is known of the step that was under way and is given up; None during a pause.
+        given_up: what is known of the step that is given up; None during a pause.
         is_ambiguous: whether that step may have been applied.
     """
 
@@ -40,14 +40,14 @@ class Progress:
 
     def __init__(self) -> None:
         self.is_applied: bool = False
-        """Whether what the call is to change was changed, and the rest is waiting."""
+        """Whether the change was made, so that the rest is waiting."""
         self.awaited: tuple[str, ...] = ()
-        """In words, what is not yet as it is waited for."""
+        """In words, what is still awaited."""
 
 
 @contextmanager
 def progress_of(context: ErrorContext) -> Iterator[Progress]:
-    """Give the block what to record the progress of a call in.
+    """Give the block a record for the progress of a call.
 
     Args:
         context: what errors tell of the call; its operation is the one that the user called.
@@ -64,7 +64,7 @@ def progress_of(context: ErrorContext) -> Iterator[Progress]:
 
 
 def _too_late(call: ErrorContext, progress: Progress, up: TimeIsUp) -> TimeoutException:
-    """Return what a call ends with: what it was about, and what the step that was under way has met."""
+    """Return what a call ends with: what it was about, and what its last step has met."""
     known = up.given_up if up.given_up is not None else ErrorContext()
     context = replace(
         known,

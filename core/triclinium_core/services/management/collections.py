@@ -24,7 +24,7 @@ from triclinium_core.services.request import HttpAnswer, MalformedAnswer, Servic
 from triclinium_core.shown import one_line
 
 NEVER_EXPIRES = -1
-"""As ``max_expiry``: the collection's documents live on, whatever the bucket says."""
+"""As ``max_expiry``: documents of the collection never expire, whatever the bucket says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class CreateCollectionSettings:
     """
 
     max_expiry: Duration | None = None
-    """After which documents expire at the latest; 0 for what the bucket says, -1 for never. A fraction of a second
+    """How long documents live at most; 0 for what the bucket says, -1 for no limit. A fraction of a second
     counts as a whole one."""
     history: bool | None = None
     """Whether older versions of its documents are kept."""

@@ -1,4 +1,4 @@
-"""Query indexes: what is told of them, and the statements that make, build, read and drop them.
+"""Query indexes: their descriptions, and the statements that make, build, read and drop them.
 
 Every name is an identifier between backticks, in which a backtick is written twice, so no name ends its identifier. Rows
 are few and short, so an answer is read whole.
@@ -40,7 +40,7 @@ class QueryIndexType(StrEnum):
 
 
 class QueryIndex(msgspec.Struct, frozen=True, kw_only=True):
-    """One index; ``type`` tells what keeps it.
+    """One index; ``type`` says what keeps it.
 
     Source: SDK-RFC 0054 "QueryIndex".
     """
@@ -55,9 +55,9 @@ class QueryIndex(msgspec.Struct, frozen=True, kw_only=True):
     index_key: tuple[str, ...]
     """Expressions; empty for a primary index."""
     condition: str | None
-    """Which documents it has; None for all."""
+    """The condition for documents to be in it; None for all documents."""
     partition: str | None
-    """By what it is spread over nodes; None where it is not."""
+    """What it is partitioned by; None if it is not."""
     bucket_name: str
     scope_name: str | None
     """None, as ``collection_name``, where the server knows no collections for the index."""
@@ -119,7 +119,7 @@ class IndexStatement(StatementRequest, frozen=True, kw_only=True):
         """Return that it was done.
 
         Raises:
-            MalformedAnswer: it is no answer of the service.
+            MalformedAnswer: it is not an answer of the service.
         """
         metadata_of(answer)
         return Done()
@@ -150,7 +150,7 @@ class DropPrimaryIndex(IndexStatement, frozen=True, kw_only=True):
 
 
 class BuildIndexes(IndexStatement, frozen=True, kw_only=True):
-    """Have indexes built, which goes on after it was answered."""
+    """Have indexes built; building goes on after the answer."""
 
     name: ClassVar[str] = "build_query_indexes"
 
@@ -228,7 +228,7 @@ def _index(found: _Index) -> QueryIndex:
     )
 
 
-# -- The statements. Each function raises InvalidArgumentException for what cannot be.
+# -- The statements. Each function raises InvalidArgumentException for impossible arguments.
 
 
 def all_indexes(keyspace: IndexKeyspace) -> GetAllIndexes:

@@ -60,7 +60,7 @@ class ManagementRequest(ServiceRequest, frozen=True, kw_only=True):
 
     @property
     def has_body(self) -> bool:
-        """The form is one, where it has fields."""
+        """The form is the body, if it has fields."""
         return bool(self.form())
 
     def encode(self, remaining: float) -> HttpRequest:
@@ -86,7 +86,7 @@ def path(*segments: str) -> str:
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Have what a value of the library refuses be a mistake of the service: it told what cannot be.
+    """Treat a value that the library refuses as a mistake of the service, which sent it.
 
     Raises:
         MalformedAnswer: the block raised InvalidArgumentException.
@@ -101,7 +101,8 @@ def check_segment(value: object, parameter: str) -> str:
     """Return a name that travels in a path.
 
     Raises:
-        InvalidArgumentException: it is no text, is empty or too long, has control characters, or is ``.`` or ``..``.
+        InvalidArgumentException: it is not a string, is empty or too long, has control characters, or is ``.`` or
+            ``..``.
     """
     name = check_text(value, parameter)
     if name in _DOT_SEGMENTS or not name.isprintable() or len(name.encode()) > NAME_BYTES_MAX:
@@ -114,7 +115,7 @@ def check_bucket_name(value: object, parameter: str = "bucket_name") -> str:
     """Return the name of a bucket.
 
     Raises:
-        InvalidArgumentException: no bucket can be called so.
+        InvalidArgumentException: this cannot be the name of a bucket.
     """
     check_segment(value, parameter)
     return check_name(value, "bucket")

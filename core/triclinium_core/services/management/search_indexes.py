@@ -40,7 +40,7 @@ class SearchIndex:
     ``type`` is ``fulltext-index`` or ``fulltext-alias``.
 
     Raises:
-        InvalidArgumentException: a name is missing or cannot be one, or the parameters are no mapping.
+        InvalidArgumentException: a name is missing or impossible, or the parameters are not a mapping.
 
     Source: SDK-RFC 0054 "SearchIndex".
     """
@@ -251,7 +251,7 @@ class GetAllSearchIndexes(_SearchRequest, frozen=True):
 
 
 class UpsertSearchIndex(_SearchRequest, frozen=True):
-    """Make an index, or change the one there is.
+    """Make an index, or change the existing one.
 
     Raises:
         EncodingFailureException: the definition has no form in JSON.
@@ -266,7 +266,7 @@ class UpsertSearchIndex(_SearchRequest, frozen=True):
     def __post_init__(self) -> None:
         _SearchRequest.__post_init__(self)
         check_type(self.index, "index", SearchIndex)
-        # Every attempt sends what the definition was when it was asked for.
+        # Every attempt sends the definition as it was when the call was made.
         msgspec.structs.force_setattr(self, "_body", self.index.to_json())
 
     @property
@@ -286,7 +286,7 @@ class UpsertSearchIndex(_SearchRequest, frozen=True):
 
     @property
     def has_body(self) -> bool:
-        """The definition is one."""
+        """The definition is the body."""
         return True
 
     def encode(self, remaining: float) -> HttpRequest:
@@ -299,7 +299,7 @@ class _OfIndex(_SearchRequest, frozen=True):
     """Base of the requests about one index."""
 
     step: ClassVar[tuple[str, ...]] = ()
-    """What comes behind the index in the path."""
+    """What follows the index in the path."""
 
     index_name: str
 
@@ -413,7 +413,7 @@ class AnalyzeDocument(_OfIndex, frozen=True):
 
     @property
     def has_body(self) -> bool:
-        """The document is one."""
+        """The document is the body."""
         return True
 
     def encode(self, remaining: float) -> HttpRequest:

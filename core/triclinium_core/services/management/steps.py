@@ -1,15 +1,15 @@
 """Calls that take several requests, one after the other: to make something, and to wait until it can be used.
 
-Each call is a generator. Whoever drives one waits and sends, and decides nothing:
+Each call is a generator. Its driver waits and sends, and decides nothing:
 
 1. ``next`` gives the first step. A ``Pause`` is slept; everything else is submitted.
 2. After a pause, ``send(None)`` gives the next step. After a request, ``send`` its result, or ``throw`` the
    ``CouchbaseException`` that it failed with.
 3. ``StopIteration`` has the result of the call. Any other exception is what the call fails with.
-4. Whoever wants no more gives up what was submitted, and has ``last_words`` tell what that comes to. What was made stays.
+4. To stop, give up what was submitted; ``last_words`` returns what that comes to. What was made stays.
 
-A call knows no time: whoever drives it has it end after ``TimeoutOptions.management``, counted from its beginning, once its
-first request is answered. That one has a timeout of its own, and so has the wait for the key-value nodes.
+A call knows no time: its driver ends it after ``TimeoutOptions.management``, counted from its beginning, once its first
+request is answered. That request has a timeout of its own, and so has the wait for the key-value nodes.
 ``watch_indexes`` alone goes on for as long as its caller lets it (decision D60).
 
 Source: SDK-RFC 0054; SDK-RFC 0049 "Controlled Backoff for Always Retry" for how often it asks.
@@ -78,8 +78,8 @@ REFUSALS_MAX = 5
 """How often key-value may refuse a bucket whose nodes all have it ready: for two thirds of a second. Then it is not open
 to this user, who may make buckets and not use them."""
 HEALTH_SECONDS_MAX = 10.0
-"""So long is the service asked whether the nodes of a new bucket are healthy, where key-value can be asked as well. A node
-that is down never is. Key-value's own wait then has a deadline, and names the node."""
+"""How long the service is asked whether the nodes of a new bucket are healthy, where key-value can be asked as well. A
+node that is down never is. Key-value's own wait then has a deadline, and names the node."""
 
 R = TypeVar("R")
 
@@ -95,7 +95,7 @@ Steps = Generator[Step, object, R]
 
 
 def last_words(call: Steps[R], up: TimeIsUp) -> TimeoutException | None:
-    """End a call whose time is up, and return what to tell of it; None where its step alone says all there is to say."""
+    """End a call whose time is up, and return what to say of it; None if the error of its step says everything."""
     try:
         call.throw(up)
     except TimeIsUp:
@@ -187,7 +187,7 @@ def _wait_for_nodes(wait: WaitForNodes, change: ManagementRequest) -> Steps[None
     try:
         yield wait
     except AmbiguousTimeoutException as error:
-        # It is the call that the user knows.
+        # The user knows the call by this name.
         text = f"{change.name}: done, but {error.message.removeprefix(f'{wait.name}: ')}"
         known = error.context
         context = replace(
@@ -208,7 +208,7 @@ def create_index(statement: CreateIndex | CreatePrimaryIndex, *, ignore_if_exist
     """Make an index.
 
     Args:
-        ignore_if_exists: whether it is as good where the index is there already.
+        ignore_if_exists: whether an existing index will do.
     """
     check_flag(ignore_if_exists, "ignore_if_exists")
     try:
@@ -222,7 +222,7 @@ def drop_index(statement: DropIndex | DropPrimaryIndex, *, ignore_if_not_exists:
     """Remove an index.
 
     Args:
-        ignore_if_not_exists: whether it is as good where the index is not there.
+        ignore_if_not_exists: whether a missing index will do.
     """
     check_flag(ignore_if_not_exists, "ignore_if_not_exists")
     try:
@@ -240,7 +240,7 @@ def watch_indexes(keyspace: IndexKeyspace, index_names: Sequence[str], *, watch_
 
     Raises:
         InvalidArgumentException: a name cannot be one, or there is nothing to watch.
-        IndexNotFoundException: one does not exist, or exists no more.
+        IndexNotFoundException: one does not exist, or no longer exists.
     """
     if isinstance(index_names, str) or not isinstance(index_names, Sequence):
         raise InvalidArgumentException(f"index_names={shown(index_names)} must be a list", parameter="index_names")

@@ -28,7 +28,7 @@ from triclinium_core.services.request import HttpAnswer, ServiceResult
 from triclinium_core.shown import shown
 
 ANY = "*"
-"""As the bucket of a role: all of them."""
+"""As the bucket of a role: all buckets."""
 
 _RBAC = ("settings", "rbac")
 _ROLE_NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
@@ -126,9 +126,9 @@ class User:
     groups: Collection[str] = frozenset()
     """Names; kept as a frozenset."""
     roles: Collection[Role] = frozenset()
-    """Those that are the user's own, not of a group; kept as a frozenset."""
+    """The user's own roles, not those of groups; kept as a frozenset."""
     password: str | None = field(default=None, repr=False)
-    """A new one; None to leave it as it is. A server never tells it."""
+    """A new password; None to leave it as it is. A server never reveals it."""
 
     def __post_init__(self) -> None:
         check_segment(self.username, "username")
@@ -181,7 +181,8 @@ def check_group_name(value: object, parameter: str = "groups") -> str:
     """Return the name of a group.
 
     Raises:
-        InvalidArgumentException: no group can be called so: the groups of a user travel as one text, between commas.
+        InvalidArgumentException: this cannot be the name of a group: the groups of a user travel as one text, separated
+            by commas.
     """
     name = check_segment(value, parameter)
     if "," in name:
@@ -274,7 +275,7 @@ class _Group(msgspec.Struct, frozen=True):
     ldap_group_ref: str | None = None
 
 
-# RFC 0054 "GetUser": a server before 6.5 tells no origins, and then a role is the user's own.
+# RFC 0054 "GetUser": a server before 6.5 sends no origins; the role is then the user's own.
 _OWN = Origin("user")
 
 
@@ -368,7 +369,7 @@ class DropUser(_OfUser, frozen=True):
 
 
 class UpsertUser(ManagementRequest, frozen=True):
-    """Make a user, or change the one there is."""
+    """Make a user, or change the existing one."""
 
     name: ClassVar[str] = "upsert_user"
     method: ClassVar[str] = "PUT"
@@ -391,7 +392,7 @@ class UpsertUser(ManagementRequest, frozen=True):
         return path(*_RBAC, "users", self.domain, self.user.username)
 
     def form(self) -> Mapping[str, str]:
-        """Return name and roles; groups and password where there are some."""
+        """Return name and roles; groups and password if given."""
         form = {"name": self.user.display_name, "roles": _joined(self.user.roles)}
         # RFC 0054 "UpsertUser": older servers do not know groups, newer ones take what is missing for none.
         if self.user.groups:
@@ -402,7 +403,7 @@ class UpsertUser(ManagementRequest, frozen=True):
 
 
 class ChangePassword(ManagementRequest, frozen=True):
-    """Change the password of the user who asks. ``repr`` does not show it."""
+    """Change the password of the user who sends this. ``repr`` does not show it."""
 
     name: ClassVar[str] = "change_password"
     method: ClassVar[str] = "POST"
@@ -494,7 +495,7 @@ class DropGroup(_OfGroup, frozen=True):
 
 
 class UpsertGroup(ManagementRequest, frozen=True):
-    """Make a group, or change the one there is."""
+    """Make a group, or change the existing one."""
 
     name: ClassVar[str] = "upsert_group"
     method: ClassVar[str] = "PUT"

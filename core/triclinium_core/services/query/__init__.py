@@ -1,1 +1,1 @@
-"""The query service: statements in SQL++, their plans, and what is told beside the rows."""
+"""The query service: statements in SQL++, their plans, and what comes beside the rows."""

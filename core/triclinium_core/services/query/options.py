@@ -13,14 +13,14 @@ class QueryScanConsistency(StrEnum):
     """How new the indexes have to be that a query reads."""
 
     NOT_BOUNDED = "not_bounded"
-    """As they are; what a query does unless told otherwise."""
+    """As they are; the default."""
     REQUEST_PLUS = "request_plus"
     """With all mutations from before the query; it waits until they are indexed."""
 
 
 @unique
 class QueryProfile(StrEnum):
-    """How much is told of the query's own work."""
+    """How much the service reports of its work on the query."""
 
     OFF = "off"
     PHASES = "phases"

@@ -15,7 +15,7 @@ from triclinium_core.services.request import ServiceResult
 
 PLANS_MAX = 5000
 """As many as other Couchbase clients remember. A program has dozens of statements; one that writes values into them has
-any number, and each is planned for nothing."""
+any number, each planned in vain."""
 PLANS_SIZE_MAX = 32 * 1024 * 1024
 """Characters of all plans together; those of one statement are some thousands."""
 
@@ -40,7 +40,7 @@ class PlanKey(NamedTuple):
 
 
 class PreparedPlans:
-    """The plans that a client remembers, bounded: what was used longest ago is forgotten first."""
+    """The plans that a client remembers, bounded: the least recently used is forgotten first."""
 
     def __init__(self, *, count_max: int = PLANS_MAX, size_max: int = PLANS_SIZE_MAX) -> None:
         self._count_max = count_max
@@ -61,7 +61,7 @@ class PreparedPlans:
             self._size -= _size(*self._plans.popitem(last=False))
 
     def recall(self, key: PlanKey) -> PreparedPlan | None:
-        """Return the plan of a statement; None where it has to be prepared."""
+        """Return the plan of a statement; None if it has to be prepared."""
         if key not in self._plans:
             return None
         self._plans.move_to_end(key)

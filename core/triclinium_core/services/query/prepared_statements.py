@@ -45,7 +45,7 @@ class PreparedStatements:
         """Remember the plan that a successful answer brings, if the message was to bring one.
 
         Raises:
-            MalformedAnswer: it is not what the service answers to a preparation.
+            MalformedAnswer: this is not how the service answers a preparation.
         """
         if isinstance(message, PrepareRequest):
             self._plans.remember(message.query.plan_key, message.decode(answer))

@@ -47,8 +47,8 @@ QUERY_MEMBERS: Mapping[str, str] = {
 class QueryRequest(StatementRequest, frozen=True, kw_only=True):
     """Run a statement in SQL++.
 
-    ``adhoc=False`` has the service plan it once: the first of such requests is preceded by its ``preparation``, all
-    others execute the plan that this brought (``with_plan``).
+    ``adhoc=False`` has the service plan it once: the first such request is preceded by its ``preparation``; all others
+    execute the plan that this returned (``with_plan``).
     """
 
     name: ClassVar[str] = "query"
@@ -77,7 +77,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
     scan_cap: int | None = None
     """Entries between an index and the query."""
     scan_wait: float | None = None
-    """Seconds for which the query waits for indexes that are to be consistent."""
+    """How many seconds the query waits for indexes to become consistent."""
     plan: PreparedPlan | None = None
     """What is executed; ``with_plan`` sets it."""
     auto_execute: bool = False
@@ -116,7 +116,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
 
     @property
     def plan_key(self) -> PlanKey:
-        """By which its plan is remembered."""
+        """The key under which its plan is remembered."""
         return PlanKey(self.statement, str(self.query_context or ""), self.flex_index)
 
     def preparation(self, *, enhanced: bool) -> ServiceRequest:
@@ -125,7 +125,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
         Args:
             enhanced: whether the cluster has ``ClusterCapability.ENHANCED_PREPARED_STATEMENTS``. Then the request
                 executes the statement as well, and its answer has the rows, and the plan for ``plan_of``. Otherwise the
-                answer decodes into the ``PreparedPlan`` that ``with_plan`` takes, and tells nothing else.
+                answer decodes into the ``PreparedPlan`` that ``with_plan`` takes, and nothing else.
         """
         if enhanced:
             return msgspec.structs.replace(self, auto_execute=True)
@@ -136,10 +136,10 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, plan=plan)
 
     def plan_of(self, answer: HttpAnswer) -> PreparedPlan | None:
-        """Return the plan of which the answer to an enhanced preparation tells; None where there is nothing to remember.
+        """Return the plan in the answer to an enhanced preparation; None if there is nothing to remember.
 
         Raises:
-            MalformedAnswer: it is no answer of the service.
+            MalformedAnswer: it is not an answer of the service.
         """
         name = answer.body_as(_Prepared).prepared
         return PreparedPlan(name) if name else None
@@ -154,7 +154,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
         return {"statement": self.statement}
 
     def options(self) -> dict[str, object]:
-        """Return the members of the request that stand for options; but for metrics, what is not set is left out."""
+        """Return the members of the request for its options; except for metrics, what is not set is left out."""
         # The service would send metrics unless told not to.
         options = {"metrics": self.metrics, **StatementRequest.options(self)}
         if self.scan_consistency is QueryScanConsistency.REQUEST_PLUS:
@@ -175,7 +175,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
         return options
 
     def decode(self, answer: HttpAnswer) -> QueryMetaData:
-        """Return what is told beside the rows."""
+        """Return what comes beside the rows."""
         return metadata_of(answer)
 
 
@@ -194,7 +194,7 @@ class PrepareRequest(ServiceRequest, frozen=True, kw_only=True):
 
     @property
     def has_body(self) -> bool:
-        """The statement is one."""
+        """The statement is the body."""
         return True
 
     def encode(self, remaining: float) -> HttpRequest:

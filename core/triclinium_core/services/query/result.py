@@ -1,4 +1,4 @@
-"""What the query service tells beside the rows.
+"""What the query service sends beside the rows.
 
 Source: SDK-RFC 0056 "QueryResult".
 """
@@ -45,14 +45,14 @@ BROKEN_OFF = frozenset(
 
 
 class QueryWarning(msgspec.Struct, frozen=True):
-    """What the service would have the author of a query know."""
+    """What the author of a query should know."""
 
     code: int
     message: str
 
 
 class QueryMetrics(msgspec.Struct, frozen=True, kw_only=True):
-    """What a query has cost. All is 0 where ``metrics`` was not asked for."""
+    """What a query has cost. Everything is 0 unless ``metrics`` was asked for."""
 
     elapsed_time: float = 0.0
     """Seconds from the arrival of the query to the end of its answer."""
@@ -68,16 +68,16 @@ class QueryMetrics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueryMetaData(ServiceResult, frozen=True, kw_only=True):
-    """What the service tells of a query whose rows have all come."""
+    """What the service says of a query once all rows have come."""
 
     request_id: str
-    """Its name of the query."""
+    """The service's name for the query."""
     client_context_id: str
     status: QueryStatus
     warnings: tuple[QueryWarning, ...] = ()
     metrics: QueryMetrics = QueryMetrics()
     signature: object = None
-    """The shape of the rows as JSON, mostly an object of types by name; None where it was not told."""
+    """The shape of the rows as JSON, mostly an object of types by name; None if not sent."""
     profile: Mapping[str, object] | None = None
     """What was asked for with ``profile``, as JSON."""
 
@@ -93,10 +93,10 @@ class _Answer(AnsweredParts, frozen=True, kw_only=True):
 
 
 def metadata_of(answer: HttpAnswer) -> QueryMetaData:
-    """Return what an answer without an error tells.
+    """Return what an answer without an error says.
 
     Raises:
-        MalformedAnswer: the service does not answer so, or broke off without an error.
+        MalformedAnswer: this is not how the service answers, or it broke off without an error.
     """
     answered = answer.body_as(_Answer)
     return QueryMetaData(

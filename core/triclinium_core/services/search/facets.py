@@ -1,4 +1,4 @@
-"""Facets: what the documents that were found are counted by.
+"""Facets: how the documents that were found are counted.
 
 Source: SDK-RFC 0052 "facets".
 """
@@ -19,7 +19,7 @@ class Facet(SearchPart):
 
     Args:
         field: whose values are counted.
-        limit: how many terms or ranges are told, those with the most documents; the service's default unless given.
+        limit: how many terms or ranges are returned, those with the most documents; the service's default unless given.
 
     Raises:
         InvalidArgumentException: an argument is wrong; ``.parameter`` names it.

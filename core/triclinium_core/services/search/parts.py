@@ -1,4 +1,4 @@
-"""What all values have in common that a search is made of: checked when they are made, and ready to become JSON.
+"""What all parts of a search have in common: they are checked when made, and ready to become JSON.
 
 A field has the name that it has in JSON; what a field of that name may hold stands in ``READERS``.
 
@@ -31,7 +31,7 @@ DISTANCE = re.compile(
     r"[0-9]+(\.[0-9]+)?"
     r"(in|inch|yd|yards|ft|feet|m|meters|cm|centimeters|mm|millimeters|km|kilometers|mi|miles|nm|nauticalmiles)?"
 )
-"""What the service understands (bleve ``geo/geo_dist.go``); meters where there is no unit."""
+"""What the service understands (bleve ``geo/geo_dist.go``); meters without a unit."""
 
 GeoPoint = tuple[float, float]
 """Longitude and latitude, in degrees, in this order."""
@@ -42,14 +42,14 @@ Reader = Callable[[object, str], object]
 
 @dataclass(frozen=True, slots=True)
 class SearchPart:
-    """Base of them. A field that is None is not sent, so that the service has its default; equal parts compare equal."""
+    """Base of all parts. A field that is None is not sent and has the service's default; equal parts compare equal."""
 
     _OWN_READERS: ClassVar[Mapping[str, Reader]] = {}
-    """Fields that hold something else here than in other parts, or that no other part has."""
+    """Fields that hold something different from the same field in other parts, or that no other part has."""
     _JSON_NAMES: ClassVar[Mapping[str, str]] = {}
     """Fields that have another name in JSON."""
     _JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {}
-    """What stands in JSON whatever the fields hold."""
+    """What is in the JSON whatever the fields hold."""
 
     def __post_init__(self) -> None:
         for spec in fields(self):
@@ -66,7 +66,7 @@ class SearchPart:
 
 
 def fill(part: SearchPart, **values: object) -> None:
-    """Give the fields their values, for a class whose arguments are no list of its fields, and check them."""
+    """Give the fields their values, for a class whose arguments are not simply its fields, and check them."""
     for name, value in values.items():
         object.__setattr__(part, name, value)
     part.__post_init__()
@@ -90,7 +90,7 @@ def refused(value: object, parameter: str, wanted: str) -> InvalidArgumentExcept
 
 
 def require_one(part: SearchPart, *parameters: str) -> None:
-    """Raise where none of these fields has a value."""
+    """Raise if none of these fields has a value."""
     if all(getattr(part, parameter) is None for parameter in parameters):
         names = f"{', '.join(parameters[:-1])} or {parameters[-1]}"
         raise InvalidArgumentException(f"{names} must be given", parameter=parameters[0])
@@ -174,7 +174,7 @@ def read_vector(value: object, parameter: str) -> tuple[float, ...] | str:
 
 
 def _float32(value: object, parameter: str) -> float:
-    # Numbers of numpy and the like are floats for all that ask them.
+    # Numbers of numpy and the like convert to floats.
     convert = None if isinstance(value, bool) else getattr(value, "__float__", None)
     try:
         number = math.nan if convert is None else float(convert())
@@ -186,7 +186,7 @@ def _float32(value: object, parameter: str) -> float:
 
 
 def read_json_object(value: object, parameter: str) -> dict[str, object]:
-    """Read a mapping that can be encoded as JSON; what is kept is of JSON's own kinds.
+    """Read a mapping that can be encoded as JSON; what is kept has JSON's own types.
 
     Raises:
         EncodingFailureException: it cannot be.
@@ -230,9 +230,9 @@ def read_part(*kinds: type[SearchPart]) -> Reader:
 
 
 def read_several(read_each: Reader, what: str, *, least: int = 1) -> Reader:
-    """Return what reads a list of at least so many values, each by ``read_each``; ``what`` is their word, in plural.
+    """Return what reads a list of at least so many values, each by ``read_each``; ``what`` is their plural.
 
-    A lone string is refused: it is a list of letters to Python.
+    A lone string is refused: to Python it is a sequence of letters.
     """
 
     def read(value: object, parameter: str) -> object:

@@ -1,4 +1,4 @@
-"""What documents are searched for: one class a kind of query, each a value that can be part of others.
+"""Search queries: one class for each kind, each a value that can be part of others.
 
 Source: SDK-RFC 0052 "SearchQuery Implementations"; bleve ``search/query`` for the JSON that the service takes.
 """
@@ -45,7 +45,7 @@ class SearchQuery(SearchPart):
     """Base of all queries. They have in common:
 
     Args:
-        boost: how much the query counts in the score, beside others: more than 1 for more, below 1 for less.
+        boost: how much the query counts in the score compared to others: above 1 for more, below 1 for less.
 
     Raises:
         InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
@@ -171,7 +171,7 @@ class QueryStringQuery(SearchQuery):
     """Documents that fit a query in words, such as ``+room -breakfast name:Tokyo^2``.
 
     Args:
-        query: in the syntax of Couchbase's query strings; what is wrong in it, the service tells.
+        query: in the syntax of Couchbase's query strings; the service reports what is wrong in it.
     """
 
     _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"query": read_text}
@@ -306,7 +306,7 @@ _READ_QUERIES = read_several(_READ_QUERY, "queries")
 
 @dataclass(frozen=True, slots=True, init=False)
 class ConjunctionQuery(SearchQuery):
-    """Documents that fit all of some queries, of which there is one at least."""
+    """Documents that fit all of the given queries, of which there is at least one."""
 
     _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"conjuncts": _READ_QUERIES}
 
@@ -318,7 +318,7 @@ class ConjunctionQuery(SearchQuery):
 
 @dataclass(frozen=True, slots=True, init=False)
 class DisjunctionQuery(SearchQuery):
-    """Documents that fit some of the queries.
+    """Documents that fit at least ``min`` of the queries.
 
     Args:
         disjuncts: as many as ``min``, or more.
@@ -340,8 +340,9 @@ class DisjunctionQuery(SearchQuery):
 class BooleanQuery(SearchQuery):
     """Documents that fit all queries of one list and none of another, and score higher for those of a third.
 
-    Each list is a query, a sequence of queries, or the query that it comes to: ``must`` a ``ConjunctionQuery``, the
-    others a ``DisjunctionQuery``, whose ``min`` says how many are needed. One of the three must be given.
+    Each list is a query, a sequence of queries, or the query that the sequence would become: ``must`` a
+    ``ConjunctionQuery``, the others a ``DisjunctionQuery``, whose ``min`` says how many are needed. One of the three
+    must be given.
 
     Args:
         must: all of these.
@@ -388,10 +389,10 @@ class MatchNoneQuery(SearchQuery):
 
 @dataclass(frozen=True, slots=True)
 class RawQuery(SearchQuery):
-    """A query in JSON, for kinds that have no class here. The service judges it.
+    """A query in JSON, for kinds without a class here. The service judges it.
 
     Args:
-        query: a mapping, as it is to stand in the request.
+        query: a mapping, as it should be in the request.
 
     Raises:
         EncodingFailureException: it has no form in JSON.

@@ -1,4 +1,4 @@
-"""A search as it goes to the service: what is searched for, by which index, and what is told of the hits.
+"""A search as it goes to the service: what is searched for, by which index, and what is returned of the hits.
 
 Source: SDK-RFC 0052 "ICluster::SearchQuery", "IScope::Search", "SearchRequest".
 """
@@ -39,7 +39,7 @@ from triclinium_core.services.search.sorting import Sort
 from triclinium_core.services.search.vectors import VectorSearch
 
 INDEX_NAME = re.compile(r"[A-Za-z0-9_.%-]+")
-"""What the service lets an index be called, and the ``bucket.scope.`` before it where it names that of a scope."""
+"""The names that the service allows for an index, with ``bucket.scope.`` in front for an index of a scope."""
 
 MEMBERS: Mapping[str, str] = {
     "collections": "collections",
@@ -58,7 +58,7 @@ MEMBERS: Mapping[str, str] = {
     "size": "limit",
     "sort": "sort",
 }
-"""What requests hold, each with the option that it stands for."""
+"""The members of requests, each with its option."""
 
 
 @unique
@@ -83,8 +83,8 @@ class SearchScanConsistency(Enum):
 class SearchRequest:
     """What is searched for: a query, a vector search, or both; a hit of either is one.
 
-    ``SearchRequest.create(query)`` or ``SearchRequest.create(vector_search)`` makes one, and what it lacks is added by
-    the methods below, which return another request.
+    ``SearchRequest.create(query)`` or ``SearchRequest.create(vector_search)`` makes one; the methods below add what is
+    missing, and return another request.
 
     Raises:
         InvalidArgumentException: an argument is wrong, or there is neither.
@@ -169,20 +169,20 @@ _READ_NAMES = read_several(check_text, "names", least=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions(SearchPart):
-    """What is asked for beside the query; what is None is left to the service.
+    """What is asked for beside the query; the service chooses what is None.
 
     Args:
         limit: how many hits at most; 10 unless given.
         skip: how many hits are passed over first.
         explain: whether hits tell how their scores were reached.
         highlight_style: how terms are marked in fragments; hits have these if this or ``highlight_fields`` is given.
-        highlight_fields: of which fields; of all where terms were found unless given.
-        fields: of which fields the hits tell the values, if the index stores them; ``*`` stands for all.
+        highlight_fields: fields to highlight; all in which terms were found unless given.
+        fields: fields whose values the hits contain, if the index stores them; ``*`` stands for all.
         scan_consistency: how new the index has to be.
         consistent_with: mutations that the index must have seen.
-        sort: names of fields, ``_score`` and ``_id`` among them, behind a ``-`` for descending ones; or ``Sort``. The best
-            hits come first unless given.
-        facets: what to count hits by, each under a name of your own.
+        sort: names of fields, ``_score`` and ``_id`` included, with a ``-`` in front for descending order; or ``Sort``.
+            The best hits come first unless given.
+        facets: what to count hits by, each under a name that you choose.
         collections: only hits in these collections, where the index has several.
         include_locations: whether hits tell where the terms were found.
         disable_scoring: whether to spare the work of scoring; all scores are 0 then.
@@ -232,7 +232,7 @@ class SearchOptions(SearchPart):
             )
 
     def members(self) -> dict[str, object]:
-        """Return the members of the request, without the limits of time and the mutations that it has to have seen."""
+        """Return the members of the request, without time limits and the mutations that it must have seen."""
         members: dict[str, object] = {
             "size": self.limit,
             "from": self.skip,
@@ -258,7 +258,7 @@ class SearchOptions(SearchPart):
 class SearchQueryRequest(ServiceRequest, frozen=True, kw_only=True):
     """A search by an index: one of the cluster's, or one of a scope's where bucket and scope are given.
 
-    ``repr`` tells neither the query nor the options.
+    ``repr`` shows neither the query nor the options.
     """
 
     name: ClassVar[str] = "search"
@@ -298,7 +298,7 @@ class SearchQueryRequest(ServiceRequest, frozen=True, kw_only=True):
 
     @property
     def path(self) -> str:
-        """Where the index is asked."""
+        """The path at which the index is searched."""
         parts = ["index", self.index]
         if self.bucket_name is not None and self.scope_name is not None:
             parts = ["bucket", self.bucket_name, "scope", self.scope_name, *parts]
@@ -306,7 +306,7 @@ class SearchQueryRequest(ServiceRequest, frozen=True, kw_only=True):
 
     @property
     def has_body(self) -> bool:
-        """The search is one."""
+        """The search is the body."""
         return True
 
     def encode(self, remaining: float) -> HttpRequest:
@@ -335,7 +335,7 @@ class SearchQueryRequest(ServiceRequest, frozen=True, kw_only=True):
         return control
 
     def decode(self, answer: HttpAnswer) -> SearchMetaData:
-        """Return what the service tells beside the hits."""
+        """Return what the service sends beside the hits."""
         return decode_meta_data(answer)
 
     def error_context(self) -> ErrorContext:

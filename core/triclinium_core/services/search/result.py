@@ -26,13 +26,13 @@ class SearchRowLocation(msgspec.Struct, frozen=True):
     field: str
     term: str
     position: int
-    """The how manieth term of the field it is, counted from 1."""
+    """Which term of the field it is, counted from 1."""
     start: int
     """Bytes from the beginning of the field."""
     end: int
-    """Bytes to behind the term."""
+    """Bytes from the beginning of the field to the end of the term."""
     array_positions: tuple[int, ...] | None = None
-    """Of a field within arrays: the place in each of them, the outermost first."""
+    """For a field within arrays: the index in each of them, the outermost first."""
 
 
 class SearchRowLocations(msgspec.Struct, frozen=True):
@@ -73,11 +73,11 @@ class SearchRow(msgspec.Struct, frozen=True):
     sort: tuple[str, ...] = ()
     """What it was sorted by."""
     explanation: Mapping[str, object] | None = None
-    """How the score was reached, where that was asked for."""
+    """How the score was computed, if that was asked for."""
     locations: SearchRowLocations | None = None
-    """Where the terms were found, where that was asked for."""
+    """Where the terms were found, if that was asked for."""
     fragments: Mapping[str, tuple[str, ...]] | None = None
-    """By field, pieces of text with the terms marked, where that was asked for."""
+    """By field, pieces of text with the terms marked, if that was asked for."""
     encoded_fields: bytes | None = None
     """The fields that were asked for, as a JSON object; None where the document has none of them."""
 
@@ -90,7 +90,7 @@ class SearchRow(msgspec.Struct, frozen=True):
         """Return the fields that were asked for, converted to ``as_type`` in one pass.
 
         Raises:
-            DecodingFailureException: they do not fit, or there are none.
+            DecodingFailureException: they do not fit, or there are no fields.
         """
         return decode_json(self.encoded_fields or b"{}", as_type, f"the fields of {self.id!r} are")
 
@@ -101,12 +101,12 @@ class SearchMetrics(msgspec.Struct, frozen=True):
     took: float
     """Seconds, by the clock of the server."""
     total_rows: int
-    """How many documents fit, told or not."""
+    """How many documents fit, returned or not."""
     max_score: float
     success_partition_count: int
     """How many parts of the index have answered."""
     error_partition_count: int
-    """How many have not: hits may be missing."""
+    """How many parts have not: hits may be missing."""
 
     @property
     def total_partition_count(self) -> int:
@@ -140,7 +140,7 @@ class SearchDateRangeFacet(msgspec.Struct, frozen=True):
 
 
 class SearchFacetResult(msgspec.Struct, frozen=True):
-    """What came of a facet."""
+    """The result of a facet."""
 
     name: str
     field: str
@@ -149,20 +149,20 @@ class SearchFacetResult(msgspec.Struct, frozen=True):
     missing: int
     """How many hits have none."""
     other: int
-    """How many values belong to terms or ranges that are not told."""
+    """How many values belong to terms or ranges that are not returned."""
     terms: tuple[SearchTermFacet, ...] = ()
     numeric_ranges: tuple[SearchNumericRangeFacet, ...] = ()
     date_ranges: tuple[SearchDateRangeFacet, ...] = ()
 
 
 class SearchMetaData(ServiceResult, frozen=True):
-    """What the service tells beside the hits, when it has told all of them."""
+    """What the service sends beside the hits, once all of them have come."""
 
     metrics: SearchMetrics
     errors: Mapping[str, str]
     """By part of the index, why it has not answered: hits may be missing."""
     facets: Mapping[str, SearchFacetResult]
-    """By the name that each was asked for with."""
+    """By the name under which each was asked for."""
 
 
 class _Location(msgspec.Struct):
@@ -240,10 +240,10 @@ def decode_row(data: bytes) -> SearchRow:
 
 
 def decode_meta_data(answer: HttpAnswer) -> SearchMetaData:
-    """Return what an answer tells beside the hits.
+    """Return what an answer has beside the hits.
 
     Raises:
-        MalformedAnswer: a search does not answer so.
+        MalformedAnswer: this is not how a search is answered.
     """
     answered = answer.body_as(_Answer)
     status = answered.status

@@ -1,4 +1,4 @@
-"""In which order hits are told.
+"""In which order hits are returned.
 
 Source: SDK-RFC 0052 "sort".
 """
@@ -19,7 +19,7 @@ SortMissing = Literal["first", "last"]
 
 @unique
 class SearchGeoDistanceUnits(Enum):
-    """What distances are told in."""
+    """The units of distances."""
 
     METERS = "meters"
     MILES = "miles"
@@ -37,7 +37,7 @@ class Sort(SearchPart):
     """Base of all orders. They have in common:
 
     Args:
-        desc: whether what is largest comes first.
+        desc: whether the largest comes first.
 
     Raises:
         InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
@@ -67,9 +67,9 @@ class SortField(Sort):
 
     Args:
         field: which one.
-        type: what its values are taken for.
-        mode: which of several values of one document counts.
-        missing: where documents come that have none.
+        type: the type that its values are taken for.
+        mode: which of several values in one document counts.
+        missing: where documents without the field come.
     """
 
     _JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"by": "field"}

@@ -1,4 +1,4 @@
-"""Search by vectors: the documents whose vectors are nearest to given ones.
+"""Vector search: the documents whose vectors are nearest to given ones.
 
 Source: SDK-RFC 0052 "Vector search".
 """
@@ -43,8 +43,8 @@ class VectorQuery(SearchPart):
         vector: one or more numbers, which travel as they are and are rounded to 32 bits by the service; or a string,
             the Base64 of little-endian floats of 32 bits, which takes less room and needs Couchbase Server 7.6.2.
         num_candidates: how many documents are found.
-        boost: how much the query counts in the score, beside others.
-        prefilter: only documents that this query finds are looked at.
+        boost: how much the query counts in the score compared to others.
+        prefilter: only documents that match this query are considered.
 
     Raises:
         InvalidArgumentException: an argument is wrong; ``.parameter`` names it.

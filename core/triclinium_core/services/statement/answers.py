@@ -1,4 +1,4 @@
-"""What query and analytics answer beside the rows, as far as it is the same.
+"""What the answers of query and analytics share beside the rows.
 
 Source: SDK-RFC 0056 "QueryResult"; SDK-RFC 0057 "AnalyticsResult".
 """
@@ -62,10 +62,10 @@ def read_status(word: str, kind: type[S], broken_off: Collection[S]) -> S:
 
 
 def read_metrics(answered: AnsweredMetrics | None, kind: type[M]) -> M:
-    """Return metrics with their times in seconds; all is 0 where the answer has none.
+    """Return metrics with their times in seconds; all are 0 if the answer has none.
 
     Raises:
-        MalformedAnswer: one of the times is no duration.
+        MalformedAnswer: one of the times is not a duration.
     """
     if answered is None:
         return kind()

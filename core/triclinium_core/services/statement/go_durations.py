@@ -31,7 +31,7 @@ _PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)", re.
 
 
 def go_duration(seconds: float) -> str | None:
-    """Return whole milliseconds, rounded up; None for what Go cannot count, which is what no limit looks like."""
+    """Return whole milliseconds, rounded up; None for more than Go can count, which means no limit."""
     return f"{math.ceil(seconds * 1000)}ms" if seconds <= SECONDS_MAX else None
 
 

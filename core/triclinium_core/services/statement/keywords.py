@@ -1,4 +1,4 @@
-"""Named parameters that are given as keywords beside options, where a slip of the pen would pass for a parameter."""
+"""Named parameters that are given as keywords beside options, where a typing mistake would pass for a parameter."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from triclinium_core.errors import InvalidArgumentException
 
 
 def stands_in(statement: str, name: str) -> bool:
-    """Tell whether a statement has a parameter of this name, as ``$name`` or ``@name``; in a text or a comment counts too."""
+    """Tell whether a statement has a parameter of this name, as ``$name`` or ``@name``, in a string or comment too."""
     return re.search(rf"[$@]{re.escape(name)}(?!\w)", statement) is not None
 
 
 def check_keywords(statement: object, keywords: Collection[str], options: Collection[str]) -> None:
-    """Raise where a keyword can be no parameter of the statement, for it does not stand there.
+    """Raise if a keyword cannot be a parameter of the statement, because it does not occur there.
 
-    A service ignores a parameter that its statement does not have, and so would run without an option that was misspelt.
+    A service ignores a parameter that its statement does not have, so a misspelt option would have no effect.
 
     Args:
-        statement: what is no text is left to the check of the statement.
-        options: what the keyword may have been meant for.
+        statement: anything but a string is left to the check of the statement.
+        options: what the keyword may have been meant to be.
 
     Raises:
-        InvalidArgumentException: neither ``$keyword`` nor ``@keyword`` stands in the statement.
+        InvalidArgumentException: neither ``$keyword`` nor ``@keyword`` occurs in the statement.
     """
     if not isinstance(statement, str):
         return

@@ -1,7 +1,6 @@
 """The parameters of a statement and the options that triclinium does not know, encoded as they are given.
 
-What cannot be encoded raises at once, and what the caller changes in a value afterwards changes nothing. ``repr`` tells
-names only.
+What cannot be encoded raises at once, and later changes to a value have no effect. ``repr`` shows names only.
 
 Source: SDK-RFC 0056 and 0057, ``parameters`` and ``raw``.
 """
@@ -31,7 +30,8 @@ class Parameters:
         keywords: further ones by name.
 
     Raises:
-        InvalidArgumentException: these are no sequence and no mapping, or a name is no text, empty, or there twice.
+        InvalidArgumentException: these are not a sequence and a mapping, or a name is not a string, is empty, or occurs
+            twice.
         EncodingFailureException: a value has no form in JSON.
     """
 
@@ -60,7 +60,7 @@ class Parameters:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What errors and logs may tell: ``$1``, ``$2`` for positional ones, then the names."""
+        """What errors and logs may show: ``$1``, ``$2`` for positional ones, then the names."""
         places = (f"{PREFIX}{place}" for place in range(1, len(self.positional) + 1))
         return (*places, *(name for name, _ in self.named))
 
@@ -94,7 +94,7 @@ class RawOptions:
     """Options of the service that triclinium does not know, by the names that they have in requests.
 
     Raises:
-        InvalidArgumentException: this is no mapping, or a name is no text or empty.
+        InvalidArgumentException: this is not a mapping, or a name is not a string or is empty.
         EncodingFailureException: a value has no form in JSON.
     """
 
@@ -111,7 +111,7 @@ class RawOptions:
         return f"RawOptions({', '.join(name for name, _ in self.options)})"
 
     def check_unknown(self, members: Mapping[str, str]) -> None:
-        """Raise where triclinium writes such a member itself.
+        """Raise if triclinium writes such a member itself.
 
         Args:
             members: what it writes, each with the option that it stands for.
@@ -130,7 +130,7 @@ class RawOptions:
 
 
 def check_names(values: object, parameter: str) -> None:
-    """Raise InvalidArgumentException unless ``values`` is a mapping whose keys are texts that are not empty."""
+    """Raise InvalidArgumentException unless ``values`` is a mapping whose keys are non-empty strings."""
     check_type(values, parameter, Mapping)
     assert isinstance(values, Mapping)
     for name in values:

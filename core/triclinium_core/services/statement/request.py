@@ -33,10 +33,10 @@ MEMBERS: Mapping[str, str] = {
 
 
 class QueryContext(msgspec.Struct, frozen=True):
-    """A scope, where a statement finds collections by their names alone.
+    """A scope, in which a statement finds collections by name alone.
 
     Raises:
-        InvalidArgumentException: a name that cannot be one.
+        InvalidArgumentException: a name is impossible.
     """
 
     bucket: str
@@ -52,7 +52,7 @@ class QueryContext(msgspec.Struct, frozen=True):
 
 
 class StatementRequest(ServiceRequest, frozen=True, kw_only=True):
-    """Base of what is asked in SQL++. ``repr`` tells no value of a parameter."""
+    """Base of requests in SQL++. ``repr`` shows no value of a parameter."""
 
     rows_of: ClassVar[str | None] = "results"
     path: ClassVar[str] = ""
@@ -101,7 +101,7 @@ class StatementRequest(ServiceRequest, frozen=True, kw_only=True):
 
     @property
     def has_body(self) -> bool:
-        """The statement is one."""
+        """The statement is the body."""
         return True
 
     def encode(self, remaining: float) -> HttpRequest:
@@ -118,7 +118,7 @@ class StatementRequest(ServiceRequest, frozen=True, kw_only=True):
         return HttpRequest("POST", self.path, encode_members(members), headers=self.headers())
 
     def error_context(self) -> ErrorContext:
-        """Return what errors tell of the request: of its parameters no more than the names."""
+        """Return what errors tell of the request: of its parameters, only the names."""
         return replace(
             ServiceRequest.error_context(self),
             bucket=self.query_context.bucket if self.query_context is not None else None,
