@@ -26,8 +26,9 @@ from triclinium_core.shown import shown
 from triclinium_core.transcoding.transcoder import EncodedValue, Transcoder
 
 DELTA_MAX = 2**63 - 1
-_FLAGS_MAX = 0xFF
 """Numbers inside of documents are signed ones of 64 bits to the server."""
+_FLAGS_MAX = 0xFF
+"""The flags of a path travel in one byte."""
 
 S = TypeVar("S")
 
