@@ -235,11 +235,12 @@ def shown(value: object) -> str:
     return "a huge number" if value == HUGE else repr(value)[:60]
 
 
-async def test_an_expiry_cannot_be_set_and_preserved(autojump_clock: MockClock) -> None:
-    """Two arguments that are right by themselves."""
+@rows("expiry", [timedelta(hours=1), HUGE])
+async def test_an_expiry_cannot_be_set_and_preserved(autojump_clock: MockClock, expiry: Any) -> None:
+    """Two arguments that are right by themselves; one that cannot be written out is refused as well."""
     async with open_pair() as (fake, _, people):
         with pytest.raises(InvalidArgumentException) as caught:
-            await people.replace("ada", 1, expiry=timedelta(hours=1), preserve_expiry=True)
+            await people.replace("ada", 1, expiry=expiry, preserve_expiry=True)
         await trio.sleep(5)
 
         assert "expiry" == caught.value.parameter
@@ -247,11 +248,13 @@ async def test_an_expiry_cannot_be_set_and_preserved(autojump_clock: MockClock) 
 
 
 async def test_an_expiry_of_parts_cannot_be_set_and_preserved(autojump_clock: MockClock) -> None:
-    """But where the document may be created, one is for that which exists and the other for that which does not."""
+    """Not even one that cannot be written out. But where the document may be created, one is for that which exists and the other for that which does not."""
     both: Mapping[str, Any] = {"expiry": timedelta(hours=1), "preserve_expiry": True}
     async with open_pair() as (_, _, people):
         with pytest.raises(InvalidArgumentException) as caught:
             await people.mutate_in("ada", [MutateInSpec.upsert("a", 1)], **both)
+        with pytest.raises(InvalidArgumentException):
+            await people.mutate_in("ada", [MutateInSpec.upsert("a", 1)], **{**both, "expiry": HUGE})
         await people.mutate_in("ada", [MutateInSpec.upsert("a", 1)], store_semantics=StoreSemantics.UPSERT, **both)
 
     assert "expiry" == caught.value.parameter

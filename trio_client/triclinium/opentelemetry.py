@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from importlib.metadata import version
 
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.shown import shown
 from triclinium_core.telemetry.metrics import OPERATION_DURATION
 from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, StatusCode
 
@@ -115,7 +116,7 @@ class OpenTelemetryRequestTracer:
             context = trace.set_span_in_context(parent)
         else:
             raise InvalidArgumentException(
-                f"parent={parent!r} must be a span of OpenTelemetry, or an OpenTelemetryRequestSpan",
+                f"parent={shown(parent)} must be a span of OpenTelemetry, or an OpenTelemetryRequestSpan",
                 parameter="parent",
             )
         return OpenTelemetryRequestSpan(self._tracer.start_span(name, context, trace.SpanKind.CLIENT), context)

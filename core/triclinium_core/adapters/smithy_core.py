@@ -12,6 +12,7 @@ from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.smithy import protocols
 from triclinium_core.retry.smithy.asynchronous import require_strategy
 from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy, RetryToken
+from triclinium_core.shown import shown
 
 try:
     from smithy_core.exceptions import RetryError
@@ -58,12 +59,13 @@ class SmithyCoreRetryStrategy:
         for name in ("max_attempts", "backoff_strategy"):
             if not hasattr(strategy, name):
                 raise ArgumentError(
-                    f"strategy={strategy!r} lacks {name}, which smithy-core looks for; give it that attribute",
+                    f"strategy={shown(strategy)} lacks {name}, which smithy-core looks for; give it that attribute",
                     parameter="strategy",
                 )
         if protocols.is_async(strategy):
             raise ArgumentError(
-                f"strategy={strategy!r} has to be awaited; pass the strategy that answers at once", parameter="strategy"
+                f"strategy={shown(strategy)} has to be awaited; pass the strategy that answers at once",
+                parameter="strategy",
             )
         self._strategy = strategy
 

@@ -26,6 +26,7 @@ from triclinium_core.kv.operation.requests import (
 from triclinium_core.kv.operation.results import Cas, Done, ExistsResult, GetResult, MutationResult
 from triclinium_core.kv.operation.validation import encode_lock_time
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.shown import shown
 from triclinium_core.telemetry.tracing import RequestSpan
 from triclinium_core.transcoding.transcoder import EncodedValue, Transcoder
 
@@ -255,7 +256,8 @@ class DocumentOperations(CollectionBase):
         def operation() -> Replace:
             if check_flag(preserve_expiry, "preserve_expiry") and expiry is not None:
                 raise InvalidArgumentException(
-                    f"expiry={expiry!r} cannot be set and preserved at once; leave one of them out", parameter="expiry"
+                    f"expiry={shown(expiry)} cannot be set and preserved at once; leave one of them out",
+                    parameter="expiry",
                 )
             document, seconds = self._encoded(Replace, value, transcoder)
             return Replace(

@@ -21,6 +21,7 @@ from triclinium_core.kv.operation.subdocument.specs import (
     check_specs,
 )
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.shown import shown
 from triclinium_core.telemetry.tracing import RequestSpan
 from triclinium_core.transcoding.transcoder import Transcoder
 
@@ -98,7 +99,8 @@ class SubdocumentOperations(CollectionBase):
             keeps = check_flag(preserve_expiry, "preserve_expiry")
             if keeps and expiry is not None and store_semantics is StoreSemantics.REPLACE:
                 raise InvalidArgumentException(
-                    f"expiry={expiry!r} cannot be set and preserved at once; leave one of them out", parameter="expiry"
+                    f"expiry={shown(expiry)} cannot be set and preserved at once; leave one of them out",
+                    parameter="expiry",
                 )
             coder = transcoder_or_json(transcoder)
             mutations, seconds = encoded(self._driver, MutateIn, partial(_encode, coder), checked)

@@ -18,6 +18,7 @@ from triclinium_core.retry.checks import check_seconds
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+from triclinium_core.shown import shown
 
 BACKOFF_CLAUSE = "design page, Backoff Strategy; decisions S3 and S7"
 QUOTA_CLAUSE = "decision S4"
@@ -50,18 +51,18 @@ class SmithyCase:
     def __post_init__(self) -> None:
         if not isinstance(self.strategy, StandardRetryStrategy | SimpleRetryStrategy):
             raise ArgumentError(
-                f"strategy={self.strategy!r} must be a StandardRetryStrategy or a SimpleRetryStrategy",
+                f"strategy={shown(self.strategy)} must be a StandardRetryStrategy or a SimpleRetryStrategy",
                 parameter="strategy",
             )
         if not self.operations or not all(self.operations):
             raise ArgumentError(
-                f"operations={self.operations!r} must have a response each, and there must be one",
+                f"operations={shown(self.operations)} must have a response each, and there must be one",
                 parameter="operations",
             )
         for response in (response for responses in self.operations for response in responses):
             if not isinstance(response, ScriptedResponse):
                 raise ArgumentError(
-                    f"response {response!r} must be one of {', '.join(map(str, ScriptedResponse))}",
+                    f"response {shown(response)} must be one of {', '.join(map(str, ScriptedResponse))}",
                     parameter="operations",
                 )
         if self.retry_after is not None:

@@ -20,6 +20,7 @@ from triclinium_core.kv.topology.capabilities import BucketCapability
 from triclinium_core.kv.wire.constants import KEY_SIZE_MAX_IN_COLLECTION, VALUE_SIZE_MAX, Opcode
 from triclinium_core.retry.couchbase.tables.idempotency import is_idempotent
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.shown import shown
 from triclinium_core.transcoding.transcoder import JsonTranscoder, Transcoder
 
 JSON_TRANSCODER = JsonTranscoder()
@@ -53,9 +54,10 @@ class Operation(msgspec.Struct, frozen=True, gc=False):
 
     ``name`` is the word for it in tables, logs and errors; ``opcode`` is how it travels; ``capability`` is what a bucket
     must say in its config that it can do, if it must say anything; ``is_for_active_copy`` tells that it is for the active
-    copy of one document; ``is_scan`` tells that it is a part of a range scan; ``is_awaited`` tells that somebody waits for
-    what becomes of it. An operation that is for no document has no ``key``; one that changes nothing has no
-    ``durability``; ``encode_seconds`` is how long the payload took to encode, where there is one and that was measured.
+    copy of one document; ``is_scan`` tells that it opens or reads a range scan, which has a timeout of its own;
+    ``is_awaited`` tells that somebody waits for what becomes of it. An operation that is for no document has an empty
+    ``key``; one that cannot be durable has ``DurabilityLevel.NONE``; ``preserve_expiry`` tells that the document keeps its
+    expiry; ``encode_seconds`` is how long the payload took to encode, where there is one and that was measured.
     """
 
     name: ClassVar[str] = ""
@@ -73,7 +75,7 @@ class Operation(msgspec.Struct, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         if not isinstance(self.keyspace, Keyspace):
-            raise InvalidArgumentException(f"keyspace={self.keyspace!r} must be a Keyspace", parameter="keyspace")
+            raise InvalidArgumentException(f"keyspace={shown(self.keyspace)} must be a Keyspace", parameter="keyspace")
 
     @property
     def copy(self) -> int:

@@ -18,6 +18,7 @@ from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 from triclinium_core.retry.smithy.protocols import AnyRetryStrategy
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+from triclinium_core.shown import shown
 
 RetryMode = Literal["simple", "standard", "adaptive"]
 """Which of the strategies."""
@@ -41,7 +42,7 @@ class RetryStrategyOptions:
     def __post_init__(self) -> None:
         if self.retry_mode not in get_args(RetryMode):
             raise ArgumentError(
-                f"retry_mode={self.retry_mode!r} must be one of {', '.join(get_args(RetryMode))}",
+                f"retry_mode={shown(self.retry_mode)} must be one of {', '.join(get_args(RetryMode))}",
                 parameter="retry_mode",
             )
         if self.max_attempts is not None:

@@ -12,6 +12,8 @@ from triclinium_core.kv.operation.mutation_tokens import check_mutation_token
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.operation.results import MutationToken
 from triclinium_core.kv.operation.scan.machine import newest_tokens
+from triclinium_core.kv.operation.scan.requests import RangeScanCreate
+from triclinium_core.kv.operation.scan.types import Bounds
 from triclinium_core.services.mutation_state import MutationState
 from triclinium_core.services.search.request import SearchOptions
 
@@ -23,6 +25,7 @@ WRONG: tuple[Any, ...] = (
     MutationToken("travel", 2**16, 2, 3),
     MutationToken("travel", 1, "2", 3),  # type: ignore[arg-type]
     MutationToken("travel", 1, 2**64, 3),
+    MutationToken("travel", 1, 10**5000, 3),
     MutationToken("travel", 1, 2, "3"),  # type: ignore[arg-type]
     MutationToken("travel", 1, 2, True),
     MutationToken("travel", 1, 2, 2**64),
@@ -31,11 +34,12 @@ WRONG: tuple[Any, ...] = (
 
 @rows("token", WRONG)
 def test_tokens_that_no_server_tells(token: Any) -> None:
-    """A mutation state, a search and a scan refuse them alike."""
+    """A mutation state, a search, a scan and what opens one refuse them alike."""
     for give in (
         lambda: MutationState(token),
         lambda: SearchOptions(consistent_with=[token]),
         lambda: newest_tokens([token], Keyspace("travel")),
+        lambda: RangeScanCreate(Keyspace("travel"), 3, Bounds(), token=token),
     ):
         with pytest.raises(InvalidArgumentException):
             give()

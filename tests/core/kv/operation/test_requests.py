@@ -59,7 +59,7 @@ WRONG: Mapping[str, tuple[object, ...]] = {
     "selection": (None, "ada", b"ada", RangeScan(), 5),
     "ids_only": (None, 0, 1, "yes"),
     "token": ("token", 5, (1, 2)),
-    "scan_id": (None, b"", b"fifteen bytes i", b"seventeen bytes it", "sixteen bytes it", bytearray(16)),
+    "scan_id": (None, 10**5000, b"", b"fifteen bytes i", b"seventeen bytes it", "sixteen bytes it", bytearray(16)),
     "item_limit": (0, -1, UINT32_MAX + 1, True, 1.0, None),
     "byte_limit": (-1, UINT32_MAX + 1, True, 1.0, None),
     "time_limit_ms": (-1, UINT32_MAX + 1, True, 1.0, None),
@@ -120,7 +120,7 @@ def test_wrong_arguments(kind: type[Operation], name: str, value: object) -> Non
 
 
 @rows("kind", OPERATIONS)
-@rows("keyspace", [None, "travel", ("travel", "_default", "_default")])
+@rows("keyspace", [None, "travel", 10**5000, ("travel", "_default", "_default")])
 def test_wrong_keyspace(kind: type[Operation], keyspace: object) -> None:
     """A name is no keyspace."""
     refused("keyspace", make, kind, keyspace)

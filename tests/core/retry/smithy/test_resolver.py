@@ -91,6 +91,14 @@ def test_options_that_make_no_sense(parameter: str, value: Any) -> None:
     assert f"{parameter}={value!r}" in str(caught.value)
 
 
+def test_a_mode_that_cannot_be_written_out() -> None:
+    """It is a wrong argument as any other."""
+    with pytest.raises(ArgumentError) as caught:
+        RetryStrategyOptions(retry_mode=10**5000)  # type: ignore[arg-type]
+
+    assert "retry_mode" == caught.value.parameter
+
+
 def test_adaptive_needs_a_clock() -> None:
     """The others do without."""
     strategies = RetryStrategyResolver(rng=Fixed())

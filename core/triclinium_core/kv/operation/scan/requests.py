@@ -10,17 +10,17 @@ from typing import ClassVar
 from triclinium_core.checks import check_flag, check_integer, check_type
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation import validation as check
+from triclinium_core.kv.operation.mutation_tokens import VBUCKET_MAX, check_mutation_token
 from triclinium_core.kv.operation.requests import JSON_TRANSCODER, Operation
 from triclinium_core.kv.operation.results import MutationToken
 from triclinium_core.kv.operation.scan.types import Bounds, Sample
 from triclinium_core.kv.topology.capabilities import BucketCapability
 from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.shown import shown
 from triclinium_core.transcoding.transcoder import Transcoder
 
 SCAN_ID_SIZE = 16
 """Bytes of the id of a scan."""
-
-VBUCKET_MAX = 0xFFFF
 
 
 class VBucketOperation(Operation, frozen=True, gc=False):
@@ -53,7 +53,7 @@ class RangeScanCreate(VBucketOperation, frozen=True, gc=False):
         check_type(self.selection, "selection", Bounds, Sample)
         check_flag(self.ids_only, "ids_only")
         if self.token is not None:
-            check_type(self.token, "token", MutationToken)
+            check_mutation_token(self.token, "token")
 
 
 class ScanOperation(VBucketOperation, frozen=True, gc=False):
@@ -65,7 +65,7 @@ class ScanOperation(VBucketOperation, frozen=True, gc=False):
         VBucketOperation.__post_init__(self)
         if not isinstance(self.scan_id, bytes) or len(self.scan_id) != SCAN_ID_SIZE:
             raise InvalidArgumentException(
-                f"scan_id={self.scan_id!r} must be {SCAN_ID_SIZE} bytes, those of the scan that was opened",
+                f"scan_id={shown(self.scan_id)} must be {SCAN_ID_SIZE} bytes, those of the scan that was opened",
                 parameter="scan_id",
             )
 
