@@ -76,7 +76,7 @@ def _too_late(call: ErrorContext, progress: Progress, up: TimeIsUp) -> TimeoutEx
     )
     name, after = call.operation, f"after {up.elapsed:g} s"
     if progress.is_applied:
-        text = f"{name}: done, but not yet ready for use {after}{story(context)}; what was done stays: {_LONGER}"
+        text = f"{name}: done, but not yet everywhere {after}{story(context)}; what was done stays: {_LONGER}"
         return AmbiguousTimeoutException(text, context)
     if up.is_ambiguous:
         text = f"{name}: not done {after}{story(context)}; it may have been applied: look before you call it again"
