@@ -91,7 +91,8 @@ class OperationAbandoned(msgspec.Struct, frozen=True, gc=False):
 
 def _check_nonce(nonce: str) -> None:
     check_type(nonce, "nonce", str)
-    # RFC 5802, 7. It is not shown, as what is proved with it is not.
+    # RFC 5802, 7, and the blank, which ``scram`` takes as well; plain memcached and HTTP need none, so it may be empty. It
+    # is not shown, as what is proved with it is not.
     if not nonce.isascii() or not nonce.isprintable() or "," in nonce:
         raise InvalidArgumentException("nonce must be printable ASCII without a comma", parameter="nonce")
 

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from triclinium_core.client.events import BytesReceived, LossCause, StreamId, StreamLost, StreamOpened, TimePassed
+from triclinium_core.client.events import (
+    AuthenticatorChanged,
+    BytesReceived,
+    LossCause,
+    StreamId,
+    StreamLost,
+    StreamOpened,
+    TimePassed,
+)
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.options import PasswordAuthenticator
 
 ONE = StreamId(1)
 
@@ -44,6 +54,15 @@ def test_what_cannot_be_an_event(kind: Callable[..., object], fields: dict[str, 
         kind(stream=ONE, **fields)
 
     assert parameter == caught.value.parameter
+
+
+@pytest.mark.parametrize("nonce", [5, "a,b", "\ud800", "é", "a\0b"], ids=ascii)
+def test_new_credentials_have_a_nonce_that_can_travel(nonce: Any) -> None:
+    """It is refused by name."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        AuthenticatorChanged(PasswordAuthenticator("u", "p"), nonce)
+
+    assert "nonce" == caught.value.parameter
 
 
 @pytest.mark.parametrize("fields", [{"unsent": 5}, {"unsent": {ONE: -1}}, {"unread": 5}])
