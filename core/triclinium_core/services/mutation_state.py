@@ -57,7 +57,9 @@ class MutationState:
             ]
             return cls(*tokens)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise InvalidArgumentException(f"this is no mutation state in JSON: {error}", parameter="text") from error
+            raise InvalidArgumentException(
+                f"this is not a mutation state in JSON: {error}", parameter="text"
+            ) from error
 
     @property
     def tokens(self) -> tuple[MutationToken, ...]:

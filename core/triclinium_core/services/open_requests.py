@@ -410,7 +410,7 @@ class OpenRequests:
         """Retry or fail a request whose stream is gone before its answer was whole."""
         live.leave_endpoint()
         if live.answer.has_given_rows:
-            text = f"the connection was lost while rows were read: {detail}; ask again, for a part is missing"
+            text = f"the connection was lost while rows were read: {detail}; ask again, because a part is missing"
             self._fail_for_good(live, RequestCanceledException, text, now)
             return
         self._feed(live, facts.SocketClosed(handed_over, detail), now)

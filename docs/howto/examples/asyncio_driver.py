@@ -63,7 +63,7 @@ CAUSES = (
     (ConnectionRefusedError, events.LossCause.REFUSED),
     (ConnectionError, events.LossCause.RESET),
     (OSError, events.LossCause.UNREACHABLE),
-    # What is no host name at all fails before any resolver is asked.
+    # What is not a host name at all fails before any resolver is asked.
     (ValueError, events.LossCause.NAME_NOT_RESOLVED),
 )
 """What an exception of a stream means; the first row that fits wins."""

@@ -168,7 +168,7 @@ async def test_a_name_that_cannot_be_one_is_told_as_such(host: str) -> None:
     loss = await failure_of(host, 11210)
 
     assert LossCause.NAME_NOT_RESOLVED is loss.cause
-    assert "is no host name" in loss.text
+    assert "is not a host name" in loss.text
 
 
 @pytest.mark.parametrize("host", ["", "a\0b"])

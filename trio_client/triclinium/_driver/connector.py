@@ -81,7 +81,7 @@ class TcpConnector:
             stream = trio.SSLStream(tcp, self._ssl_context, server_hostname=host, https_compatible=True)
         except (ValueError, TypeError) as error:
             # A resolver of the user's may find what no certificate can be for.
-            text = f"{host!r} is no host name that TLS can ask for: {error}"
+            text = f"{host!r} is not a host name that TLS can ask for: {error}"
             raise ssl.SSLError(ssl.SSL_ERROR_SSL, text) from error
         await stream.do_handshake()
         return stream
@@ -124,7 +124,7 @@ async def _open_tcp(host: str, port: int) -> trio.SocketStream:
         return await trio.open_tcp_stream(host, port)
     except (ValueError, OverflowError) as error:
         # A name with an empty label, a zero byte or the like fails before any resolver is asked.
-        raise trio.socket.gaierror(trio.socket.EAI_NONAME, f"{host!r} is no host name: {error}") from error
+        raise trio.socket.gaierror(trio.socket.EAI_NONAME, f"{host!r} is not a host name: {error}") from error
 
 
 def _address(name: object) -> str:

@@ -62,7 +62,7 @@ async def retry(
     No checkpoint is added to those of ``fn`` where the first attempt succeeds; each retry has one.
     """
     if not callable(fn):
-        raise _not_async(fn, "it is no function")
+        raise _not_async(fn, "it is not a function")
     lender = strategy if not hasattr(strategy, "retry_after") else lending(strategy, name or name_of(fn))
     return await call(
         CallTerms(lender, on, retry_result, token_scope, name, hooks),

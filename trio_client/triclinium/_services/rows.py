@@ -130,7 +130,7 @@ class RowResult(Generic[MetaData, Row]):
         """
         if await self._wait_rows():
             raise RowsNotReadError(
-                f"{self._opened.request.name} tells its metadata after the rows; read them first, or all with rows()"
+                f"{self._opened.request.name} sends its metadata after the rows; read them first, or all with rows()"
             )
         result = self._opened.result
         assert isinstance(result, ServiceResult), f"{self._opened.request.name} ended with {result!r}"
@@ -197,7 +197,7 @@ def decoder_of(row_type: type[Row] | None) -> Callable[[bytes], Row]:
     except (TypeError, ValueError, NameError, RecursionError) as error:
         # It writes out what it was given, and looks up the names in annotations.
         raise InvalidArgumentException(
-            f"row_type={shown(row_type)} is no type that JSON can be decoded into: {error}", parameter="row_type"
+            f"row_type={shown(row_type)} is not a type that JSON can be decoded into: {error}", parameter="row_type"
         ) from error
     return decoder.decode
 

@@ -42,10 +42,10 @@ VERDICT_CLAUSES: Mapping[type[CassandraError], str] = {
 }
 """Where it stands what policies answer; the first class that an error is of."""
 
-_NOT_MENDED = "No retry can mend this, so no policy is asked"
+_NOT_MENDED = "No retry can fix this, so no policy is asked"
 _ROUTES: Mapping[Route, tuple[str, str]] = {
     Route.ASK: (
-        "Such an error is brought before the policy, whether the statement is idempotent or not",
+        "The policy is asked about such an error, whether the statement is idempotent or not",
         "decision A2",
     ),
     Route.ASK_IF_IDEMPOTENT: (
@@ -66,7 +66,7 @@ _ROUTES: Mapping[Route, tuple[str, str]] = {
 }
 """Who decides, in words, and where that stands."""
 
-_IDEMPOTENT = "The statement is idempotent, so such an error is brought before the policy"
+_IDEMPOTENT = "The statement is idempotent, so the policy is asked about such an error"
 """The same where the way depends on the statement, and a policy was asked."""
 
 FAILURE_CLAUSE = "decision A12"

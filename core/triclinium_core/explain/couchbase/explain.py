@@ -375,7 +375,7 @@ def _describe(happened: Happening) -> str:
         case SocketClosed(handed_over):
             return f"the socket closed when {handed_over.value} of the request had been handed over to it"
         case DispatchFailed(reason):
-            what = "the id of its collection could not be had: " if reason in OF_A_LOOKUP else ""
+            what = "the id of its collection could not be found out:  " if reason in OF_A_LOOKUP else ""
             return f"it could not be dispatched, because {what}{reason.meaning}"
         case unexpected:
             assert_never(unexpected)
@@ -401,7 +401,7 @@ def _harm(idempotent: bool) -> str:
 def _sentence_on_reason(reason: RetryReason | None, clause: str, error_map_has_a_say: bool | None) -> str:
     mapped = ""
     if error_map_has_a_say is False:
-        mapped = f" The node's error map has no say in this, for the client knows the status ({ERROR_MAP_CLAUSE})."
+        mapped = f" The node's error map has no say in this, because the client knows the status ({ERROR_MAP_CLAUSE})."
     if reason is None:
         return f"There is no reason to retry it ({clause}).{mapped}"
     whom = "any request" if reason.allows_non_idempotent_retry else "an idempotent request only"

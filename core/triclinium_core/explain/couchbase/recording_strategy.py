@@ -99,4 +99,4 @@ def words_of_answer(answer: object, reason: RetryReason) -> str:
         case Exception():
             return f"raises {type(answer).__name__}"
         case _:
-            return "answers what is no RetryAction"
+            return "does not answer a RetryAction"

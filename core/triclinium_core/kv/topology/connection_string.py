@@ -113,7 +113,7 @@ def parse_connection_string(text: object) -> ConnectionString:
     if "@" in text:
         # Before it is taken apart: a password may hold any of the separators.
         behind, beside = f"@{_shown(text)}", "user name and password are passed beside the connection string"
-        raise _wrong(f"nothing may stand in front of {behind!r}; {beside}")
+        raise _wrong(f"nothing may come before {behind!r}; {beside}")
     if name.lower() not in tuple(Scheme):
         raise _wrong(f"scheme {name[:40]!r} is not one of {', '.join(Scheme)}")
     scheme = Scheme(name.lower())

@@ -134,7 +134,7 @@ def verdict_on(policy: RetryPolicy, error: CassandraError, *, retry_count: int) 
             told = {name: getattr(error, name) for name in names} or {"error": error}
             return _checked(policy, method, getattr(policy, method)(**told, retry_count=retry_count))
     raise ArgumentError(
-        f"error={shown(error)} is no policy's to decide; it must be a CoordinatorError or a RequestAborted",
+        f"error={shown(error)} is not for a policy to decide; it must be a CoordinatorError or a RequestAborted",
         parameter="error",
     )
 

@@ -1,6 +1,6 @@
-"""A Couchbase strategy that decides about calls of any function, in the shape that those ask: as a lender of tokens.
+"""A Couchbase strategy that decides about calls of any function, in the shape that calls need: it hands out tokens.
 
-A token of its is the memory of one call. Each attempt that failed is shown to the strategy as a request that failed, for the
+Its token is the memory of one call. Each attempt that failed is shown to the strategy as a request that failed, for the
 reason that the error carries, or for the one that the RFC has for any service whose answer permits a retry.
 
 Source: SDK-RFC 0049 "Accessible Context in the RetryStrategy"; decision T9.
@@ -34,7 +34,7 @@ class CallToken:
     """What is known of a call at one of its attempts. Instants are monotonic seconds."""
 
     began: float
-    """When the first attempt did."""
+    """When the first attempt failed."""
     retry_count: int = 0
     retry_delay: float = 0.0
     first_failure_at: float | None = None
@@ -42,10 +42,10 @@ class CallToken:
 
 
 def reason_of(error: Exception, info: ErrorInfo) -> RetryReason:
-    """Return for which reason an attempt failed that raised ``error``.
+    """Return the reason for which an attempt failed that raised ``error``.
 
-    That of a Couchbase operation whose retry was refused; else ``SERVICE_RESPONSE_CODE_INDICATED`` where a retry is safe,
-    and ``UNKNOWN`` where nobody says so.
+    That of a Couchbase operation whose retry was refused; else ``SERVICE_RESPONSE_CODE_INDICATED`` if a retry is safe,
+    and ``UNKNOWN`` if nothing says so.
     """
     cause = error.__cause__ if isinstance(error, ClassifiedError) else error
     refused = cause.context.refused_reason if isinstance(cause, CouchbaseException) else None
@@ -182,7 +182,7 @@ def call_strategy(
         client_context: what it may look at.
 
     Raises:
-        ArgumentError: ``strategy`` is a class, and no object.
+        ArgumentError: ``strategy`` is a class, not an object.
     """
     try:
         require_strategy(strategy, "strategy")

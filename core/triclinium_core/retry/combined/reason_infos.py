@@ -1,4 +1,4 @@
-"""What a token strategy is told of a failed attempt: for each retry reason whether a retry is safe, and what it would load.
+"""What a token strategy is told of a failed attempt: for each retry reason whether a retry is safe, and what load it adds.
 
 Source: the Smithy Python retry design, "Error Classification"; SDK-RFC 0049 "RetryReason"; decision T2.
 """
@@ -27,8 +27,8 @@ class ReasonInfo(NamedTuple):
     """One row: what a reason says of retries, and why."""
 
     is_retry_safe: bool
-    """Whether another attempt may help. A request that may have been applied, and must not be twice, is not safe all the
-    same: the orchestrator sees to that."""
+    """Whether another attempt may help. A request that may have been applied, and must not be applied twice, is still
+    not safe: the orchestrator sees to that."""
     is_throttling_error: bool
     """Whether the service asked for fewer requests."""
     is_timeout_error: bool
@@ -113,7 +113,7 @@ class FailedAttemptError(Exception):
     Args:
         request: the request at that moment.
         reason: why the attempt failed.
-        info: what that says about retries; it stands in the attributes that strategies read.
+        info: what that says about retries, in the attributes that strategies read.
     """
 
     def __init__(self, request: RetryRequest, reason: RetryReason, info: ErrorInfo) -> None:

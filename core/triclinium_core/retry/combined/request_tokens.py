@@ -2,8 +2,9 @@
 
 The strategy is asked for a token before the first attempt. The machine asks about each failure that the RFC leaves to a
 strategy; what is always retried keeps the token that the request has. A token ends once. It is renewed, or refused, for an
-attempt that failed; it is recorded where the request succeeded; it is given back where its attempt was never made. That of an
-attempt that was made, and whose end its caller did not wait for or nobody may repeat, is gone, and with it what it cost.
+attempt that failed; it is recorded where the request succeeded; it is given back where its attempt was never made. The
+token of an attempt that was made, but whose caller did not wait for its end or which nobody may repeat, is gone, and
+with it what it cost.
 
 Source: the Smithy Python retry design, "Specification", "Example Usage"; decisions T1 to T6.
 """

@@ -1,4 +1,4 @@
-"""What may decide about the requests of a cluster: a strategy of Couchbase's shape, or one that hands out tokens."""
+"""What may decide about the requests of a cluster: a strategy of Couchbase's kind, or one that hands out tokens."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def require_strategy(strategy: object, parameter: str = "retry_strategy") -> Non
     except ArgumentError:
         raise
     except Exception as error:
-        # It is also asked while the machine is at work, and a stand-in for a strategy may stand for nothing there.
+        # It is also asked while the machine is at work, and a proxy for a strategy may have no target there.
         raise InvalidArgumentException(
             f"{parameter}={shown(strategy)} raised {type(error).__name__} when it was asked for its methods",
             parameter=parameter,

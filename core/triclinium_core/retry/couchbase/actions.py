@@ -56,7 +56,7 @@ class Ignore:
 
 @dataclass(frozen=True, slots=True)
 class RefreshTopology:
-    """The cluster map seems outdated: apply what the response carried, or ask for a newer one."""
+    """The cluster map seems outdated: apply the one in the response, or ask for a newer one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ class Dispatched:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a connection had to do when a request on it, or for it, ran out of time or was turned away."""
+    """How busy a connection was when a request on it, or for it, ran out of time or was refused."""
 
     in_flight: int
     """Requests without an answer."""
@@ -43,7 +43,7 @@ class DispatchFailed:
     detail: str | None = None
     """Why, in words, for the error context."""
     error: type[CouchbaseException] | None = None
-    """What the reason stands for, where a status of a request that had to come before this one is behind it."""
+    """The error that the reason stands for, if it comes from the status of a request that had to precede this one."""
     node: str | None = None
     """Where it was to go, if that is known."""
     load: Load | None = None
@@ -65,7 +65,7 @@ class SocketClosed:
     handed_over: HandedOver
     detail: str | None = None
     reason: RetryReason = RetryReason.SOCKET_NOT_AVAILABLE
-    """The reason where nothing was handed over; a terminal one may stand in its place."""
+    """The reason if nothing was handed over; a terminal one may replace it."""
 
 
 @lean
@@ -81,9 +81,9 @@ class KvResponse:
     server_duration: float | None = None
     """Seconds for which the server worked, by its own clock."""
     failed_path: FailedPath | None = None
-    """Which spec of a sub-document operation failed, where that is why the whole did."""
+    """Which spec of a sub-document operation failed, if that made the whole fail."""
     error: type[CouchbaseException] | None = None
-    """What a failure surfaces as, where that depends on more than operation and status."""
+    """The exception of a failure, if it depends on more than operation and status."""
 
 
 @dataclass(frozen=True, slots=True)

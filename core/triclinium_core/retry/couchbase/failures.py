@@ -1,4 +1,4 @@
-"""The exceptions that end a request: class by rule, message by one line, context filled in.
+"""The exceptions that end a request: each with its class, a message of one line, and its context.
 
 Source: SDK-RFC 0058; decisions C25, C28, C31, C32, D37.
 """
@@ -54,16 +54,16 @@ HINTS_OF_ANSWERS: dict[type[CouchbaseException], str] = {
     "or ask for less",
     DurabilityLevelNotAvailableException: "nothing was written; ask for another durability level",
 }
-"""The next step after a final response of KV, where it does not speak for itself."""
+"""The next step after a final response of KV, unless that is obvious."""
 
 NO_SUCH_KEYSPACE = "check the names of bucket, scope and collection, or create what is missing"
 HINTS_OF_CODES: dict[int, str] = {
     12003: NO_SUCH_KEYSPACE,
     12021: NO_SUCH_KEYSPACE,
 }
-"""The next step after an error of the query service for which that of its whole range (SDK-RFC 0058, 202) would mislead."""
+"""The next step after an error of the query service where that of its whole range (SDK-RFC 0058, 202) would mislead."""
 
-NOT_FOLLOWED = "no redirect is followed, for credentials go to no other host; connect to the cluster's own nodes"
+NOT_FOLLOWED = "redirects are not followed: credentials go to no other host; connect to the cluster's own nodes"
 SOMEBODY_ELSE = "see what answers at this address"
 """The next step after an answer that no table knows, and that the service did not write."""
 
@@ -121,7 +121,7 @@ HINTS_OF_STATUSES: dict[int, str] = {
 
 
 def subject(context: ErrorContext) -> str:
-    """Return the operation and what it is about, as every message begins: a key, an index, a view."""
+    """Return the operation and what it is about, such as a key, an index or a view: the beginning of every message."""
     view = None if context.view is None else f"{context.design_document}/{context.view}"
     about = next((name for name in (context.key, context.index, view) if name is not None), None)
     return context.operation if about is None else f"{context.operation} {about!r}"
@@ -154,7 +154,7 @@ def told_by_service(http_status: int, verdict: ServiceVerdict) -> dict[str, obje
 
 
 def loaded(context: ErrorContext, load: Load) -> ErrorContext:
-    """Return the context with what the connection had to do."""
+    """Return the context with how busy the connection was."""
     return replace(context, in_flight=load.in_flight, waiting=load.waiting)
 
 
@@ -199,20 +199,20 @@ def refused(
             text += f"; {_said(context)}"
             hint = hint or _hint_of_service(error, context)
         text += hint
-    # Decision C32: the strategy may have named an exception; else only a reason born of a response has one.
+    # Decision C32: the strategy may have named an exception; else only a reason that comes from a response has one.
     exception = (error or RequestCanceledException)(text + story(context), context)
     exception.__cause__ = cause
     return exception
 
 
 def not_begun(context: ErrorContext, cause: BaseException | None) -> CouchbaseException:
-    """Return the exception for a request that was never sent, for its strategy failed when asked whether it may begin.
+    """Return the exception for a request that was not sent because its strategy failed when asked for a token.
 
     Args:
         cause: what the strategy raised (decision C28); None where it answered that it may not.
     """
     why = "refused" if cause is None else f"failed with {type(cause).__name__}"
-    text = f"{subject(context)}: it was not sent, for the retry strategy {why} when asked for a token"
+    text = f"{subject(context)}: it was not sent, because the retry strategy {why} when asked for a token"
     exception = RequestCanceledException(text + story(context), context)
     exception.__cause__ = cause
     return exception

@@ -98,7 +98,7 @@ class RetryMachine:
     Args:
         annotation: what is fixed about the request.
         rng: randomness for jittered backoffs.
-        error_maps: the maps of all nodes, shared by all machines of a client; an own store unless given, made when the
+        error_maps: the maps of all nodes, shared by all machines of a client; its own store unless given, made when the
             first map comes. HTTP services have no maps.
         state: PENDING, or IN_FLIGHT for a machine that is made only when the first attempt has failed.
         retry_attempts: retries that were already done elsewhere.
@@ -226,7 +226,7 @@ class RetryMachine:
             )
             self._count_status(response.http_status)
             self._service_answer, self._kv_answer = (response.http_status, answer), None
-            # Whoever has rows of it already would get them twice.
+            # A caller that has rows already would get them twice.
             if answer.reason is not None and not response.is_partial:
                 return self._maybe_retry(answer.reason, answer.error, None, now)
             return self._settle(event, answer.error, now)
@@ -283,7 +283,7 @@ class RetryMachine:
     def _maybe_retry(
         self, reason: RetryReason, error: ErrorClass | None, entry: ErrorMapEntry | None, now: float
     ) -> _Ruled:
-        """Ask whoever decides about a failure; the RFC's ``maybeRetry``."""
+        """Ask what decides about a failure; the RFC's ``maybeRetry``."""
         self.last_reason, self._error, self._entry = reason, error, entry
         if self._first_failure_at is None:
             self._first_failure_at = now

@@ -107,7 +107,7 @@ class RetryAction:
 
 
 class RetryStrategy(Protocol):
-    """A strategy that answers at once. It must not block, and needs no clock: the request tells the times."""
+    """A strategy that answers at once. It must not block, and needs no clock: the request has the times."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
         """Return whether to retry. Whatever this raises fails the request, as the cause."""

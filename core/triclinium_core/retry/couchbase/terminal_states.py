@@ -18,8 +18,8 @@ from triclinium_core.retry.couchbase.tables.service import Service
 K = TypeVar("K", bound=Hashable)
 
 MISSING_MAX = 4096
-"""Scopes, and collections, that are known to be missing: three times as many as a cluster can have. Of more names than that
-those are known that were asked for last; whoever asks for the others is told by the node again."""
+"""Scopes, and collections, that are known to be missing: three times as many as a cluster can have. Beyond that, only
+the names asked for most recently are kept; for the others, the node is asked again."""
 
 
 class TerminalStates:
@@ -96,11 +96,11 @@ class TerminalStates:
         scope: str | None = None,
         collection: str | None = None,
     ) -> RetryReason | None:
-        """Return the terminal reason that a request meets, or None.
+        """Return the terminal reason that applies to a request, or None.
 
         Args:
             service: the last three reasons hold for KV only.
-            bucket, scope, collection: what the request is about, as far as it is about one.
+            bucket, scope, collection: what the request is about, as far as given.
         """
         if self._refused_credentials:
             return RetryReason.AUTHENTICATION_ERROR
@@ -118,7 +118,7 @@ class TerminalStates:
 
 
 def _remember(names: dict[K, None], name: K) -> None:
-    """Put a name at the end of those that are remembered, and forget the first where they are too many."""
+    """Put a name at the end of those that are remembered, and forget the first if there are too many."""
     names.pop(name, None)
     names[name] = None
     if len(names) > MISSING_MAX:

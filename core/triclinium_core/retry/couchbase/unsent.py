@@ -1,4 +1,4 @@
-"""Why nothing of a request is sent: the reasons that a client may give.
+"""The reasons that a client may give for sending nothing of a request.
 
 Source: SDK-RFC 0049 "Client Dispatch", "RetryReason", "Fail Fast (Terminal Errors)"; decisions C6 and C8.
 """
@@ -31,7 +31,7 @@ UNKNOWN_STATUS = 0xFFFF
 """A status that no table has, so that an error map decides."""
 
 RETRY_PERMITTED = ErrorMapEntry("", "", frozenset({Attribute.AUTO_RETRY}))
-"""What an error map says at least of a status that it has retried."""
+"""The least that an error map says of a status to have it retried."""
 
 
 def unsent_reasons(service: Service, event: type[SocketClosed | DispatchFailed]) -> tuple[RetryReason, ...]:

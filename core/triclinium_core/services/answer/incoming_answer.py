@@ -31,7 +31,7 @@ Outcome = ServiceResult | CouchbaseException
 
 
 class UnreadableAnswer(ValueError):
-    """What comes is not to be read on; the text says what the node did, as in "answered what is no list of rows"."""
+    """What comes is not to be read on; the text says what the node did, as in "did not answer a list of rows"."""
 
 
 @unique
@@ -110,7 +110,7 @@ class IncomingAnswer:
         try:
             rows = self._splitter.feed(data)
         except MalformedRows as error:
-            raise UnreadableAnswer(f"answered what is no list of rows: {error}") from None
+            raise UnreadableAnswer(f"did not answer a list of rows: {error}") from None
         # Those of an error would be held until somebody wants them, and nobody ever does.
         if self.status == HTTP_OK:
             self._rows += rows

@@ -333,7 +333,7 @@ class DisjunctionQuery(SearchQuery):
     def __init__(self, *disjuncts: SearchQuery, min: int = 1, boost: float | None = None) -> None:
         fill(self, disjuncts=disjuncts, min=min, boost=boost)
         if self.min > len(disjuncts):
-            raise refused(min, "min", f"at most {len(disjuncts)}, for there are no more queries")
+            raise refused(min, "min", f"at most {len(disjuncts)}, the number of queries")
 
 
 @dataclass(frozen=True, slots=True)

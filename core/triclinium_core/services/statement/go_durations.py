@@ -52,5 +52,5 @@ def seconds_of(duration: str) -> float:
         seconds += float(part[1]) * SECONDS_OF_UNIT[part[2]]
         position = part.end()
     if not text or position < len(text):
-        raise ValueError(f"{duration[:TEXT_SIZE_MAX]!r} is no duration; 1m3.5s would be one")
+        raise ValueError(f"{duration[:TEXT_SIZE_MAX]!r} is not a duration such as 1m3.5s")
     return sign * seconds

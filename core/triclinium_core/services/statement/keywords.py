@@ -33,5 +33,5 @@ def check_keywords(statement: object, keywords: Collection[str], options: Collec
             meant = get_close_matches(keyword, options, n=1)
             hint = f"did you mean the option {meant[0]}?" if meant else "named_parameters= takes any name"
             raise InvalidArgumentException(
-                f"{keyword}= is no option, and ${keyword} does not stand in the statement; {hint}", parameter=keyword
+                f"{keyword}= is not an option, and ${keyword} is not in the statement; {hint}", parameter=keyword
             )

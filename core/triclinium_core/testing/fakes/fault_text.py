@@ -141,7 +141,7 @@ def _call(text: str) -> tuple[str, Sequence[object], Mapping[str, object]]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         call = None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-        raise _wrong(f"{text[:80]!r} is no fault; the form is {FAULT_GRAMMAR}, for example get: delay(0.4) x2")
+        raise _wrong(f"{text[:80]!r} is not a fault; the form is {FAULT_GRAMMAR}, for example get: delay(0.4) x2")
     try:
         given = [ast.literal_eval(value) for value in call.args]
         named = {keyword.arg or "**": ast.literal_eval(keyword.value) for keyword in call.keywords}

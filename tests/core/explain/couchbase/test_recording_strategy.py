@@ -112,7 +112,7 @@ def test_nobody_elses_strategy_is_asked_twice() -> None:
         (RetryAction.no_retry(DocumentLockedException), ["refuses"]),
         (RetryAction.no_retry(TERMINAL_ERRORS[RetryReason.TLS_ERROR]), ["refuses", "TLS_ERROR", "five terminal"]),
         (ZeroDivisionError("mine"), ["raises ZeroDivisionError"]),
-        (None, ["no RetryAction"]),
+        (None, ["not answer a RetryAction"]),
     ],
 )
 def test_words_of_answers(answer: object, facts: list[str]) -> None:

@@ -108,7 +108,7 @@ def test_a_demo_that_runs_out_of_time_has_failed(monkeypatch: pytest.MonkeyPatch
     plain, as_json = run(), run("--json")
 
     assert (1, 1) == (plain.exit_code, as_json.exit_code)
-    assert plain.output.splitlines()[-1].startswith("11 not played, for time ran out (")
+    assert plain.output.splitlines()[-1].startswith("11 not played, because time ran out (")
     assert {"ok": False, "not_played": 11, "scenarios": []} == {
         name: value for name, value in json.loads(as_json.output).items() if name != "seconds"
     }

@@ -210,9 +210,9 @@ def test_what_differs_is_marked() -> None:
 
 def test_what_was_not_played_is_told() -> None:
     """With what differed in the others."""
-    assert "1 not played, for time ran out (0.25 s)." == shown(GOOD, missing=1).splitlines()[-1]
+    assert "1 not played, because time ran out (0.25 s)." == shown(GOOD, missing=1).splitlines()[-1]
     assert (
-        "1 of 1 scenario not as RFC 0049 demands; 2 not played, for time ran out (0.25 s)."
+        "1 of 1 scenario not as RFC 0049 demands; 2 not played, because time ran out (0.25 s)."
         == (shown(BAD, missing=2).splitlines()[-1])
     )
 

@@ -336,7 +336,7 @@ async def test_a_couchbase_node_is_no_plain_memcached(fake: FakeCluster) -> None
     """It hangs up on whoever did not introduce himself."""
     result = await ping(fake.connection_string.replace("couchbase:", "memcached:"))
 
-    assert_problem(result, "closed by the server", "; if it is no plain memcached, connect with couchbase://")
+    assert_problem(result, "closed by the server", "; if it is not a plain memcached, connect with couchbase://")
 
 
 # -- Wrong arguments.

@@ -86,7 +86,7 @@ NODE = "127.0.0.1:11210"
         (
             "memcached://127.0.0.1",
             CouchbaseException("noop: it is late", ErrorContext(operation="noop")),
-            "127.0.0.1:11211: it is late; if it is no plain memcached, connect with couchbase://",
+            "127.0.0.1:11211: it is late; if it is not a plain memcached, connect with couchbase://",
         ),
     ],
 )

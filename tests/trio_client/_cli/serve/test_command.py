@@ -348,7 +348,7 @@ def test_a_port_that_is_taken(tmp_path: Path, authority: trustme.CA) -> None:
         (["--services", "kv,sql"], "sql"),
         (["--services", "query"], "lacks kv"),
         (["--script", "nowhere.json"], "nowhere.json"),
-        (["--script", __file__], "the script is no JSON"),
+        (["--script", __file__], "the script is not a JSON"),
         (["--fault", "gett: garble"], "did you mean get?"),
         (["--fault", "get@1: garble"], "there is no node 1"),
         (["--fault", "garble", "--fault", "query: locked"], "--fault 'query: locked'"),

@@ -156,5 +156,5 @@ def _verdict(judged: Sequence[Judged], seconds: float, missing: int) -> Text:
         return Text(f"{played}, {held} checks: all as RFC 0049 demands ({seconds:.2f} s).", "bold green")
     parts = [f"{differing} of {played} not as RFC 0049 demands"] if differing else []
     if missing:
-        parts.append(f"{missing} not played, for time ran out")
+        parts.append(f"{missing} not played, because time ran out")
     return Text(f"{'; '.join(parts)} ({seconds:.2f} s).", "bold red")

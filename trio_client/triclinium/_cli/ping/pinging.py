@@ -206,7 +206,7 @@ NOTHING_LISTENS: Mapping[Scheme, str] = {
 }
 """Where somebody listens, as a rule."""
 
-IF_NOT_MEMCACHED = "if it is no plain memcached, connect with couchbase://"
+IF_NOT_MEMCACHED = "if it is not a plain memcached, connect with couchbase://"
 
 
 def describe_error(error: CouchbaseException, target: ConnectionString) -> str:

@@ -30,7 +30,7 @@ class QueryOptions(TargetOptions):
         "--param",
         multiple=True,
         metavar="NAME=VALUE",
-        help="A named parameter, as often as the statement has some; a VALUE that is no JSON is a text.",
+        help="A named parameter, as often as the statement has some; a VALUE that is not JSON is a string.",
     )
     readonly: bool = option(is_flag=True, help="Have the service refuse a statement that changes anything.")
     timeout: float = option(
@@ -99,7 +99,7 @@ def read_value(text: str) -> object:
     """
     # What the terminal could not decode stands in surrogates, which cannot travel.
     if any("\ud800" <= sign <= "\udfff" for sign in text):
-        raise WrongInput(f"{shown(text)} is no text: it is not UTF-8")
+        raise WrongInput(f"{shown(text)} is not UTF-8 text")
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
@@ -110,7 +110,7 @@ def read_parameters(params: Sequence[str], statement: str) -> Mapping[str, objec
     """Return the parameters that were typed as ``NAME=VALUE``.
 
     Raises:
-        WrongInput: one has no name, is there twice, or does not stand in the statement, which would run without it.
+        WrongInput: one has no name, is there twice, or is not in the statement, which would run without it.
     """
     read: dict[str, object] = {}
     for param in params:
@@ -121,7 +121,7 @@ def read_parameters(params: Sequence[str], statement: str) -> Mapping[str, objec
         if name in read:
             raise WrongInput(f"--param {name} is given twice")
         if not stands_in(statement, name):
-            raise WrongInput(f"--param {name} is for nothing: ${name} does not stand in the statement")
+            raise WrongInput(f"--param {name} has no use: ${name} is not in the statement")
         read[name] = read_value(value)
     return read
 

@@ -96,7 +96,7 @@ def _require_options(options: Mapping[str, object], path: str, name: str, factor
     takes_any = any(given.kind is given.VAR_KEYWORD for given in parameters.values())
     for option in options:
         if option not in named and not (takes_any and isinstance(option, str)):
-            raise wrong(key_path(path, option), f" is no option of {name}; it has {', '.join(named) or 'none'}")
+            raise wrong(key_path(path, option), f"is not an option of {name}; it has {', '.join(named) or 'none'}")
     for option in named:
         if parameters[option].default is inspect.Parameter.empty and option not in options:
             raise wrong(key_path(path, option), f" is missing; {name} needs it")

@@ -150,7 +150,7 @@ class ExecutionProfiles:
         found: dict[str, ExecutionProfile] = {}
         for profile in profiles:
             if not isinstance(profile, ExecutionProfile):
-                raise ArgumentError(f"profiles: {shown(profile)} is no ExecutionProfile", parameter="profiles")
+                raise ArgumentError(f"profiles: {shown(profile)} is not an ExecutionProfile", parameter="profiles")
             if profile.name in found:
                 raise ArgumentError(
                     f"profiles: two are called {shown(profile.name)}; give one another name", parameter="profiles"
@@ -204,7 +204,7 @@ class ExecutionProfiles:
             document = tomllib.loads(text)
         except (ValueError, RecursionError) as error:
             # Not only TOMLDecodeError: an endless number is a ValueError, and a deep nesting a RecursionError.
-            raise ArgumentError(f"text is no TOML: {error}", parameter="text") from error
+            raise ArgumentError(f"text is not TOML: {error}", parameter="text") from error
         return cls.from_mapping(cast(ProfilesDocument, document), policies=policies)
 
     @property
@@ -225,7 +225,7 @@ class ExecutionProfiles:
         """
         if not isinstance(name, str) or name not in self._profiles:
             raise ArgumentError(
-                f"name={shown(name)} is no profile; there are {', '.join(self._profiles)}", parameter="name"
+                f"name={shown(name)} is not a profile; there are {', '.join(self._profiles)}", parameter="name"
             )
         return self._profiles[name]
 

@@ -55,4 +55,4 @@ def _require_node(node: Hashable) -> None:
     except TypeError:
         raise ArgumentError(f"node {shown(node)} of the plan is not hashable", parameter="plan") from None
     if node is None:
-        raise ArgumentError("None is no node; leave it out of the plan", parameter="plan")
+        raise ArgumentError("None is not a node; leave it out of the plan", parameter="plan")

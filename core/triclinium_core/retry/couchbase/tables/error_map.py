@@ -21,7 +21,7 @@ ERROR_MAP_VERSION_MAX = 2
 ERROR_MAP_SIZE_BYTES_MAX = 128 * 1024
 """Six times the largest map that servers are known to have; to parse one holds up the whole event loop."""
 ERROR_MAP_ENTRIES_MAX = 1024
-"""Ten times as many as servers have."""
+"""Ten times as many as servers send."""
 _DELAY_MS_MAX = 86_400_000
 """A day: no deadline is longer, so a schedule without a ceiling stops growing here."""
 _EXPONENT_MAX = 64

@@ -15,10 +15,10 @@ NO_CODE = range(0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorRow:
-    """What an answer fails with that has everything the row names.
+    """What an answer fails with if it has everything the row names.
 
     Args:
-        codes: the code of the first error is one of these; None for any, and for none.
+        codes: the code of the first error is one of these; None for any code, or no code.
         cause: code of the error that the first error names as its reason.
         words: stand in the text in this order: of the first error where it has a code, else of the body.
         body: is the whole text, but for blanks and quotes around it and a full stop at its end.
@@ -69,7 +69,7 @@ def error_table(rows: Iterable[ErrorRow]) -> Sequence[ErrorRow]:
 
 
 def first_fitting(table: Iterable[ErrorRow], answer: ServiceAnswer) -> ErrorRow | None:
-    """Return the row that decides about an answer; None where the RFCs have nothing narrower than the base."""
+    """Return the row that decides about an answer; None if the RFCs have nothing narrower than the base."""
     return next((row for row in table if row.fits(answer)), None)
 
 

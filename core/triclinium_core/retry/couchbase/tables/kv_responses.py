@@ -1,4 +1,4 @@
-"""What a KV response that is no success asks for: a retry reason or an error, and what else has to be done.
+"""What a KV response other than a success asks for: a retry reason or an error, and what else has to be done.
 
 Source: SDK-RFC 0049 "Response Code Retry List", "KV Error Map Handling"; SDK-RFC 0013 "Processing Chain"; decisions
 C9 to C13, C31 and D25.
@@ -64,7 +64,7 @@ RETRYABLE_STATUSES: Mapping[int, RetryableStatus] = table_of((int(line.status), 
 CONNECTION_INVALIDATING = frozenset(
     {Status.NO_BUCKET, Status.OPAQUE_NO_MATCH, Status.AUTH_STALE, Status.NOT_INITIALIZED}
 )
-"""Known statuses after which the connection is of no more use."""
+"""Known statuses after which the connection is of no further use."""
 
 ERRORS_BY_ATTRIBUTE: tuple[tuple[Attribute, ErrorClass], ...] = (
     (Attribute.AUTH, errors.AuthenticationFailureException),

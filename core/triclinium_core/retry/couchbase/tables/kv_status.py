@@ -25,7 +25,7 @@ _NOT_STORED: Mapping[str, ErrorClass | None] = {
     **dict.fromkeys(("append", "prepend"), e.DocumentNotFoundException),
     **dict.fromkeys(("increment", "decrement"), e.TemporaryFailureException),
 }
-"""What is added to must be there. A counter that was to be created was created by somebody else (decision D25)."""
+"""``append`` and ``prepend`` need a document. A counter to be created was created by somebody else (decision D25)."""
 _WITH_CAS: Mapping[str, ErrorClass | None] = dict.fromkeys(
     ("upsert", "replace", "remove", "append", "prepend", "increment", "decrement", "touch", "unlock", "mutate_in"),
     e.CasMismatchException,

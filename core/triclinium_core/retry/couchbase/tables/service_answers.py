@@ -18,7 +18,7 @@ CODE_MAX = 2**63 - 1
 """Larger numbers are no error codes; Python takes integers of some thousand digits."""
 
 CODES_TOLD_MAX = 20
-"""Of how many errors after the first a context tells the code."""
+"""How many errors after the first have their code in a context."""
 
 FAILED_STATUSES = frozenset({"errors", "fatal", "timeout", "aborted", "stopped", "closed"})
 """What the ``status`` of a query or analytics body says when the statement did not run to its end."""

@@ -19,7 +19,7 @@ SEARCH_INDEX_OPERATIONS: tuple[str, ...] = (
     *("get_indexed_documents_count", "analyze_document", "pause_ingest", "resume_ingest"),
     *("allow_querying", "disallow_querying", "freeze_plan", "unfreeze_plan"),
 )
-"""What requests about indexes are called that go to the search service."""
+"""The names of requests about indexes that go to the search service."""
 
 _INDEXES_MAX = "Limit for number of indexes that can be created per scope has been reached"
 
@@ -179,7 +179,7 @@ SERVICE_ERRORS: Mapping[Service, Sequence[ErrorRow]] = {
     Service.VIEWS: error_table(_views()),
     Service.MANAGEMENT: MANAGEMENT_ERRORS,
 }
-"""Of the rows of a service the first that fits decides."""
+"""The first fitting row of a service decides."""
 
 UNLISTED = ErrorRow(error=e.CouchbaseException, clause="RFC 0058, 0 CouchbaseException: no line names this answer")
 FOREIGN = ErrorRow(

@@ -21,7 +21,7 @@ from triclinium_core.shown import one_line
 class RetryableCode:
     """One line of the list: an error code of the service's body, or an HTTP status of the service.
 
-    What a request fails with when its strategy refuses the retry, the rows of ``service_errors`` say.
+    The rows of ``service_errors`` say what a request fails with when its strategy refuses the retry.
     """
 
     service: Service
@@ -89,7 +89,7 @@ class ServiceVerdict:
     server_permits_retry: bool | None = None
     """What the query service said of the first error; the RFCs retry nothing for it."""
     body_start: str = ""
-    """How a body begins that the service did not write."""
+    """The beginning of a body that the service did not write."""
 
 
 _LIST = "RFC 0049 Response Code Retry List"

@@ -83,7 +83,9 @@ def load_script(script: FakeScript, text: str | bytes) -> None:
     try:
         objects = msgspec.json.decode(text, type=list[msgspec.Raw])
     except _NO_JSON as error:
-        raise InvalidArgumentException(f"the script is no JSON list of objects: {error}", parameter="script") from error
+        raise InvalidArgumentException(
+            f"the script is not a JSON list of objects: {error}", parameter="script"
+        ) from error
     answers: dict[tuple[Service, str | re.Pattern[str]], list[FakeAnswer]] = {}
     for number, raw in enumerate(objects, 1):
         try:

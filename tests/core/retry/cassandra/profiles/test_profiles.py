@@ -68,7 +68,7 @@ def test_an_unknown_profile(name: Any) -> None:
     with pytest.raises(ArgumentError) as caught:
         profiles.find(name)
 
-    assert f"name={name!r} is no profile; there are default, custom-retries, slow" == str(caught.value)
+    assert f"name={name!r} is not a profile; there are default, custom-retries, slow" == str(caught.value)
     assert "name" == caught.value.parameter
 
 
@@ -83,7 +83,7 @@ def test_an_unknown_profile(name: Any) -> None:
 )
 def test_what_is_no_toml(text: str) -> None:
     """Whatever the parser raises, one error comes out, with the parser's as the cause."""
-    with pytest.raises(ArgumentError, match="^text is no TOML: ") as caught:
+    with pytest.raises(ArgumentError, match="^text is not TOML: ") as caught:
         ExecutionProfiles.from_toml(text)
 
     assert "text" == caught.value.parameter
@@ -158,7 +158,7 @@ def test_wrong_profiles_by_hand() -> None:
     """Two of one name, and what is not a profile."""
     with pytest.raises(ArgumentError, match="^profiles: two are called 'slow'; give one another name$"):
         ExecutionProfiles(ExecutionProfile(name="slow"), ExecutionProfile(name="slow"))
-    with pytest.raises(ArgumentError, match="^profiles: 'slow' is no ExecutionProfile$"):
+    with pytest.raises(ArgumentError, match="^profiles: 'slow' is not an ExecutionProfile$"):
         ExecutionProfiles("slow")  # type: ignore[arg-type]
 
 

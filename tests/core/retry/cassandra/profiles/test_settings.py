@@ -95,7 +95,7 @@ WRONG: list[tuple[str, str, str]] = [
     (
         "retry_policy.max = 1",
         "retry_policy.max",
-        " is no option of DefaultRetryPolicy; it has rethrow_cas_write_unknow",
+        "is not an option of DefaultRetryPolicy; it has rethrow_cas_write_unknow",
     ),
     (
         "retry_policy.rethrow_cas_write_unknown = 'yes'",
@@ -111,7 +111,7 @@ WRONG: list[tuple[str, str, str]] = [
     (
         "retry_policy = { class = 'Own', limit = 1, more = 2 }",
         "retry_policy.more",
-        " is no option of Own; it has limit",
+        "is not an option of Own; it has limit",
     ),
     (
         "retry_policy.class = 'Raises'",
@@ -137,7 +137,7 @@ WRONG: list[tuple[str, str, str]] = [
     (
         "speculative_execution_policy.delay = 0.1",
         "speculative_execution_policy.delay",
-        " is no option of NoSpeculativeExecutionPolicy; it has none",
+        "is not an option of NoSpeculativeExecutionPolicy; it has none",
     ),
     (
         "speculative_execution_policy.class = 'Own'",
@@ -170,8 +170,8 @@ def test_a_wrong_document(where: str, text: str, path: str, message: str) -> Non
         ({None: 1}, '"None"', '"None" is not known; a profile has '),
         ({"consistency": None}, "consistency", "consistency=None must be one of ANY, ONE"),
         ({"consistency": ["ONE"]}, "consistency", "consistency=['ONE'] must be one of ANY, ONE"),
-        ({"retry_policy": {7: 1}}, 'retry_policy."7"', 'retry_policy."7" is no option of DefaultRetryPolicy'),
-        ({"retry_policy": {"class": "Raises", 7: 1}}, 'retry_policy."7"', 'retry_policy."7" is no option of Raises'),
+        ({"retry_policy": {7: 1}}, 'retry_policy."7"', 'retry_policy."7"is not an option of DefaultRetryPolicy'),
+        ({"retry_policy": {"class": "Raises", 7: 1}}, 'retry_policy."7"', 'retry_policy."7"is not an option of Raises'),
         ({"retry_policy": {"class": ["Own"]}}, "retry_policy.class", "retry_policy.class=['Own'] is not known; "),
         ([], "document", "document=[] must be a mapping of options, and of profiles"),
         (None, "document", "document=None must be a mapping of options, and of profiles"),

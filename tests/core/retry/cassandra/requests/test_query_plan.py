@@ -44,7 +44,7 @@ def test_as_late_as_it_can() -> None:
         (7, "plan=7 must be a sequence of nodes"),
         (None, "plan=None must be a sequence of nodes"),
         ([["n1"]], r"node \['n1'\] of the plan is not hashable"),
-        (["n1", None], "None is no node"),
+        (["n1", None], "None is not a node"),
     ],
 )
 def test_bad_plans(nodes: Any, text: str) -> None:
