@@ -1,7 +1,7 @@
-"""What callers give, checked in one way everywhere: whatever is wrong raises before anything is done (decision D31).
+"""Checks of arguments, the same everywhere: whatever is wrong raises before anything is done (decision D31).
 
-Every check raises an error with the parameter and the value in its message. The functions of this module are Couchbase's, and
-raise InvalidArgumentException; ``retry.checks`` has those of the rest.
+Every check raises an error with the parameter and the value in its message. The functions of this module are
+Couchbase's, and raise InvalidArgumentException; ``retry.checks`` has the others.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Checks:
         return value
 
     def check_number(self, value: float, parameter: str, least: float, most: float = sys.float_info.max) -> float:
-        """Return a number in range; NaN is in none."""
+        """Return a number in range; NaN is in no range."""
         if not (is_number(value) and least <= value <= most):
             limits = f"of at least {least}, and finite" if most == sys.float_info.max else f"from {least} to {most}"
             raise self._refused(value, parameter, f"a number {limits}")
@@ -111,7 +111,7 @@ class Checks:
         )
 
     def check_flag(self, value: object, parameter: str) -> bool:
-        """Return True or False; nothing else will do, whatever its truth value."""
+        """Return True or False; nothing else is accepted, whatever its truth value."""
         if not isinstance(value, bool):
             raise self._refused(value, parameter, "True or False")
         return value
@@ -149,7 +149,7 @@ class Checks:
         return value
 
     def check_random(self, rng: T) -> T:
-        """Return what draws random numbers."""
+        """Return a source of random numbers."""
         return self.check_method(rng, "rng", "random", "random() that draws from [0, 1), as random.Random() has")
 
     def _refused(self, value: object, parameter: str, wanted: str) -> ArgumentError:

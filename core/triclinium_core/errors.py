@@ -113,7 +113,8 @@ class BucketAccessException(CouchbaseException, rfc_class=CouchbaseException):
 
 
 class TlsException(CouchbaseException, rfc_class=CouchbaseException):
-    """TLS could not be established: one side refused the other's certificate, or the peer speaks none (reason TLS_ERROR).
+    """TLS could not be established: one side refused the other's certificate, or the peer does not speak TLS (reason
+    TLS_ERROR).
 
     Source: SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)", which has the base here; decision C32.
     """
@@ -196,7 +197,7 @@ class EncodingFailureException(CouchbaseException):
 class DecodingFailureException(CouchbaseException):
     """What was received could not be decoded: a value into the type asked for, or an answer at all (RFC 0058, 20).
 
-    Where it ends a write, that was applied if the message says so, and else may have been.
+    If it ends a write, that write was applied if the message says so, and otherwise may have been.
     """
 
 

@@ -58,9 +58,9 @@ def _can_travel(text: object) -> bool:
 
 
 SASL_MECHANISMS = ("SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1", "PLAIN")
-"""What a password can be proved or shown by."""
+"""The mechanisms for a password."""
 OAUTHBEARER = "OAUTHBEARER"
-"""What a token is shown by."""
+"""The mechanism for a token."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 """RFC 6750 §2.1, which RFC 7628 builds on."""
@@ -140,7 +140,7 @@ AUTHENTICATOR_NAMES = "PasswordAuthenticator, JwtAuthenticator or CertificateAut
 HTTP_CONNECTIONS_MAX = 65_535
 """A host has no more ports than that for connections to one endpoint."""
 SECONDS_MAX = 1e9
-"""Thirty years: whoever wants to wait for longer says ``math.inf``."""
+"""Thirty years: to wait for longer, give ``math.inf``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
@@ -161,11 +161,11 @@ class TimeoutOptions:
     connect: float = 10.0
     """From opening a stream to the end of its bootstrap."""
     keep_alive_interval: float = 20.0
-    """A connection that was silent for so long is sent a NOOP."""
+    """How long a connection may be silent before it is sent a NOOP."""
     keep_alive: float = 2.5
-    """A connection that does not answer that NOOP within so long is given up."""
+    """How long that NOOP may go unanswered before the connection is given up."""
     config_poll_interval: float = 2.5
-    """A node that does not announce new cluster configs is asked for the newest so often (SDK-RFC 0024)."""
+    """How often a node that does not announce new cluster configs is asked for the newest (SDK-RFC 0024)."""
     query: float = 75.0
     """Of a request to the query service, for its first rows, and again for each further piece that is wanted; so with
     the next four."""
@@ -176,7 +176,7 @@ class TimeoutOptions:
     idle_http_connection: float = 1.0
     """A connection to a service over HTTP that had nothing to carry for so long is closed, before the node does."""
     config_poll_floor: float = 0.05
-    """No connection is asked for a config sooner than this after it was asked before, whatever happens."""
+    """The least time between two requests for a config on one connection, whatever happens."""
 
     def __init__(
         self,
@@ -264,7 +264,7 @@ class ClientOptions:
     meter: LoggingMeter | None = field(default_factory=LoggingMeter)
     """How often the durations of operations are reported; None for never."""
     orphans: OrphanReporter | None = field(default_factory=OrphanReporter)
-    """How answers are reported that nobody waited for; None to report none."""
+    """How answers that nobody waited for are reported; None to report none."""
 
     def __post_init__(self) -> None:
         for name, kinds, meaning in (
@@ -284,7 +284,7 @@ class ClientOptions:
         ):
             value: object = getattr(self, name)
             if not isinstance(value, kinds):
-                # Who mistakes a password for an authenticator does not find it in a log.
+                # A password that was mistaken for an authenticator must not appear in a log.
                 is_secret = name in ("authenticator", "connection_string")
                 given = f", not {type(value).__name__}" if is_secret else ""
                 told = name if is_secret else f"{name}={shown(value)}"

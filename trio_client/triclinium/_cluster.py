@@ -43,7 +43,7 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
         return Bucket(self._driver, name)
 
     def default_collection(self) -> Collection:
-        """Return the one collection that there is over ``memcached://``, where nothing has a bucket."""
+        """Return the only collection over ``memcached://``, which has no buckets."""
         return Collection(self._driver, Keyspace(None))
 
     def buckets(self) -> BucketManager:
@@ -63,11 +63,11 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
         return SearchIndexManager(self._driver)
 
     def set_authenticator(self, authenticator: Authenticator) -> None:
-        """Be somebody else from now on, or show it by a new password, token or certificate.
+        """Use other credentials from now on: another user, or a new password, token or certificate.
 
         It waits for nothing. New connections use the authenticator. Live ones authenticate again with a password or a
         token: what was sent before is answered, what is called now waits until that is over, for two round trips or three.
-        What waits already for a connection that is being opened goes with the authenticator that this began with.
+        What already waits for a connection that is being opened uses the authenticator that the opening began with.
         A connection whose authentication is refused is closed, and operations fail with
         ``AuthenticationFailureException`` until a right authenticator is set. A live connection keeps the certificate
         that it was opened with.
@@ -91,7 +91,7 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
         To be called inside ``trio.run``, for the time; after the cluster is closed, it tells of its last moment.
 
         Args:
-            report_id: what the report is called; a name of its own unless given.
+            report_id: the name of the report; generated unless given.
 
         Raises:
             InvalidArgumentException: the report cannot be called so.
@@ -101,7 +101,7 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
         return self._driver.diagnostics(named(report_id))
 
     def subscribe_topology(self) -> AbstractAsyncContextManager[TopologyChanges]:
-        """Give the block what changes in the cluster's nodes, beginning with those that are known now.
+        """Give the block the changes of the cluster's nodes, beginning with those that are known now.
 
         ``async with cluster.subscribe_topology() as changes: async for change in changes: ...``. A reader that is slow
         misses the versions in between: each change leads from what it saw last to the newest. There is one sequence of

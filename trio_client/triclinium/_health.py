@@ -35,8 +35,8 @@ class Watched:
 
         Args:
             report_id: what the report is called; a name of its own unless given.
-            service_types: which services; all that the cluster has unless given. Of a service that it does not have
-                nothing is reported.
+            service_types: which services; all that the cluster has unless given. Services that it does not have are not
+                reported.
 
         Raises:
             InvalidArgumentException: the report cannot be called so, or these are no services.
@@ -77,7 +77,7 @@ class Watched:
             UnsupportedOperationException: the peer does not speak Couchbase's protocol.
             trio.ClosedResourceError: the cluster's block was left.
 
-        Cancellation: harmless; the connections of key-value go on being opened.
+        Cancellation: harmless; the connections of key-value are still opened.
 
         Source: SDK-RFC 0061 "The waitUntilReady Command".
         """

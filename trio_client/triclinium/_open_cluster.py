@@ -1,4 +1,4 @@
-"""The two ways to a cluster: ``open_cluster`` for a block, ``run_cluster`` for a nursery of one's own."""
+"""The two ways to a cluster: ``open_cluster`` for a block, ``run_cluster`` for your own nursery."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def open_cluster(
     Args:
         connection_string: ``couchbase://host``, ``couchbases://host`` for TLS, or ``memcached://host``; with a port
             where it is not the usual one.
-        authenticator: a password, a token or a certificate; None only over ``memcached://``. A certificate that is named
-            by its files is loaded into ``ssl_context``, where that is given.
+        authenticator: a password, a token or a certificate; None only over ``memcached://``. A certificate that is
+            named by its files is loaded into ``ssl_context``, if given.
         timeouts: the safety net; 2.5 s for an operation unless given.
         retry_strategy: ``FastFailOnTerminalErrorRetryStrategy()`` unless given; one that hands out tokens, such as
             ``StandardRetryStrategy()``, is a budget of retries for the whole cluster.
@@ -161,7 +161,7 @@ async def run_cluster(
     task_status: trio.TaskStatus[Cluster] = trio.TASK_STATUS_IGNORED,
     **arguments: Unpack[ClusterArguments],
 ) -> None:
-    """Run a cluster in a nursery of one's own: ``cluster = await nursery.start(run_cluster, connection_string, auth)``.
+    """Run a cluster in your own nursery: ``cluster = await nursery.start(run_cluster, connection_string, auth)``.
 
     It runs until it is cancelled. The arguments, and what it raises, are those of ``open_cluster``.
 

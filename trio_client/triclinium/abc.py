@@ -1,4 +1,4 @@
-"""What may be replaced under the client: the way to a node, and to the names of nodes."""
+"""What may be replaced under the client: how it reaches nodes, and how it finds their names."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Every exception that triclinium raises; ``triclinium_core.errors`` draws the tree.
 
-The two of ``fail_after``, ``AmbiguousTooSlowError`` and ``UnambiguousTooSlowError``, are ``trio.TooSlowError`` as well; whoever
-catches ``AmbiguousTimeoutException`` or ``UnambiguousTimeoutException`` catches them too. ``RowsNotReadError`` is no
-failure of a request but a mistake of its caller, and a ``RuntimeError``; so is ``ArgumentError``, a ``ValueError``, where a
-wrong argument has nothing to do with Couchbase.
+The two of ``fail_after``, ``AmbiguousTooSlowError`` and ``UnambiguousTooSlowError``, are ``trio.TooSlowError`` as well;
+catching ``AmbiguousTimeoutException`` or ``UnambiguousTimeoutException`` catches them too. ``RowsNotReadError`` is not
+a failure of a request but a mistake of its caller, and a ``RuntimeError``; so is ``ArgumentError``, a ``ValueError``,
+where a wrong argument has nothing to do with Couchbase.
 """
 
 from __future__ import annotations

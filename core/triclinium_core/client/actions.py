@@ -31,7 +31,7 @@ class OpenStream(msgspec.Struct, frozen=True, gc=False):
 class LookUpService(msgspec.Struct, frozen=True, gc=False):
     """Ask DNS for the SRV records of a name, and answer once with ``ServiceLookedUp``, whatever comes of it.
 
-    Streams wait for the answer for half a second; a late one is not in vain.
+    Streams wait for the answer for half a second; a late one is still used.
     """
 
     service: str
@@ -54,7 +54,7 @@ class SendBytes(msgspec.Struct, frozen=True, gc=False):
 class CloseStream(msgspec.Struct, frozen=True, gc=False):
     """Close, or stop connecting; answer with ``StreamLost``, which tells how much had been handed over.
 
-    Until that comes, the requests of an open stream stay open. Nothing else that comes of it is heard any more.
+    Until that comes, the requests of an open stream stay open. Nothing else that it causes is heard any more.
     """
 
     stream: StreamId
@@ -62,9 +62,9 @@ class CloseStream(msgspec.Struct, frozen=True, gc=False):
 
 
 class PauseReading(msgspec.Struct, frozen=True, gc=False):
-    """Read nothing from a stream until ``ResumeReading``: nobody wants what it brings. Its end need not be noticed either.
+    """Read nothing from a stream until ``ResumeReading``: its rows are not wanted yet.
 
-    A driver that reads on gets the request failed, once 16 MiB of rows have come that nobody asked for.
+    Its end need not be noticed either. If a driver reads on, the request fails once 16 MiB of rows have come that nobody asked for.
     """
 
     stream: StreamId
@@ -241,7 +241,7 @@ class ReportTelemetry(msgspec.Struct, frozen=True, gc=False):
 
 
 class PublishTopology(msgspec.Struct, frozen=True):
-    """For whoever watches the cluster: its nodes, or those of a bucket, are others now, or told a newer revision."""
+    """For subscribers: the nodes of the cluster, or of a bucket, have changed, or told a newer revision."""
 
     change: TopologyChange
 

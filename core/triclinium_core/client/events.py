@@ -64,8 +64,8 @@ class RequestSubmitted(msgspec.Struct, frozen=True):
     is_traced: bool = False
     """As in ``OperationSubmitted``; ``ReportEnd`` tells then when the answer is whole."""
     encoding: Encoding | None = None
-    """Has the payload of each attempt encoded, and measures that, for which the core has no clock; None where nobody
-    wants to know."""
+    """Has the payload of each attempt encoded, and measures that, for which the core has no clock; None if nothing
+    needs it."""
 
 
 class RowsWanted(msgspec.Struct, frozen=True, gc=False):
@@ -75,7 +75,7 @@ class RowsWanted(msgspec.Struct, frozen=True, gc=False):
 
 
 class InquirySubmitted(msgspec.Struct, frozen=True, gc=False):
-    """The user asked about the cluster. ``token`` must not have been used before, for an operation neither."""
+    """The user asked about the cluster. ``token`` must not have been used before, not even for an operation."""
 
     token: Token
     inquiry: Inquiry
@@ -213,12 +213,12 @@ class StrategyDecided(msgspec.Struct, frozen=True, gc=False):
 
 
 class AuthenticatorChanged(msgspec.Struct, frozen=True, gc=False):
-    """The user is somebody else, or shows it by other means. ``repr`` keeps the nonce to itself.
+    """The client has new credentials. ``repr`` keeps the nonce to itself.
 
     New connections use the authenticator. Live ones authenticate again, with a password or a token: what was sent
-    before is still answered, what is submitted now waits until that is over. What waits already for a connection that
-    is being opened goes with the authenticator that this began with. One whose authentication is refused is closed, as
-    it would be when it was new; one that is waiting to connect again does so at once. A certificate is shown by the
+    before is still answered, what is submitted now waits until that is over. What already waits for a connection that
+    is being opened uses the authenticator that the opening began with. One whose authentication is refused is closed,
+    as it would be when it was new; one that is waiting to connect again does so at once. A certificate is shown by the
     driver, in the handshakes to come.
 
     It must go with the scheme, and be shown as the one before it was: by SASL, or by TLS.

@@ -151,7 +151,7 @@ def answer_attributes(server_seconds: float | None) -> Mapping[str, AttributeVal
 
 
 _WITHOUT_NAME = (CouchbaseException, KeyValueException, InternalError)
-"""The base, a group, and a defect of ours: the RFC has no name for these that would tell anything."""
+"""The base, a group, and a defect of ours: the RFC has no meaningful name for these."""
 
 
 def _is_named_by_the_rfc(kind: type[CouchbaseException]) -> bool:
@@ -176,7 +176,7 @@ ANSWERS: frozenset[type[CouchbaseException]] = frozenset(
         errors.PathExistsException,
     }
 )
-"""Errors that tell what the document is like. RFC 0067 "Request Span Status": an error means failure, and not an error
+"""Errors that say what the document is like. RFC 0067 "Request Span Status": an error means failure, and not an error
 code like "document not found", so the status of the span stays unset."""
 
 

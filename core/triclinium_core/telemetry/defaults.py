@@ -1,6 +1,6 @@
 """What a client tells of itself unless it is told otherwise: slow operations, durations, and answers that came too late.
 
-They need no package and no set-up but a log. ``None`` in place of one turns it off.
+They need no package and no set-up except a log. ``None`` in place of one turns it off.
 
 Source: SDK-RFC 0067 rev 27 "ThresholdLoggingTracer", "LoggingMeter", "Orphaned Response Reporting".
 """
@@ -68,7 +68,7 @@ class ThresholdLoggingTracer:
 
     @property
     def thresholds(self) -> Mapping[Service, float]:
-        """The seconds from which on an operation is slow, by its service."""
+        """The seconds from which an operation is slow, by its service."""
         return {
             Service.KV: self.kv_threshold,
             Service.QUERY: self.query_threshold,

@@ -45,7 +45,7 @@ class OperationDurations:
         return histogram
 
     def count(self, service: Service, operation: str, seconds: float, now: float) -> None:
-        """Count an operation that is over, where a call more or less is no matter."""
+        """Count an operation that is over, where an extra call does not matter."""
         histogram = self.histograms.get(operation)
         if histogram is None:
             histogram = self.begin(service, operation, now)

@@ -39,7 +39,7 @@ class Gathering:
         emit: Callable[[Action], None],
     ) -> None:
         self.thresholds: Mapping[Service, float] | None = None if tracer is None else tracer.thresholds
-        """The seconds from which on an operation is slow; None where nobody wants to know."""
+        """The seconds from which an operation is slow; None to gather none."""
         self.takes_orphans: bool = orphans is not None
         self.durations: OperationDurations | None = None
         """None where nobody wants to know."""

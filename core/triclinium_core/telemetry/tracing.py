@@ -68,8 +68,8 @@ class RequestTracer(Protocol):
         """Begin a span now.
 
         Args:
-            parent: the span that this one is a part of; None for what the tracer takes for it, such as the span that is
-                current in the calling task.
+            parent: the span that this one is a part of; None for the tracer's choice, such as the current span of the
+                calling task.
         """
         ...
 

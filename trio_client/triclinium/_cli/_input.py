@@ -14,7 +14,7 @@ from triclinium_core.options import SECONDS_MAX
 T = TypeVar("T")
 
 LISTED_MAX = 12
-"""A longer list of choices does not belong into one line."""
+"""A longer list of choices does not fit one line."""
 HELP_LISTS_THEM = "--help lists them"
 
 

@@ -1,4 +1,4 @@
-"""What commands print, and how they end where that is lost or somebody presses Control-C."""
+"""What commands print, and how they end if that is lost or on Control-C."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def transcoder_or_json(transcoder: Transcoder | None) -> Transcoder:
     """Return the transcoder of a call, JSON unless it has one.
 
     Raises:
-        InvalidArgumentException: it lacks a method, or is a class rather than an object of it.
+        InvalidArgumentException: it lacks a method, or is a class rather than an instance.
     """
     if transcoder is None:
         return JSON_TRANSCODER

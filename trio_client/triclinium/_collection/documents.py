@@ -119,7 +119,8 @@ class DocumentOperations(CollectionBase):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> GetResult:
-        """Read a document and lock it: until the lock ends, only who knows the CAS returned here can write or unlock it.
+        """Read a document and lock it: until the lock ends, only a caller with the CAS returned here can write or
+        unlock it.
 
         Args:
             lock_time: after which the server releases the lock, in seconds or as a ``timedelta``: up to 30 s, rounded up to
@@ -201,7 +202,7 @@ class DocumentOperations(CollectionBase):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> MutationResult:
-        """Create a document, or replace the one there is.
+        """Create a document, or replace the existing one.
 
         Args:
             preserve_expiry: whether a document that exists keeps its expiry; ``expiry`` is for one that does not.

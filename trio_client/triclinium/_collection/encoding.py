@@ -1,4 +1,4 @@
-"""How long the transcoder took for the payload of an operation, for whoever wants to know."""
+"""How long the transcoder took for the payload of an operation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def encoded(driver: Driver, kind: type[Operation], encode: Callable[[V], T], value: V) -> tuple[T, float]:
-    """Return what ``encode`` makes of a value, and how many seconds that took; 0 where nobody wants to know.
+    """Return what ``encode`` makes of a value, and how many seconds that took; 0 if it is not measured.
 
     Args:
         kind: of the operation that the payload is for.

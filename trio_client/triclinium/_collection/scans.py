@@ -56,9 +56,9 @@ class ScanOperations(CollectionBase):
                 async for item in found:
                     print(item.id, item.content)
 
-        Each vbucket is scanned by itself, as it was when its turn came. A scan is for few callers that want much: who
-        knows the ids reads faster with ``get``, and who asks often wants an index. While the block runs, a node that
-        fails or a vbucket that moves ends nothing: the scan goes on behind the last document.
+        Each vbucket is scanned by itself, as it was when its turn came. A scan is for few callers that want much: if
+        you know the ids, ``get`` is faster; if you ask often, use an index. While the block runs, a node that fails or
+        a vbucket that moves ends nothing: the scan goes on behind the last document.
 
         Args:
             scan_type: a range of ids, a prefix, or a sample.

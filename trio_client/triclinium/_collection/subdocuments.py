@@ -41,7 +41,7 @@ class SubdocumentOperations(CollectionBase):
     ) -> LookupInResult:
         """Read parts of a document, all of the same version.
 
-        That a path fails is told by the result, where that path is asked for.
+        The result reports a failed path when that path is asked for.
 
         Args:
             specs: what to read, 1 to 16 of them.

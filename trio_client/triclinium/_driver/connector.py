@@ -1,4 +1,4 @@
-"""From a host name to a stream: name, TCP, TLS; and from an exception to the reason of a loss."""
+"""From a host name to a stream: name, TCP, TLS; and from an exception to the reason for a loss."""
 
 from __future__ import annotations
 

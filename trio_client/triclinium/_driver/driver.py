@@ -239,7 +239,7 @@ class Driver:
                 await self._keep_time()
 
     def check_caller(self) -> None:
-        """Let pass whoever calls in the run that this works in.
+        """Refuse callers from another trio run.
 
         Raises:
             RuntimeError: it is another one, such as that of another thread.
@@ -248,7 +248,7 @@ class Driver:
 
     @trio.lowlevel.enable_ki_protection
     def close(self) -> None:
-        """End all connections and background tasks at once; whoever still waits gets ``trio.ClosedResourceError``.
+        """End all connections and background tasks at once; calls that still wait raise ``trio.ClosedResourceError``.
 
         Only strategies that are recording a success go on, until the scopes around ``run`` are cancelled.
         """
@@ -420,7 +420,7 @@ class Driver:
 
     @trio.lowlevel.enable_ki_protection
     def send_off(self, operation: Operation) -> None:
-        """Have an operation sent, if its connection is ready, of which nobody wants to know what became of it.
+        """Have an operation sent, if its connection is ready, whose result nothing waits for.
 
         For tasks of ours, which run where this works.
         """

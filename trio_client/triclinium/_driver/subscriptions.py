@@ -1,4 +1,4 @@
-"""Watching the topology: for each subscriber a slot that keeps only what is newest, so that nobody has to keep up.
+"""Watching the topology: for each subscriber a slot that keeps only the newest, so that no reader has to keep up.
 
 Changes that a subscriber has not seen yet are joined into one, bucket by bucket; it leads from the version that the
 subscriber saw last to the newest.
@@ -68,7 +68,7 @@ class Subscriptions:
 
     Args:
         present: tells the topologies as they are.
-        check_caller: refuses who is in another trio run.
+        check_caller: refuses callers in another trio run.
     """
 
     def __init__(self, present: Callable[[], Sequence[Topology]], check_caller: Callable[[], None]) -> None:

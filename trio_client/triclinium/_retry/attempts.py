@@ -67,7 +67,7 @@ class Attempt:
         return f"<Attempt {self.number}: {self._state.value}>"
 
     def retry(self, info: ErrorInfo = RETRY_SAFE) -> None:
-        """Have the attempt count as failed although its block raises nothing: what it got is to be retried.
+        """Have the attempt count as failed although its block raises nothing, because of its result.
 
         When attempts are used up the loop ends without an error, and what the last block got is still there.
 

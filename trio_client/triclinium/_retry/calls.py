@@ -66,7 +66,7 @@ def _is_of_the_call(error: Exception, made: object) -> bool:
 
 
 def name_of(fn: object) -> str:
-    """Return how a function is called in reports."""
+    """Return the name of a function in reports."""
     inner = fn.func if isinstance(fn, functools.partial) else fn
     return str(getattr(inner, "__qualname__", type(inner).__qualname__))
 
@@ -199,12 +199,12 @@ class RetriedCall:
             self._traced.end(error)
 
     def abandon(self) -> None:
-        """Give back what was taken for the attempt to come, for nobody will make it."""
+        """Give back what was taken for the attempt to come, which will not be made."""
         self.is_due = False
         self._terms.abandon(self._token)
 
     async def _sleep(self) -> None:
-        """Sleep before an attempt, or not where a test lets nobody sleep; a checkpoint in any case."""
+        """Sleep before an attempt, unless a test forbids sleeping; a checkpoint in any case."""
         mode = test_mode.get()
         try:
             await trio.sleep(self._delay if mode is None or mode.sleeps else 0)

@@ -1,4 +1,4 @@
-"""``retry`` and ``retried``: an async function, called again until it succeeds or its strategy has had enough."""
+"""``retry`` and ``retried``: an async function, called again until it succeeds or its strategy permits no more."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ async def retry(
     Args:
         strategy: decides, and is usually shared by many calls, for it has the quota. One of Couchbase's strategies sees each
             failed attempt as a request: without a service, idempotent where the error is retry-safe, and for the reason
-            ``SERVICE_RESPONSE_CODE_INDICATED``, or the one that an error of this client's operations was refused for. A block
-            ``retrying`` is another matter: it is about the operations of this client.
+            ``SERVICE_RESPONSE_CODE_INDICATED``, or the one that an error of this client's operations was refused for.
+            ``retrying`` does not apply here: it is about the operations of this client.
         on: which errors are retried: a type or a tuple of types, a function that answers True, False or an ``ErrorInfo``, or
             None for those that say ``is_retry_safe`` of themselves. An error that says of itself that it is not safe is not
             retried for its type; a group of exceptions matches only a type of groups.

@@ -1,4 +1,4 @@
-"""Smithy's strategies for a trio program: with randomness of their own, and trio's clock."""
+"""Smithy's strategies for a trio program: with their own randomness, and trio's clock."""
 
 from __future__ import annotations
 

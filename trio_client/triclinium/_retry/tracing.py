@@ -56,8 +56,8 @@ def tracing_retries(tracer: RequestTracer | None = None, meter: Meter | None = N
     These are the calls of ``retry``, ``retried`` and ``attempts``, and of HTTP transports. Each has a span with its name,
     in it a span ``attempt`` for each attempt, which is the current one while the function runs where the tracer knows
     such; and events ``triclinium.retry`` and ``triclinium.retry_refused``. The meter is told of
-    ``triclinium.call.duration``. An inner block replaces what the one around it says. Around the whole program it is for
-    all calls. Operations of a cluster are told to the tracer and the meter that ``open_cluster`` was given.
+    ``triclinium.call.duration``. An inner block replaces what the one around it says. Around the whole program it
+    covers all calls. Operations of a cluster go to the tracer and the meter that ``open_cluster`` was given.
 
     Args:
         tracer: None for none.

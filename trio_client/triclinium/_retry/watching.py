@@ -1,4 +1,4 @@
-"""Who is told of retries, and what tests change about them: for a call, or for a block of code.
+"""Which hooks are told of retries, and what tests change about them: for a call, or for a block of code.
 
 ``triclinium.retry`` logs retries at DEBUG and the end of a call that was not tried once more at INFO. The parts of the
 sentences are attributes of the record too: ``call``, ``attempt``, ``delay`` in seconds or ``ending``, ``token_scope``.
@@ -82,7 +82,7 @@ def tell(report: RetryReport, hooks: Sequence[RetryHook]) -> None:
 def tell_hooks(report: RetryReport, hooks: Sequence[RetryHook]) -> None:
     """Tell ``report`` to ``hooks``.
 
-    A hook that raises is logged and passed over: whoever counts retries must not change how a call ends.
+    A hook that raises is logged and passed over: counting retries must not change how a call ends.
     """
     for hook in hooks:
         try:

@@ -1,4 +1,4 @@
-"""What a test holds in its hands while fake nodes are served."""
+"""What a test works with while fake nodes are served."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class FakeCluster:
     authenticator: PasswordAuthenticator
     """The user that the nodes know."""
     connector: Connector
-    """The way there, as in ``open_cluster(fake.connection_string, fake.authenticator, connector=fake.connector)``."""
+    """The connector to it, as in ``open_cluster(fake.connection_string, fake.authenticator,
+    connector=fake.connector)``."""
     tls_connection_string: str | None
     """``couchbases://…``; None where the nodes have no port for TLS."""
     _server: NodeServer = field(repr=False)
@@ -60,7 +61,7 @@ class FakeCluster:
 
         Args:
             authenticator: other credentials than the right ones.
-            seed: of the client's randomness; another one for clients that must not do the same at once.
+            seed: of the client's randomness; another one for clients that must not act alike at once.
             arguments: those of ``open_cluster``.
 
         Raises:
@@ -69,7 +70,7 @@ class FakeCluster:
         nonces = count(1)
         tracer, meter = users_tracer(arguments.get("tracer")), users_meter(arguments.get("meter"))
         of_core: dict[str, Any] = {**arguments}
-        # What a user brings is told by the driver, and the core then gathers nothing of the kind.
+        # What a user brings is used by the driver, and the core then gathers nothing of that kind.
         of_core |= {"tracer": None} if tracer is not None else {}
         of_core |= {"meter": None} if meter is not None else {}
         options = ClientOptions(

@@ -1,4 +1,4 @@
-"""A fake cluster without a network: streams in memory, and no time but Trio's."""
+"""A fake cluster without a network: streams in memory, and only Trio's time."""
 
 from __future__ import annotations
 

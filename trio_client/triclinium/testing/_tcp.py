@@ -25,7 +25,7 @@ from triclinium_core.testing.fakes.options import NODES_MAX, PORT_STRIDE
 
 HOST = "127.0.0.1"
 LOOPBACK = (HOST, "::1")
-"""Nobody but this machine is let in: the credentials of a fake node are no secret."""
+"""Only this machine is let in: the credentials of a fake node are not secret."""
 
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 """``SO_LINGER`` on, for no time at all."""
@@ -99,7 +99,7 @@ async def serve_tcp(
     ssl_context: ssl.SSLContext | None = None,
     task_status: trio.TaskStatus[FakeCluster] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve a cluster in a nursery of one's own: ``fake = await nursery.start(serve_tcp, node)``.
+    """Serve a cluster in your own nursery: ``fake = await nursery.start(serve_tcp, node)``.
 
     It runs until it is cancelled. The arguments, and what it raises, are those of ``open_tcp_cluster``.
 

@@ -246,7 +246,7 @@ def _reaction_to(case: CouchbaseCase, recorded: RecordingStrategy, *, idempotent
 
 
 def _shown(lender: RecordedTokens | None) -> tuple[str, ...]:
-    """Return the clause of what a token strategy is shown, where it was shown something."""
+    """Return the clause of what a token strategy is shown, if it was shown something."""
     return (SHOWN_CLAUSE,) if lender is not None and lender.shown is not None else ()
 
 

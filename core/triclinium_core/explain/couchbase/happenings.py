@@ -1,4 +1,4 @@
-"""What may happen to a request, as those name it who ask; and for each retry reason a happening that gives it.
+"""What may happen to a request, in the words of a question; and for each retry reason a happening that gives it.
 
 Source: SDK-RFC 0049 "RetryReason", "Response Code Retry List".
 """
@@ -36,7 +36,7 @@ from triclinium_core.retry.couchbase.unsent import (
 )
 
 NODE = "the node"
-"""Who answered, where nobody in particular is meant."""
+"""The node that answered, if no particular node is meant."""
 
 BAD_REQUEST = 400
 """HTTP status of an answer with an error code, where it is left open."""
@@ -114,7 +114,7 @@ def _happenings() -> Iterator[tuple[RetryReason, tuple[Service, Happening]]]:
     for (service, http_status), row in RETRYABLE_HTTP_STATUSES.items():
         yield row.reason, (service, HttpAnswer(http_status))
     yield RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, (Service.KV, SocketClosed(HandedOver.ALL))
-    # Decision C36: nothing gives the second; who has it from elsewhere has no answer to show for it.
+    # Decision C36: nothing gives the second, so there is no answer to show for it.
     for reason in (*unsent_reasons(Service.KV, DispatchFailed), RetryReason.SERVICE_RESPONSE_CODE_INDICATED):
         yield reason, (Service.KV, DispatchFailed(reason))
 

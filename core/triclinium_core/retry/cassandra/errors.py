@@ -48,17 +48,17 @@ class ExecutionInfo:
     """
 
     coordinator: Hashable
-    """The node that answered, or whose error was raised; None where that was none."""
+    """The node that answered, or whose error was raised; None if no node did."""
     errors: tuple[tuple[Hashable, CassandraError], ...]
     """What was met on the way and not raised: node and error, in order, of all executions. An ignored error is not
     among them, and neither is the one that carries this."""
     successful_execution_index: int
     """The execution that settled the request, also by its error: 0 for the first; -1 where none did."""
     speculative_executions: int
-    """Speculative executions that were started."""
+    """How many speculative executions were started."""
     consistency: ConsistencyLevel | None
     """The level that the statement had in the end, in the execution that settled the request or was the last to find
-    the plan empty; where none was, the one that it was submitted with. None where no level was ever named."""
+    the plan empty; if there was none, the one that it was submitted with. None if no level was ever named."""
     retry_count: int
     """How often that execution was retried by a verdict; where none settled the request, all of them together."""
 
@@ -157,7 +157,7 @@ class ReplicaFigures(TypedDict, total=False):
 
 
 class ReplicaFailure(CoordinatorError):
-    """Replicas failed, for another reason than time. What is None was not told.
+    """Replicas failed, for a reason other than time. What is None was not sent.
 
     Args:
         message: what the node says.
@@ -312,7 +312,7 @@ class QueryValidationError(CoordinatorError):
 
 
 class InvalidSyntax(QueryValidationError):
-    """The statement is no CQL."""
+    """The statement is not CQL."""
 
     code = 0x2000
 
@@ -324,7 +324,7 @@ class Unauthorized(QueryValidationError):
 
 
 class InvalidQuery(QueryValidationError):
-    """The statement is CQL and means nothing here."""
+    """The statement is CQL, but has no meaning here."""
 
     code = 0x2200
 
@@ -507,15 +507,15 @@ class DriverTimeout(CassandraError):
 
 
 class PolicyFailed(CassandraError):
-    """A policy, or the query plan, raised or answered what is no answer; what it raised is the ``__cause__``."""
+    """A policy, or the query plan, raised or gave an invalid answer; what it raised is the ``__cause__``."""
 
 
 class UnexpectedAnswer(CassandraError):
-    """The coordinator answered a PREPARE with what no PREPARE can meet; its answer is the ``__cause__``."""
+    """The coordinator answered a PREPARE with an error that no PREPARE can meet, which is the ``__cause__``."""
 
 
 class RepreparationFailed(CassandraError):
-    """The statement can not be prepared again: its text is not known, or the node gave it another id."""
+    """The statement cannot be prepared again: its text is not known, or the node gave it another id."""
 
 
 class AllNodesFailed(CassandraError):

@@ -1,4 +1,4 @@
-"""The driver's two policies, as tables that its page can be held against line by line.
+"""The driver's two policies, as tables to compare with its page line by line.
 
 Source: the retry page of the Cassandra Java driver, "Behavior"; decisions A1 and A4 to A7.
 """
@@ -113,7 +113,7 @@ class DefaultRetryPolicy(_ShippedPolicy):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
-    """Rather asks for less than fails: retries once, at the level that the replicas it heard of can hold.
+    """Prefers a lower level to a failure: retries once, at the level that the replicas it heard of can satisfy.
 
     This breaks what an application builds on its levels: a write that went through at ONE need not be seen by a read
     at QUORUM, and a level that is local to a datacenter is left for one that is not. Use it where that does no harm.
@@ -203,7 +203,7 @@ _LADDER_TOP = max(_LADDER)
 def _downgrade(replicas: int, consistency: ConsistencyLevel) -> RetryVerdict:
     if replicas > 0:
         return _LADDER[min(replicas, _LADDER_TOP)]
-    # Each datacenter is asked at EACH_QUORUM, and the count is that of the one that failed: another may have replicas.
+    # EACH_QUORUM asks every datacenter, and the count is that of the one that failed: others may have replicas.
     return _LADDER[1] if consistency is ConsistencyLevel.EACH_QUORUM else RETHROW
 
 

@@ -1,4 +1,4 @@
-"""The policy protocol, five questions, one for each way a request can fail; and the one door to ask them through.
+"""The policy protocol: five questions, one for each way a request can fail, and the function that asks them.
 
 Source: the retry page of the Cassandra Java driver, "Behavior".
 """
@@ -117,15 +117,15 @@ def require_policy(policy: RetryPolicy, parameter: str = "policy") -> None:
 
 
 def verdict_on(policy: RetryPolicy, error: CassandraError, *, retry_count: int) -> RetryVerdict:
-    """Return what ``policy`` says of ``error``. Whether it is to be asked at all, idempotence tells, not this function.
+    """Return what ``policy`` says of ``error``. This function does not check idempotence, which decides whether to ask.
 
     Args:
         error: what the coordinator answered, or why its answer is missing.
         retry_count: how often this execution was retried by a verdict.
 
     Raises:
-        ArgumentError: no policy decides about ``error``, or ``retry_count`` is no count.
-        TypeError: the policy answered something that is no RetryVerdict.
+        ArgumentError: no policy decides about ``error``, or ``retry_count`` is not a count.
+        TypeError: the policy did not answer a RetryVerdict.
         Exception: whatever the policy raised.
     """
     check_integer(retry_count, "retry_count")

@@ -21,7 +21,7 @@ METHODS = ("acquire_initial_retry_token", "refresh_retry_token_for_retry", "reco
 
 
 class AsyncShape:
-    """A strategy that answers at once, for whoever awaits its answers. It never waits, so nothing can cancel it.
+    """A strategy that answers at once, in awaitable form. It never waits, so nothing can cancel it.
 
     Args:
         strategy: what answers.
@@ -54,7 +54,7 @@ class AsyncShape:
     def abandon(self, *, token: RetryToken) -> None:
         """Take back the token of an attempt that will not be made, where the strategy does.
 
-        It is not awaited: whoever gives up because of a cancellation could not wait for it.
+        It is not awaited: a caller that gives up because of a cancellation could not wait for it.
         """
         take_back = getattr(self.strategy, "abandon", None)
         if take_back is not None:

@@ -11,7 +11,7 @@ import inspect
 from typing import Literal, Protocol, TypeGuard, runtime_checkable
 
 PartyAtFault = Literal["client", "server"] | None
-"""Who is at fault; None where nobody knows."""
+"""Who is at fault; None if unknown."""
 
 
 class RetryError(Exception):
@@ -65,7 +65,7 @@ class RetryStrategy(Protocol):
             token_scope: separates the quotas of a strategy; None is a scope as well.
 
         Raises:
-            RetryError: there is none to be had. The request may be sent once all the same.
+            RetryError: no token is available. The request may still be sent once.
         """
         ...
 
@@ -85,8 +85,8 @@ class RetryStrategy(Protocol):
 class AsyncRetryStrategy(Protocol):
     """The same for a strategy that may wait before it answers, as in smithy-core since 0.6.
 
-    Its three methods are ``async def``, all of them. An ``abandon`` is a plain method here too: whoever was cancelled cannot
-    wait for it.
+    Its three methods are ``async def``, all of them. An ``abandon`` is a plain method here too: a caller that was
+    cancelled cannot wait for it.
     """
 
     async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
@@ -127,4 +127,4 @@ class HasFault(Protocol):
     """An error that knows who is at fault."""
 
     fault: PartyAtFault
-    """Who; None where nobody knows."""
+    """Who; None if unknown."""

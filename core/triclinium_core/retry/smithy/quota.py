@@ -1,4 +1,4 @@
-"""The retry quota: what a service that is down may be sent beyond first attempts.
+"""The retry quota: how much a service that is down is sent beyond first attempts.
 
 Each scope has a bucket. A retry takes from it, a success gives back, and time alone refills nothing. Only what was taken
 and not given back is kept, so a scope in which all is well costs no memory.
@@ -12,7 +12,7 @@ from triclinium_core.retry.checks import check_integer
 
 SCOPES_MAX = 10_000
 """Scopes whose shortage is remembered. Beyond that the one that was refused or served a retry longest ago counts as full
-again: names of scopes may be made of what users ask for, and nobody counts those."""
+again: scope names may come from user input, which is unbounded."""
 
 
 class RetryQuota:

@@ -1,4 +1,4 @@
-"""How many requests a second a service bears, learnt from when it throttles: a pure machine, and time is a parameter.
+"""How many requests a second a service bears, learnt from its throttling: a pure machine with time as a parameter.
 
 Until the first throttling answer nobody waits. From then on each send takes a token from a bucket, which fills at the
 rate that is allowed: that falls to seven tenths with each throttling answer, and afterwards follows a cubic curve, which
@@ -19,7 +19,7 @@ from triclinium_core.checks import is_number
 from triclinium_core.shown import shown
 
 BETA = 0.7
-"""What a throttling answer leaves of the rate."""
+"""The share of the rate that a throttling answer leaves."""
 
 SCALE = 0.4
 """How steep the cubic curve is."""
@@ -31,7 +31,7 @@ WINDOW = 0.5
 """Seconds in which answers are counted together."""
 
 RATE_LEAST = 0.5
-"""Requests a second that are allowed in any case."""
+"""The least rate that is allowed, in requests a second."""
 
 CAPACITY_LEAST = 1.0
 """Tokens that the bucket holds in any case; else no request could be sent at a rate below 1."""

@@ -16,7 +16,7 @@ from triclinium_core.shown import shown
 class SingleUseToken:
     """The token of one attempt; strategies make it.
 
-    Whoever makes the attempt refreshes it after a failure, or records its success, and has no more use for it then.
+    The caller refreshes it after a failure, or records its success, and is then done with it.
     """
 
     owner: object | None = field(repr=False)

@@ -51,7 +51,7 @@ class Screen:
         self._cross = "\N{BALLOT X}" if speaks_unicode else "NO"
 
     def opening(self) -> None:
-        """Say what is going to be seen."""
+        """Say what will be shown."""
         self._print(
             Text(
                 "A fake node on this machine, and the trio client over TCP. Things go wrong on purpose: the client "

@@ -158,7 +158,7 @@ def serve(*, options: ServeOptions) -> None:
 
 
 def place_faults(nodes: FakeNodes, texts: Sequence[str]) -> None:
-    """Have faults wait for what they strike, in the order in which they were given.
+    """Plan the faults for what they strike, in the order given.
 
     Raises:
         WrongInput: one means nothing, or nothing on these nodes.

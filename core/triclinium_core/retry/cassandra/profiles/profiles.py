@@ -1,4 +1,4 @@
-"""Execution profiles: which policies a request runs under, and what holds where it says nothing itself.
+"""Execution profiles: which policies a request runs under, and the defaults for what it does not say itself.
 
 Source: the retry page of the Cassandra Java driver, "Using multiple policies"; decision A11.
 """
@@ -45,7 +45,7 @@ from triclinium_core.shown import shown
 _POLICY, _SPECULATION = "retry_policy", "speculative_execution_policy"
 
 PolicyFactory = Callable[..., RetryPolicy]
-"""What makes a retry policy of the options that a document gives, which it is passed by name: mostly a class."""
+"""What makes a retry policy from the options in a document, passed by name: usually a class."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,7 @@ class ExecutionProfile:
         consistency: ConsistencyLevel | None = None,
         serial_consistency: ConsistencyLevel | None = None,
     ) -> Self:
-        """Return this profile with something else in some places; None leaves it as it is.
+        """Return this profile with some values replaced; None leaves one as it is.
 
         It keeps the name and the policies: those belong to the name, and every request under it shares them.
 
@@ -143,7 +143,7 @@ class ExecutionProfiles:
         profiles: those that there are; a default one with the driver's defaults is added unless given.
 
     Raises:
-        ArgumentError: one is no profile, or two have one name.
+        ArgumentError: one is not a profile, or two have the same name.
     """
 
     def __init__(self, *profiles: ExecutionProfile) -> None:

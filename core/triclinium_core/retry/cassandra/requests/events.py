@@ -41,7 +41,7 @@ class AttemptAborted:
         error: why: the connection was closed, a heartbeat was left unanswered, no stream id was free, the request or
             its answer is too long, the throttle refused it. What the driver itself caught goes into its ``__cause__``.
         handed_over: bytes of this attempt that the driver had *begun* to hand over to the socket. It decides what may
-            be sent again, so when in doubt say more, never less; leave it out where you cannot tell.
+            be sent again, so when in doubt say more, never less; leave it out if you cannot tell.
 
     Raises:
         ArgumentError: ``error`` is of another kind, or ``handed_over`` is no count.
