@@ -113,8 +113,7 @@ class BucketAccessException(CouchbaseException, rfc_class=CouchbaseException):
 
 
 class TlsException(CouchbaseException, rfc_class=CouchbaseException):
-    """TLS could not be established: one side refused the other's certificate, or the peer does not speak TLS (reason
-    TLS_ERROR).
+    """TLS could not be established: one side refused the other's certificate, or the peer lacks TLS (reason TLS_ERROR).
 
     Source: SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)", which has the base here; decision C32.
     """

@@ -86,9 +86,9 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
         return self._driver.statistics()
 
     def diagnostics(self, *, report_id: str | None = None) -> DiagnosticsResult:
-        """Return how the connections stand, and how long ago each was heard of. Nobody is asked.
+        """Return how the connections stand, and how long ago each was heard of. Nothing is sent.
 
-        To be called inside ``trio.run``, for the time; after the cluster is closed, it tells of its last moment.
+        Call it inside ``trio.run``, which has the clock; after the cluster is closed, it describes its last moment.
 
         Args:
             report_id: the name of the report; generated unless given.

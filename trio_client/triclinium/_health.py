@@ -34,7 +34,7 @@ class Watched:
         error such as 401 or 503, or has no address in the client's network stands in the report; no retry strategy is asked.
 
         Args:
-            report_id: what the report is called; a name of its own unless given.
+            report_id: the name of the report; generated unless given.
             service_types: which services; all that the cluster has unless given. Services that it does not have are not
                 reported.
 

@@ -64,7 +64,8 @@ class CloseStream(msgspec.Struct, frozen=True, gc=False):
 class PauseReading(msgspec.Struct, frozen=True, gc=False):
     """Read nothing from a stream until ``ResumeReading``: its rows are not wanted yet.
 
-    Its end need not be noticed either. If a driver reads on, the request fails once 16 MiB of rows have come that nobody asked for.
+    Its end need not be noticed either. If a driver reads on, the request fails once 16 MiB of
+    rows have come that nobody asked for.
     """
 
     stream: StreamId

@@ -119,8 +119,7 @@ class DocumentOperations(CollectionBase):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> GetResult:
-        """Read a document and lock it: until the lock ends, only a caller with the CAS returned here can write or
-        unlock it.
+        """Read a document and lock it: until the lock ends, only the CAS returned here can write or unlock it.
 
         Args:
             lock_time: after which the server releases the lock, in seconds or as a ``timedelta``: up to 30 s, rounded up to
