@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from tests.docs.pages import PAGES, ROOT
 from tests.rows import rows
 
 LENGTH_MAX = 120
+INSTALLS_BY_NAME = re.compile(r"""(?:pip install|uv add)[^`&]*["' ]triclinium[-a-z]*(?:\[[^]]*\])?(?![-\w[]| @)""")
 READMES = sorted([*ROOT.glob("*.md"), *ROOT.glob("[!.]*/README.md")])
 
 
@@ -25,3 +27,9 @@ def prose_of(page: Path) -> Iterator[str]:
 def test_prose_fits_a_screen(page: Path) -> None:
     """As the lines of the sources do."""
     assert [] == [line for line in prose_of(page) if len(line) > LENGTH_MAX]
+
+
+@rows("page", [*READMES, *PAGES])
+def test_lines_that_install_say_from_where(page: Path) -> None:
+    """No package index has the packages, so a requirement that is only a name cannot be found."""
+    assert [] == [line for line in page.read_text(encoding="utf-8").splitlines() if INSTALLS_BY_NAME.search(line)]

@@ -35,6 +35,15 @@ def test_every_command_has_help(command: str) -> None:
     assert result.output.startswith(f"Usage: main {command} ")
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_every_command_fits_a_screen(command: str) -> None:
+    """Only what is to be copied as one line may be longer: a command, and a question in JSON."""
+    result = CliRunner().invoke(main, [command, "--help"])
+
+    longer = [line.strip() for line in result.output.splitlines() if len(line) > 80]
+    assert [] == [line for line in longer if not line.startswith(("triclinium ", "{"))]
+
+
 def test_a_command_that_there_is_not() -> None:
     """One line says which was probably meant."""
     result = CliRunner().invoke(main, ["explian"])

@@ -103,9 +103,9 @@ def _fault_help() -> str:
     return f"""\b
 Faults: --fault '{FAULT_GRAMMAR}'
   --fault 'get: delay(0.4)'            the next get is answered 0.4 s late
-  --fault 'upsert: hang_up x2'         the next two writes lose their connection
+  --fault 'upsert: hang_up x2'         two writes lose their connection
   --fault 'query: http_status(503) x3' three queries are answered 503
-  --fault 'set@1: locked always'       all writes at the second node are refused
+  --fault 'set@1: locked always'       the second node refuses every write
   --fault 'temporary_failure'          the next command on any document
 TARGET is a command of the protocol or the operation that travels as it, or a
 service: {", ".join(sorted(HTTP_SERVICES))}.
