@@ -21,7 +21,7 @@ def main() -> int:
     """Run a soak and print what it found."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.soak",
-        description="One client on real sockets and three nodes to which something happens all along: prints what was "
+        description="One client on real sockets and three nodes in constant trouble: prints what was "
         "done, what is left over, and whether memory has grown.",
         epilog="Exit status: 0 when all is well, 1 when something is wrong.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
