@@ -23,6 +23,7 @@ import msgspec
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.shown import shown
 from triclinium_core.testing.fakes.fault_names import SERVICE_FAULTS, make_fault
 from triclinium_core.testing.fakes.faults import ServiceFault
 from triclinium_core.testing.fakes.services.answers import FakeAnswer
@@ -61,7 +62,7 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         try:
             return re.compile(self.pattern)
         except (re.error, OverflowError, RecursionError) as error:
-            raise InvalidArgumentException(f"pattern={self.pattern!r}: {error}", parameter="script") from error
+            raise InvalidArgumentException(f"pattern={shown(self.pattern)}: {error}", parameter="script") from error
 
     def answer(self) -> FakeAnswer:
         """Return the answer."""
