@@ -59,7 +59,7 @@ TIMEOUTS: Rows = {
     "analytics": (_SECONDS, "the same for analytics"),
     "search": (_SECONDS, "the same for search"),
     "views": (_SECONDS, "the same for views"),
-    "management": (_SECONDS, "a request that manages the cluster"),
+    "management": (_SECONDS, "a request that manages the cluster, and a call of several"),
     "idle_http_connection": (_SECONDS, "a connection to a service over HTTP that carries nothing is closed after it"),
     "config_poll_floor": (_SECONDS, "no node is asked for the map sooner than this after it was asked before"),
 }

@@ -10,8 +10,9 @@ class Manager:
 
     Each method takes ``retry_strategy``: for this call, instead of the block's or the cluster's. A method that is one
     request may take ``TimeoutOptions.management``, or that of the service which it goes to. One that takes several, or
-    waits until what it made can be used, may take ``TimeoutOptions.management`` for all of that; only ``watch_indexes``
-    goes on for as long as the caller's cancel scope lets it.
+    waits until what it made can be used, may take ``TimeoutOptions.management`` for all of that, once its first
+    request is answered, which has its own timeout; only ``watch_indexes`` goes on for as long as the caller's cancel scope
+    lets it.
 
     Beside what a method names, each raises:
 
