@@ -104,4 +104,4 @@ class DriverUnderTest(Protocol):
 
 
 OpenDriver = Callable[[Machine], AbstractAsyncContextManager[DriverUnderTest]]
-"""Gives a block a driver that runs a machine, and closes it. Its resolver finds no service, and asks nobody."""
+"""Gives a block a driver that runs a machine, and closes it. Its resolver finds no service, and sends no query."""
