@@ -146,13 +146,14 @@ def test_the_statement_is_that_of_the_attempt_that_scheduled_it() -> None:
     assert [Send(2, 1, "n2", Level.ALL)] == sends(hear(machine, TimePassed(), at=SOON))
 
 
-def test_the_faster_one_wins() -> None:
+@rows(("winner", "loser", "node"), [(0, 1, "n1"), (1, 0, "n2")])
+def test_the_faster_one_wins(winner: int, loser: int, node: str) -> None:
     """Its result is the request's; the other attempt is called off, and its late answer is ignored."""
     machine = two_running()
-    actions = hear(machine, ResultReceived(1, "rows"), at=SOON)
+    actions = hear(machine, ResultReceived(winner, "rows"), at=SOON)
 
-    assert [Cancel(0), Complete("rows", ExecutionInfo("n2", (), 1, 1, None, 0))] == actions
-    assert [Ignore()] == hear(machine, ResultReceived(0, "late"), at=SOON)
+    assert [Cancel(loser), Complete("rows", ExecutionInfo(node, (), winner, 1, None, 0))] == actions
+    assert [Ignore()] == hear(machine, ResultReceived(loser, "late"), at=SOON)
     assert math.inf == machine.wakeup
 
 
