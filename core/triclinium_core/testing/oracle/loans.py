@@ -209,7 +209,7 @@ class LoanBook:
         loan = self._over(request)
         refused = error.context.refused_reason
         reason = RetryReason[refused] if refused is not None else None
-        if loan.refusals and reason not in loan.refusals:
+        if loan.refusals and reason not in loan.refusals and not _was_late(error):
             raise Violation(f"{loan} was refused a retry for {_names(loan.refusals)}, and fails with {error!r}")
         if reason is not None and not _may_be_refused(loan, reason, error):
             raise Violation(f"{loan} is not retried for {reason}, and its strategy has not refused it")
@@ -263,6 +263,14 @@ class LoanBook:
 
 def _names(reasons: set[RetryReason]) -> str:
     return ", ".join(sorted(map(str, reasons)))
+
+
+def _was_late(error: CouchbaseException) -> bool:
+    """Tell whether time was up, so that it does not matter what an awaited strategy answers (decision C23)."""
+    context = error.context
+    if not isinstance(error, TimeoutException) or context.elapsed is None or context.timeout is None:
+        return False
+    return context.elapsed >= context.timeout - RESOLUTION
 
 
 def _may_be_refused(loan: Loan, reason: RetryReason, error: CouchbaseException) -> bool:

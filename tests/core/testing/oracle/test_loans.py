@@ -273,6 +273,23 @@ def test_successes_that_are_not_told() -> None:
         client.book.abandoned(1, has_rows=False)
 
 
+def test_a_refusal_when_time_is_up() -> None:
+    """It matters no more, and the request runs out of time; one that has time left fails for the refusal."""
+    early, late = (
+        UnambiguousTimeoutException("", ErrorContext(idempotent=True, elapsed=elapsed, timeout=2.5))
+        for elapsed in (2.4, 2.5)
+    )
+    hasty, patient = borrowed(), borrowed()
+    for client in (hasty, patient):
+        client.send()
+        client.renew_in_vain()
+    patient.book.failed(1, late, is_well=False)
+
+    patient.book.check()
+    with pytest.raises(Violation, match="was refused a retry for KV_LOCKED, and fails with"):
+        hasty.book.failed(1, early, is_well=False)
+
+
 def test_refusals_have_an_effect() -> None:
     """At once, and for that reason; and nobody is refused who was granted a retry."""
     client = borrowed()
