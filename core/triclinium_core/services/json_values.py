@@ -22,14 +22,18 @@ def encode_members(members: Mapping[str, object]) -> bytes:
 
 
 def _plain(value: object) -> object:
-    """Return a string or a number as its base has it: the encoder knows no subclass."""
+    """Return a string or a number as its base has it, because the encoder knows no subclass.
+
+    Raises:
+        TypeError: it is neither; it was not checked, which is a mistake of ours.
+    """
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
         return int.__pos__(value)
     if isinstance(value, float):
         return float.__pos__(value)
-    raise NotImplementedError(f"a {type(value).__name__} was not checked")
+    raise TypeError(f"a {type(value).__name__} was not checked")
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=_plain)

@@ -79,10 +79,13 @@ SPAN_METHODS = ("set_attribute", "add_event", "set_status", "end")
 
 
 def is_span(value: object) -> bool:
-    """Tell whether ``value`` has the methods of a ``RequestSpan``, and lets them be looked up."""
+    """Tell whether ``value`` is an object with the methods of a ``RequestSpan``."""
+    if isinstance(value, type):
+        return False
     try:
         return all(callable(getattr(value, name, None)) for name in SPAN_METHODS)
     except Exception:
+        # A tracer's own object may raise anything, and a tracer breaks no operation: what has no method is no span.
         return False
 
 
@@ -92,14 +95,12 @@ def check_parent(span: T) -> T:
     Raises:
         InvalidArgumentException: ``span`` is no ``RequestSpan``; the argument is called ``parent_span``.
     """
-    if span is None:
+    if span is None or is_span(span):
         return span
     missing = [name for name in SPAN_METHODS if not callable(getattr(span, name, None))]
-    if isinstance(span, type) or missing:
-        hint = f"it lacks {', '.join(missing)}" if missing else "it is a class"
-        raise InvalidArgumentException(
-            f"parent_span={shown(span)} must be a span of the cluster's tracer, with the methods "
-            f"{', '.join(SPAN_METHODS)}, or None; {hint}",
-            parameter="parent_span",
-        )
-    return span
+    hint = f"it lacks {', '.join(missing)}" if missing else "it is a class"
+    raise InvalidArgumentException(
+        f"parent_span={shown(span)} must be a span of the cluster's tracer, with the methods "
+        f"{', '.join(SPAN_METHODS)}, or None; {hint}",
+        parameter="parent_span",
+    )

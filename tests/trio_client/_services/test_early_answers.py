@@ -64,6 +64,7 @@ class EarlyService:
             self.answered += 1
             await self._after(stream)
         except trio.BrokenResourceError:
+            # A client that has its answer may hang up on what the node still does.
             pass
         finally:
             await trio.aclose_forcefully(stream)

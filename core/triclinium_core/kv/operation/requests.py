@@ -216,7 +216,7 @@ class Mutation(DocumentOperation, frozen=True, gc=False, kw_only=True):
     """Base of the operations that can be asked to be durable."""
 
     durability: DurabilityLevel = DurabilityLevel.NONE  # type: ignore[misc]  # as with the key
-    encode_seconds: float = 0.0  # type: ignore[misc]
+    encode_seconds: float = 0.0  # type: ignore[misc]  # as with the key
 
     def __post_init__(self) -> None:
         DocumentOperation.__post_init__(self)

@@ -86,7 +86,6 @@ class Connections:
         self._bare = connection_string.scheme is Scheme.MEMCACHED
         self._options = options
         self.authentication: Authentication = Authentication(options.authenticator, connection_string)
-        self._connection_string = connection_string
         self._timeouts: TimeoutOptions = options.timeouts
         self._timers = connection_timers
         self._configs = configs
