@@ -11,6 +11,7 @@ from tests.rows import rows
 
 LENGTH_MAX = 120
 INSTALLS_BY_NAME = re.compile(r"""(?:pip install|uv add)[^`&]*["' ]triclinium[-a-z]*(?:\[[^]]*\])?(?![-\w[]| @)""")
+INSTALLS_WITH_PIP = re.compile(r"pip install ([^`&]*)")
 READMES = sorted([*ROOT.glob("*.md"), *ROOT.glob("[!.]*/README.md")])
 
 
@@ -33,3 +34,31 @@ def test_prose_fits_a_screen(page: Path) -> None:
 def test_lines_that_install_say_from_where(page: Path) -> None:
     """No package index has the packages, so a requirement that is only a name cannot be found."""
     assert [] == [line for line in page.read_text(encoding="utf-8").splitlines() if INSTALLS_BY_NAME.search(line)]
+
+
+def lacks_the_core(line: str) -> bool:
+    """Return whether a line has pip install the client without the core."""
+    installed = [
+        re.findall(r"trio_client|triclinium-\d|\bcore\b|triclinium_core", words)
+        for words in INSTALLS_WITH_PIP.findall(line)
+    ]
+    return any(names and not {"core", "triclinium_core"} & set(names) for names in installed)
+
+
+@rows("page", [*READMES, *PAGES])
+def test_pip_gets_the_core_beside_the_client(page: Path) -> None:
+    """No line has pip install the client alone, which would fetch the core by an unclaimed name."""
+    assert [] == [line for line in page.read_text(encoding="utf-8").splitlines() if lacks_the_core(line)]
+
+
+@rows(
+    "line",
+    [
+        "pip install ./trio_client",
+        "then `pip install triclinium-1.0-py3-none-any.whl`, and `pip install ./core`",
+        "uv pip install 'git+URL#subdirectory=trio_client' 'git+URL#subdirectory=c_ext'",
+    ],
+)
+def test_a_line_without_the_core_is_found(line: str) -> None:
+    """A line that installs the folder, the wheel or the address of the client alone is found."""
+    assert lacks_the_core(line)
