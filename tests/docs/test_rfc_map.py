@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from functools import cache
-from pathlib import Path
 
 import pytest
 
+from tests.docs.named_tests import TEST_FOLDERS, exists, named
 from tests.docs.pages import DOCS, ROOT, rows_of
 from tests.rows import rows
 
 PAGE = DOCS / "rfc_map.md"
 
 SOURCE_FOLDERS = (ROOT / "core" / "triclinium_core", ROOT / "trio_client" / "triclinium")
-TEST_FOLDERS = (ROOT / "tests", ROOT / "tests" / "core", ROOT / "tests" / "trio_client")
 
 ROWS = [row for row in rows_of(PAGE) if row[0] != "section"]
 
@@ -51,24 +48,6 @@ SECTIONS_OF_0013 = (
     "Processing Order Example",
     "Reserved Ranges",
 )
-
-
-def named(cell: str) -> list[str]:
-    """Return the files, and tests in files, that a cell names."""
-    return re.findall(r"`([^`]+\.py(?:::\w+)?)`", cell)
-
-
-@cache
-def functions_of(path: Path) -> frozenset[str]:
-    """Return the names of all functions of a file."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-
-
-def exists(name: str, folders: tuple[Path, ...]) -> bool:
-    """Tell whether a file, and where one is named a test in it, is in one of the folders."""
-    path, _, test = name.partition("::")
-    return any((folder / path).is_file() and (not test or test in functions_of(folder / path)) for folder in folders)
 
 
 @rows("row", ROWS)
