@@ -36,7 +36,8 @@ class KnownConfigs:
         self._lost: set[str | None] = set()
         """Buckets of which no node could be reached any more, so that any config of them is news."""
         self.cluster_labels: Mapping[str, str] = {}
-        """What the newest config that names the cluster has told of it: attributes of all spans and metrics."""
+        """UUID and name of the cluster for all spans and metrics, each as the first config with one has it. A label that
+        changes starts another time series in every metric, so a node must not be able to change it."""
 
     def __contains__(self, bucket: object) -> bool:
         return bucket in self._configs
@@ -71,9 +72,10 @@ class KnownConfigs:
             return False
         self._lost.discard(bucket)
         self._configs[bucket] = config
-        labels = cluster_attributes(config.cluster_uuid, config.cluster_name)
-        if labels:
-            self.cluster_labels = labels
+        self.cluster_labels = {
+            **cluster_attributes(config.cluster_uuid, config.cluster_name),
+            **self.cluster_labels,
+        }
         return True
 
     def lose(self, bucket: str | None) -> None:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from triclinium_core import errors
 from triclinium_core.errors import CouchbaseException, InternalError, KeyValueException
 from triclinium_core.retry.tables import table_of
+from triclinium_core.shown import one_line
 from triclinium_core.telemetry.facts import microseconds
 from triclinium_core.telemetry.tracing import AttributeValue, StatusCode
 
@@ -95,10 +96,18 @@ ATTRIBUTES: Mapping[str, AttributeRow] = table_of(
 """Every attribute by its key."""
 
 
+CLUSTER_LABEL_SIZE_MAX = 128
+"""Characters of a cluster's name or UUID in spans and metrics. A UUID has 32; metric systems refuse long tags."""
+
+
 def cluster_attributes(uuid: str | None, name: str | None) -> Mapping[str, str]:
-    """Return what all spans and metrics tell of the cluster, as far as it has said (SDK-RFC 0067 "Cluster labels")."""
+    """Return the attributes of the cluster in all spans and metrics (SDK-RFC 0067 "Cluster labels").
+
+    Each has at most ``CLUSTER_LABEL_SIZE_MAX`` printable characters. One without any is left out.
+    """
     labels = ((CLUSTER_UUID, uuid), (CLUSTER_NAME, name))
-    return {key: value for key, value in labels if value}
+    bounded = {key: one_line(value)[:CLUSTER_LABEL_SIZE_MAX].rstrip() for key, value in labels if value}
+    return {key: value for key, value in bounded.items() if value}
 
 
 def keyspace_attributes(

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import json
 
+from tests.rows import rows
 from triclinium_core.kv.known_configs import KnownConfigs
 from triclinium_core.kv.topology.capabilities import ClusterCapability as C
 from triclinium_core.kv.topology.cluster_config import ClusterConfig, parse_cluster_config
 from triclinium_core.retry.couchbase.tables.service import Service
+
+
+def named(revision: int, **labels: str) -> ClusterConfig:
+    """Return a config of this revision with ``clusterName``, ``clusterUUID``, or both."""
+    return parse_cluster_config(json.dumps({"rev": revision, **labels}).encode(), host="10.0.0.1")
 
 
 def config(revision: int, **capabilities: list[str]) -> ClusterConfig:
@@ -29,3 +35,34 @@ def test_capabilities() -> None:
 
     configs.take(None, config(1, search=["scopedSearchIndex"]))
     assert {C.SCOPED_SEARCH_INDEX} == configs.capabilities_of(Service.SEARCH)
+
+
+def test_the_first_labels_are_kept() -> None:
+    """Later configs add a missing label and change none: each change would start another time series."""
+    configs = KnownConfigs()
+    for revision in range(1, 61):
+        configs.take("travel", named(revision, clusterName=f"name {revision}"))
+    configs.take("travel", named(61, clusterName="other", clusterUUID="5f3a"))
+    configs.take("travel", named(62, clusterUUID="5f3b"))
+
+    assert {"couchbase.cluster.name": "name 1", "couchbase.cluster.uuid": "5f3a"} == configs.cluster_labels
+
+
+@rows(
+    ("text", "label"),
+    [
+        ("north", "north"),
+        ("n" * 129, "n" * 128),
+        ("n" * 1_000_000, "n" * 128),
+        ("a\nb\x1b[31m\u202ec", "a b [31m c"),
+        ("\n\x1b\u202e", None),
+        ("", None),
+    ],
+)
+def test_labels_are_bounded(text: str, label: str | None) -> None:
+    """A label has at most 128 printable characters; one without any does not exist."""
+    configs = KnownConfigs()
+    configs.take("travel", named(1, clusterName=text, clusterUUID=text))
+
+    assert label == configs.cluster_labels.get("couchbase.cluster.name")
+    assert label == configs.cluster_labels.get("couchbase.cluster.uuid")
