@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+PORT_MAX = 0xFFFF
+"""The highest TCP port. 0 is not a port that a node can listen on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Address:

@@ -17,13 +17,14 @@ from triclinium_core.checks import check_integer, check_type
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation import validation as check
 from triclinium_core.kv.operation.reports import ClusterState
+from triclinium_core.kv.wire.config_version import COUNTER_MAX
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.shown import shown
 
 REPORT_ID_SIZE_MAX = 250
 """Characters of a report's name."""
-MANIFEST_UID_MAX = 0xFFFF_FFFF_FFFF_FFFF
-"""64 bits."""
+MANIFEST_UID_MAX = COUNTER_MAX
+"""The highest number that a manifest may have."""
 
 
 class Inquiry(msgspec.Struct, frozen=True):

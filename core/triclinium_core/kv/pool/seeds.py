@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from triclinium_core.client.actions import Action, LookUpService, ReportConnection
 from triclinium_core.client.events import ServiceLookedUp, StreamId
 from triclinium_core.client.timers import TimerId, TimerKind, Timers
-from triclinium_core.kv.address import Address
+from triclinium_core.kv.address import PORT_MAX, Address
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.pool.routes import Routes
 from triclinium_core.kv.topology.cluster_config import HOST_SIZE_MAX, NODES_MAX
@@ -139,4 +139,4 @@ class Seeds:
 
 
 def _is_possible(target: Address) -> bool:
-    return 1 <= len(target.host) <= HOST_SIZE_MAX and target.host.isprintable() and 1 <= target.port <= 0xFFFF
+    return 1 <= len(target.host) <= HOST_SIZE_MAX and target.host.isprintable() and 1 <= target.port <= PORT_MAX

@@ -6,14 +6,17 @@ Couchbase clients use.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
-from triclinium_core.kv.address import Address
+from triclinium_core.kv.address import PORT_MAX, Address
 from triclinium_core.kv.topology.cluster_config import ClusterConfig, NodeEntry
 from triclinium_core.kv.topology.networks import DEFAULT, address_in, networks_of, not_in_network
 
+_PORT = re.compile(r"[1-9][0-9]{0,4}")
+"""Digits of a port. ``int`` raises ValueError for more than 4,300 digits."""
 NOBODY = -1
 """Stands in a map for a vbucket without a copy."""
 
@@ -128,10 +131,9 @@ def addresses_of(
 
 def parse_server(server: str) -> Address | None:
     """Return the address in ``host:port`` as a server list has it; None where it is not one."""
-    host, _, port = server.rpartition(":")
-    if not host or not (port.isascii() and port.isdigit()) or not 1 <= int(port[:6]) <= 0xFFFF:
-        return None
-    return Address(host.removeprefix("[").removesuffix("]"), int(port))
+    host, _, digits = server.rpartition(":")
+    port = int(digits) if _PORT.fullmatch(digits) is not None else 0
+    return Address(host.removeprefix("[").removesuffix("]"), port) if host and 1 <= port <= PORT_MAX else None
 
 
 def vbucket_of(key: bytes, count: int) -> int:

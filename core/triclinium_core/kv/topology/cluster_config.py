@@ -11,7 +11,9 @@ from typing import Annotated
 
 import msgspec
 
+from triclinium_core.kv.address import PORT_MAX
 from triclinium_core.kv.topology.capabilities import BucketCapability, ClusterCapability, known_capabilities
+from triclinium_core.kv.wire.config_version import COUNTER_MAX
 from triclinium_core.kv.wire.json_limits import JsonLimits
 from triclinium_core.shown import one_line
 
@@ -28,6 +30,9 @@ HOST_SIZE_MAX = 255
 CONFIG_LIMITS = JsonLimits(size_bytes_max=2 * 1024 * 1024, objects_max=16_384, parts_max=131_072)
 """``NODES_MAX`` nodes with all services, each in two networks, are 1.2 megabytes, 5,200 objects and 70,000 parts."""
 HOST_PLACEHOLDER = b"$HOST"
+
+Counter = Annotated[int, msgspec.Meta(ge=0, le=COUNTER_MAX)]
+"""Epoch or revision, as far as a request can name it."""
 
 
 class MalformedClusterConfig(ValueError):
@@ -60,7 +65,7 @@ class VBucketServerMap(msgspec.Struct, frozen=True, rename="camel"):
 
     server_list: list[str]
     v_bucket_map: list[list[int]]
-    num_replicas: Annotated[int, msgspec.Meta(ge=0)] = 0
+    num_replicas: Annotated[int, msgspec.Meta(ge=0, le=HOLDERS_MAX - 1)] = 0
     """How many replicas the bucket keeps of each document, whether or not there are nodes for them now."""
     v_bucket_map_forward: list[list[int]] = []
     """What the map is to become by the rebalance that is under way; empty where none is."""
@@ -69,8 +74,8 @@ class VBucketServerMap(msgspec.Struct, frozen=True, rename="camel"):
 class ClusterConfig(msgspec.Struct, frozen=True, rename="camel"):
     """A global config, or a bucket's when it has a ``name``."""
 
-    rev: int
-    rev_epoch: int = 0
+    rev: Counter
+    rev_epoch: Counter = 0
     name: str | None = None
     nodes_ext: list[NodeEntry] = []
     node_locator: str | None = None
@@ -105,14 +110,16 @@ _DECODER = msgspec.json.Decoder(ClusterConfig)
 
 
 def parse_cluster_config(document: bytes, *, host: str) -> ClusterConfig:
-    """Return the config in ``document``.
+    """Return the config in ``document``, without services whose port is not from 1 to 65535.
+
+    A service with an invalid port is as unreachable as one without a port. Its node and all other services stay usable.
 
     Args:
         host: stands in for ``$HOST``: the name by which the node was reached.
 
     Raises:
-        MalformedClusterConfig: not JSON, wrong types, no vbuckets where a bucket's config must have some, or more of
-            anything than makes sense.
+        MalformedClusterConfig: not JSON, wrong types, numbers out of range, no vbuckets where a bucket's config must
+            have some, or more of anything than makes sense.
         UnsupportedBucketType: it is a memcached bucket's.
     """
     # An IPv6 address stands in brackets where a port follows it.
@@ -130,9 +137,18 @@ def parse_cluster_config(document: bytes, *, host: str) -> ClusterConfig:
         raise MalformedClusterConfig(one_line(str(error))) from error
     _check_counts(config)
     _check_hosts(config)
+    _drop_invalid_ports(config)
     if config.name is not None:
         _check_bucket_config(config)
     return config
+
+
+def _drop_invalid_ports(config: ClusterConfig) -> None:
+    """Remove services whose port is out of range from a config that was just decoded."""
+    for node in config.nodes_ext:
+        for ports in (node.services, *(alternate.ports or {} for alternate in node.alternate_addresses.values())):
+            for service in [service for service, port in ports.items() if not 1 <= port <= PORT_MAX]:
+                del ports[service]
 
 
 def _check_counts(config: ClusterConfig) -> None:

@@ -11,11 +11,9 @@ CONFIG_VERSION = Struct(">qq")
 """Epoch and revision, signed: an epoch that is not known yet is negative."""
 
 COUNTER_MAX = 2**63 - 1
-"""Of either; what a config claims beyond that cannot be asked about."""
+"""Highest epoch and revision. Parsers refuse configs and manifests with a higher number."""
 
 
 def encode_version(version: tuple[int, int] | None) -> bytes:
-    """Return the extras that tell a version; none where there is none, or where it cannot be told."""
-    if version is None or not all(-COUNTER_MAX <= counter <= COUNTER_MAX for counter in version):
-        return b""
-    return CONFIG_VERSION.pack(*version)
+    """Return the extras that name a version; empty for None."""
+    return CONFIG_VERSION.pack(*version) if version is not None else b""

@@ -15,7 +15,7 @@ from triclinium_core.checks import Duration, check_duration, check_flag, check_t
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
-from triclinium_core.kv.operation.manifest.codec import decode_manifest, parse_id
+from triclinium_core.kv.operation.manifest.codec import decode_manifest, parse_uid
 from triclinium_core.kv.operation.manifest.types import CollectionsManifest
 from triclinium_core.kv.operation.validation import check_name
 from triclinium_core.services.management.buckets import BUCKETS, EXPIRY_SECONDS_MAX, BucketRequest, whole_seconds
@@ -120,7 +120,7 @@ class ManifestChange(_ScopesRequest, frozen=True):
         """Return which manifest has the change."""
         digits = answer.body_as(_Uid).uid
         try:
-            return ManifestChanged(parse_id(digits))
+            return ManifestChanged(parse_uid(digits))
         except ValueError as error:
             raise MalformedAnswer(f"the number of a manifest that cannot be: {one_line(str(error))}") from error
 

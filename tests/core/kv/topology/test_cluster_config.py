@@ -176,6 +176,8 @@ def test_host_placeholder(host: str, expected: str) -> None:
         b'{"rev":NaN}',
         b'{"rev":' + b"9" * 10_000 + b"}",
         changed(revEpoch="1"),
+        *(changed(**{name: number}) for name in ("rev", "revEpoch") for number in (-1, 2**63, 2**64, 10**4000)),
+        *(changed_map(numReplicas=count) for count in (-1, HOLDERS_MAX, 10**9)),
         changed(name=5),
         changed(nodesExt={}),
         changed(nodesExt=[None]),
@@ -203,6 +205,27 @@ def test_host_placeholder(host: str, expected: str) -> None:
 def test_not_a_config(document: bytes) -> None:
     """Not JSON, wrong types, missing parts, endless depth: one exception, with words."""
     assert "" != refused(document)
+
+
+@pytest.mark.parametrize("revision", [0, 1, 2**63 - 1])
+def test_revisions_in_range(revision: int) -> None:
+    """A config may have any epoch and revision of 63 bits."""
+    config = parse_cluster_config(changed(rev=revision, revEpoch=revision), host="h")
+
+    assert (revision, revision) == config.revision
+
+
+@rows("port", [0, -1, 65536, 2**31, 2**64, 10**4000])
+def test_a_port_out_of_range(port: int) -> None:
+    """A service with an invalid port is left out, in each network; the other services of its node stay."""
+    ports = {"kv": port, "mgmt": 8091, "n1ql": port, "fts": 65535, "cbas": 1}
+    alternate = {"external": {"hostname": "e", "ports": ports}, "shared": {"hostname": "s"}}
+    config = parse_cluster_config(changed(nodesExt=[{"services": ports, "alternateAddresses": alternate}]), host="h")
+    (node,) = config.nodes_ext
+
+    assert {"mgmt": 8091, "fts": 65535, "cbas": 1} == node.services
+    assert {"mgmt": 8091, "fts": 65535, "cbas": 1} == node.alternate_addresses["external"].ports
+    assert None is node.alternate_addresses["shared"].ports
 
 
 @rows(

@@ -144,7 +144,18 @@ def test_a_change_has_a_manifest() -> None:
         assert ManifestChanged(0x1F) == request.decode(HttpAnswer(200, b'{"uid":"1f"}'))
 
 
-@rows("body", [b"{}", b'{"uid":3}', b'{"uid":""}', b'{"uid":"xyz"}', b'{"uid":"12345678901234567"}'])
+@rows(
+    "body",
+    [
+        b"{}",
+        b'{"uid":3}',
+        b'{"uid":""}',
+        b'{"uid":"xyz"}',
+        b'{"uid":"12345678901234567"}',
+        b'{"uid":"-1"}',
+        b'{"uid":"ffffffffffffffff"}',
+    ],
+)
 def test_manifests_that_cannot_be(body: bytes) -> None:
     """A number that is missing, none or too long."""
     with pytest.raises(MalformedAnswer):

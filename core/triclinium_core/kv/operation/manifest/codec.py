@@ -5,22 +5,27 @@ Source: kv_engine ``docs/Collections.md``: JSON, ids in hexadecimal.
 
 from __future__ import annotations
 
+import re
+from typing import Annotated
+
 import msgspec
 
 from triclinium_core.kv.operation.codec_parts import Body, Codec, MalformedResponse
 from triclinium_core.kv.operation.manifest.types import CollectionsManifest, CollectionSpec, ScopeSpec
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Result
+from triclinium_core.kv.operation.validation import UINT32_MAX
+from triclinium_core.kv.wire.config_version import COUNTER_MAX
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.json_limits import JsonLimits
-from triclinium_core.shown import one_line
+from triclinium_core.shown import one_line, shown
 
 
 class _ManifestCollection(msgspec.Struct, frozen=True):
     uid: str
     name: str
-    max_ttl: int = msgspec.field(default=0, name="maxTTL")
+    max_ttl: Annotated[int, msgspec.Meta(ge=-1, le=UINT32_MAX)] = msgspec.field(default=0, name="maxTTL")
     history: bool | None = None
 
 
@@ -38,8 +43,10 @@ class _Manifest(msgspec.Struct, frozen=True):
 _DECODER = msgspec.json.Decoder(_Manifest)
 MANIFEST_LIMITS = JsonLimits(size_bytes_max=2 * 1024 * 1024, objects_max=12_000, parts_max=60_000)
 """Ten times the 1,200 collections that a cluster may have; one with the longest name takes a third of a kilobyte."""
-_ID_SIZE_MAX = 16
-"""Digits of 64 bits in hexadecimal."""
+_ID = re.compile(r"(?:0x)?([0-9a-fA-F]{1,8})")
+"""The 32 bits of a scope or collection in hexadecimal. ``int`` alone also accepts a sign, blanks and underscores."""
+_UID = re.compile(r"(?:0x)?([0-9a-fA-F]{1,16})")
+"""The 64 bits of a manifest in hexadecimal."""
 
 
 def _encode(operation: Operation) -> Body:
@@ -62,7 +69,7 @@ def decode_manifest(document: bytes) -> CollectionsManifest:
     try:
         found = _DECODER.decode(document)
         scopes = tuple(_scope(scope) for scope in found.scopes)
-        return CollectionsManifest(uid=parse_id(found.uid), scopes=scopes)
+        return CollectionsManifest(uid=parse_uid(found.uid), scopes=scopes)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise MalformedResponse(f"a manifest that cannot be: {one_line(str(error))}") from error
 
@@ -78,14 +85,28 @@ def _scope(scope: _Scope) -> ScopeSpec:
 
 
 def parse_id(digits: str) -> int:
-    """Return the number of a manifest, a scope or a collection, which travels in hexadecimal.
+    """Return the number of a scope or a collection: 32 bits in hexadecimal.
 
     Raises:
-        ValueError: it is not one.
+        ValueError: it is anything else.
     """
-    if len(digits) > _ID_SIZE_MAX:
-        raise ValueError(f"an id of {len(digits)} digits; at most {_ID_SIZE_MAX} are possible")
-    return int(digits, 16)
+    found = _ID.fullmatch(digits)
+    if found is None:
+        raise ValueError(f"id {shown(digits)} is not a number of at most 8 hexadecimal digits")
+    return int(found[1], 16)
+
+
+def parse_uid(digits: str) -> int:
+    """Return the number of a manifest, from 0 to 2**63 - 1, from its hexadecimal digits.
+
+    Raises:
+        ValueError: it is anything else.
+    """
+    found = _UID.fullmatch(digits)
+    uid = int(found[1], 16) if found is not None else -1
+    if not 0 <= uid <= COUNTER_MAX:
+        raise ValueError(f"manifest uid {shown(digits)} is not a hexadecimal number up to {COUNTER_MAX:x}")
+    return uid
 
 
 MANIFEST_CODEC = Codec(_encode, _decode, None)

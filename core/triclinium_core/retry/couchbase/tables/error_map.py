@@ -25,6 +25,8 @@ ERROR_MAP_ENTRIES_MAX = 1024
 _DELAY_MS_MAX = 86_400_000
 """A day: no deadline is longer, so a schedule without a ceiling stops growing here."""
 _EXPONENT_MAX = 64
+_REVISION_MAX = 2**63 - 1
+"""Revisions are compared and kept. JSON allows numbers of thousands of digits."""
 _RETRY_NUMBER_MAX = 2**63 - 1
 """A schedule with a larger number is nonsense, and would overflow a float."""
 
@@ -147,8 +149,10 @@ def parse_error_map(document: bytes | str) -> ErrorMap:
     root = _require(root, dict, "the document")
     version = _require(root.get("version"), int, "version")
     if not 1 <= version <= ERROR_MAP_VERSION_MAX:
-        raise MalformedErrorMap(f"version {version}; asked for at most {ERROR_MAP_VERSION_MAX}")
+        raise MalformedErrorMap(f"version {shown(version)}; asked for at most {ERROR_MAP_VERSION_MAX}")
     revision = _require(root.get("revision"), int, "revision")
+    if not 0 <= revision <= _REVISION_MAX:
+        raise MalformedErrorMap(f"revision {shown(revision)} is not from 0 to {_REVISION_MAX}")
     rows = _require(root.get("errors"), dict, "errors")
     if len(rows) > ERROR_MAP_ENTRIES_MAX:
         raise MalformedErrorMap(f"{len(rows)} entries; at most {ERROR_MAP_ENTRIES_MAX} make sense")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.core.kv.operation.test_codec import response
+from tests.rows import rows
 from triclinium_core.errors import FeatureNotAvailableException
 from triclinium_core.kv.operation.codec import decode_response, encode_operation
 from triclinium_core.kv.operation.codec_parts import Dialect, MalformedResponse
-from triclinium_core.kv.operation.manifest.codec import MANIFEST_LIMITS
+from triclinium_core.kv.operation.manifest.codec import MANIFEST_LIMITS, decode_manifest
 from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
 from triclinium_core.kv.operation.manifest.types import CollectionsManifest, CollectionSpec, ScopeSpec
 from triclinium_core.kv.operation.requests import Keyspace
@@ -20,6 +21,9 @@ MANIFEST = b"""{"uid":"1f","scopes":[
     {"uid":"0","name":"_default","collections":[{"uid":"0","name":"_default"}]},
     {"uid":"8","name":"inventory","collections":[{"uid":"a","name":"hotel","maxTTL":60,"history":true,"more":1}]},
     {"uid":"9","name":"empty"}]}"""
+
+NO_NUMBERS = (b"-1", b"+1", b" 1", b"1_1", b"0x", b"x1", b"\xd9\xa1", b"1" * 5000)
+"""Texts that are no hexadecimal number. ``int`` reads most of them as one."""
 
 
 def test_request() -> None:
@@ -54,7 +58,23 @@ def test_response() -> None:
     assert CollectionsManifest(uid=31, scopes=scopes) == decode_response(QUESTION, response(value=MANIFEST), vbucket=0)
 
 
-@pytest.mark.parametrize(
+@rows("uid", [(b"0", 0), (b"0x1f", 31), (b"7fffffffffffffff", 2**63 - 1), (b"7FFFFFFFFFFFFFFF", 2**63 - 1)])
+def test_the_range_of_a_uid(uid: tuple[bytes, int]) -> None:
+    """The number of a manifest has up to 63 bits."""
+    digits, number = uid
+
+    assert number == decode_manifest(MANIFEST.replace(b"1f", digits)).uid
+
+
+@rows("id_", [(b"0", 0), (b"0xA", 10), (b"ffffffff", 2**32 - 1), (b"0000000a", 10)])
+def test_the_range_of_an_id(id_: tuple[bytes, int]) -> None:
+    """The id of a collection has up to 32 bits."""
+    digits, number = id_
+
+    assert number == decode_manifest(MANIFEST.replace(b'"a"', b'"%s"' % digits)).scopes[1].collections[0].id
+
+
+@rows(
     "value",
     [
         b"",
@@ -65,13 +85,15 @@ def test_response() -> None:
         MANIFEST.replace(b'"a"', b'""'),
         MANIFEST[:-1],
         b"[" * 100_000,
-        MANIFEST.replace(b"1f", b"1" * 17),
+        *(MANIFEST.replace(b'"a"', b'"%s"' % digits) for digits in (*NO_NUMBERS, b"1" * 9, b"f" * 16)),
+        *(MANIFEST.replace(b'"8"', b'"%s"' % digits) for digits in (*NO_NUMBERS, b"1" * 9, b"f" * 16)),
+        *(MANIFEST.replace(b"1f", digits) for digits in (*NO_NUMBERS, b"1" * 17, b"8" + b"0" * 15, b"f" * 16)),
+        *(MANIFEST.replace(b":60", b":" + number) for number in (b"-2", b"4294967296", b"1.5", b"9" * 5000)),
         MANIFEST + b" " * MANIFEST_LIMITS.size_bytes_max,
         MANIFEST.replace(b'"uid":"1f"', b'"uid":"1f","more":[%s]' % b",".join([b"{}"] * MANIFEST_LIMITS.objects_max)),
     ],
-    ids=range(11),
 )
 def test_what_is_no_manifest(value: bytes) -> None:
-    """It is refused, and closes the connection."""
+    """Not JSON, wrong types, numbers out of range: a manifest is refused as a whole, with a short reason."""
     with pytest.raises(MalformedResponse, match="a manifest that cannot be: .{,300}$"):
         decode_response(QUESTION, response(value=value), vbucket=0)
