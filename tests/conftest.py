@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from tests.decoder_faults import CONTAIN, reraise
 from tests.environment import IN_CI, keep_bytecode, left_out
+from triclinium_core import decoder_faults
 from triclinium_core._speedups import Implementation, implementation, use_implementation
 
 FUZZ_INPUTS = int(os.environ.get("TRICLINIUM_FUZZ_INPUTS", "50000"))
@@ -46,6 +49,20 @@ def pytest_configure() -> None:
         use_implementation(cast("Implementation", os.environ.get("TRICLINIUM_IMPL", "c")))
     except (ImportError, ValueError) as error:
         raise pytest.UsageError(f"TRICLINIUM_IMPL: {error}") from error
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _raise_decoder_faults() -> Iterator[None]:
+    """Have an unexpected exception of a decoder end the test, so that fuzzing finds it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decoder_faults, "unexpected", reraise)
+        yield
+
+
+@pytest.fixture
+def contain_decoder_faults(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Contain unexpected exceptions of decoders, as programs do."""
+    monkeypatch.setattr(decoder_faults, "unexpected", CONTAIN)
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

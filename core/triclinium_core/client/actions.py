@@ -8,6 +8,7 @@ from enum import Enum, unique
 import msgspec
 
 from triclinium_core.client.events import StreamId, Token
+from triclinium_core.decoder_faults import DecoderFault
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.kv.topology.topology import TopologyChange
@@ -224,6 +225,17 @@ class ReportConnection(msgspec.Struct, frozen=True, gc=False):
     level: ReportLevel = ReportLevel.INFO
 
 
+class ReportDecoderFault(msgspec.Struct, frozen=True, gc=False):
+    """For the log, at ERROR with the traceback: a decoder failed on the bytes of a node, which is a defect.
+
+    It comes once for each kind, which is decoder and exception type. The connection that sent the bytes is closed.
+    """
+
+    stream: StreamId
+    node: str
+    fault: DecoderFault
+
+
 @unique
 class TelemetryKind(Enum):
     """What was gathered."""
@@ -268,6 +280,7 @@ Action = (
     | ReportAnswer
     | ReportEnd
     | ReportConnection
+    | ReportDecoderFault
     | ReportTelemetry
     | PublishTopology
 )

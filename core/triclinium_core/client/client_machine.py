@@ -52,6 +52,7 @@ from triclinium_core.client.timers import (
     TimerKind,
     Timers,
 )
+from triclinium_core.decoder_faults import DecoderFault
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.connection.bootstrap import BootstrapFailure, FailureKind
@@ -507,6 +508,9 @@ class ClientMachine:
         except MalformedResponse as error:
             # Those who wait were not sent: the question is asked again, like one without an answer.
             self._report(connection, str(error))
+            return
+        except DecoderFault as fault:
+            self._connections.close_after_fault(connection, fault, now)
             return
         if answer.reason is None and answer.error is None:
             self._operations.resume(answer.waiters, now)

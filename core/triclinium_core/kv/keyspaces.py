@@ -9,9 +9,11 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from triclinium_core import decoder_faults
 from triclinium_core.client.actions import Action, PublishTopology, ReportConnection
 from triclinium_core.client.events import StreamId
 from triclinium_core.client.timers import TimerKind, Timers
+from triclinium_core.decoder_faults import Decoder
 from triclinium_core.errors import CouchbaseException, DecodingFailureException, FeatureNotAvailableException
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.connection.bootstrap import BootstrapFailure, FailureKind
@@ -245,7 +247,8 @@ class Keyspaces:
         """Take the answer to a question of ours, and return what it means for those who waited.
 
         Raises:
-            MalformedResponse: it tells neither an id nor why there is none; they go on waiting.
+            MalformedResponse: it has neither an id nor a reason why there is none. The waiters stay queued.
+            DecoderFault: the decoder failed. The waiters stay queued.
         """
         connection.questions.reset()
         bucket, scope, collection = connection.bucket, question.scope, question.collection
@@ -315,6 +318,10 @@ class Keyspaces:
             return self._refuse_config(connection, str(error), FailureKind.BUCKET_TYPE)
         except MalformedClusterConfig as error:
             return self._refuse_config(connection, str(error))
+        except Exception as error:
+            fault = decoder_faults.unexpected(Decoder.CLUSTER_CONFIG, error)
+            self._connections.close_after_fault(connection, fault, now)
+            return BootstrapFailure.of_fault(fault)
         if connection.bucket is not None and config.name != connection.bucket:
             # Its vbuckets say nothing of where our documents are.
             return self._refuse_config(connection, f"it is not the one of bucket {connection.bucket!r}")
@@ -383,6 +390,21 @@ class Keyspaces:
 
 
 def _collection_id(frame: Frame) -> int:
+    """Return the id in an answer.
+
+    Raises:
+        MalformedResponse: it has none.
+        DecoderFault: the decoder failed.
+    """
+    try:
+        return _decode_collection_id(frame)
+    except MalformedResponse:
+        raise
+    except Exception as error:
+        raise decoder_faults.unexpected(Decoder.COLLECTION_ID, error) from None
+
+
+def _decode_collection_id(frame: Frame) -> int:
     if frame.status != Status.SUCCESS or len(frame.extras) != _MANIFEST_AND_COLLECTION.size:
         raise MalformedResponse(
             f"answered get_collection_id with status 0x{frame.status:02x} and {len(frame.extras)} bytes of extras, "

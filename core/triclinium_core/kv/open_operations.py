@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import assert_never
 
+from triclinium_core import decoder_faults
 from triclinium_core.client.actions import (
     Action,
     CompleteOperation,
@@ -26,6 +27,7 @@ from triclinium_core.client.actions import (
 from triclinium_core.client.events import OperationSubmitted, StrategyDecided, StreamId, TimePassed, Token
 from triclinium_core.client.lent_tokens import Begins, FirstAttempt, LentTokens, NotBegun
 from triclinium_core.client.timers import TimerKind, Timers
+from triclinium_core.decoder_faults import Decoder, DecoderFault
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, DecodingFailureException
 from triclinium_core.kv.connection.connection import Connection
@@ -282,14 +284,18 @@ class Operations:
             if answered.problem is not None:
                 raise MalformedResponse(answered.problem)
             result = decode_response(request, frame, vbucket=operation.vbucket)
-            if type(result) is ScanPage:
-                found = operation.gather(result)
-                if not is_last(frame.opcode, frame.status):
-                    return
-                result = ScanPage(tuple(found), result.is_complete)
         except MalformedResponse as error:
             self._fail_unread(operation, frame, str(error), now, is_success=True)
             return
+        except Exception as error:
+            fault = decoder_faults.unexpected(Decoder.KEY_VALUE_RESULT, error)
+            self._fail_undecoded(operation, connection, frame, fault, now, is_success=True)
+            return
+        if type(result) is ScanPage:
+            page = self._gather(operation, frame, result, now)
+            if page is None:
+                return
+            result = page
         took = now - operation.submitted_at + request.encode_seconds
         is_slow = took >= self._slow_after
         if is_slow or operation.is_traced:
@@ -312,6 +318,15 @@ class Operations:
         # Token() would cost a Python call.
         self._emit(CompleteOperation(operation.token, result))  # type: ignore[arg-type]
 
+    def _gather(self, operation: LiveOperation, frame: Frame, page: ScanPage, now: float) -> ScanPage | None:
+        """Return all pages of a scan if this one is the last; None if more follow, or the operation has failed."""
+        try:
+            found = operation.gather(page)
+        except MalformedResponse as error:
+            self._fail_unread(operation, frame, str(error), now, is_success=True)
+            return None
+        return ScanPage(tuple(found), page.is_complete) if is_last(frame.opcode, frame.status) else None
+
     def _refused_by_node(self, operation: LiveOperation, connection: Connection, frame: Frame, now: float) -> None:
         """Retry or fail an operation whose answer is no success."""
         carried_config = False
@@ -323,6 +338,10 @@ class Operations:
             response = read_failure(operation.request, frame, connection.node)
         except MalformedResponse as error:
             self._fail_unread(operation, frame, str(error), now, is_success=False)
+            return
+        except Exception as error:
+            fault = decoder_faults.unexpected(Decoder.KEY_VALUE_ERROR, error)
+            self._fail_undecoded(operation, connection, frame, fault, now, is_success=False)
             return
         self._feed(
             operation, facts.ResponseReceived(response), now, connection=connection, carried_config=carried_config
@@ -390,6 +409,20 @@ class Operations:
         applied = "it was applied, but " if is_success and not operation.idempotent else ""
         text = f"{subject(context)}: {applied}the answer of {context.last_dispatched_to} cannot be read: {problem}"
         self._fail(operation, DecodingFailureException(text, context), now)
+
+    def _fail_undecoded(
+        self,
+        operation: LiveOperation,
+        connection: Connection,
+        frame: Frame,
+        fault: DecoderFault,
+        now: float,
+        *,
+        is_success: bool,
+    ) -> None:
+        """Fail an operation on whose answer a decoder failed, and close the connection that sent it."""
+        self._fail_unread(operation, frame, str(fault), now, is_success=is_success)
+        self._connections.close_after_fault(connection, fault, now)
 
     def _fail(self, operation: LiveOperation, error: CouchbaseException, now: float) -> None:
         measured, durations = operation.measured(), self._gathering.durations

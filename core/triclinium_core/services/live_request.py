@@ -43,6 +43,8 @@ class LiveRequest:
     """Where the newest attempt waits, or travels."""
     stream: StreamId | None = None
     """On which it travels; None while it does not."""
+    answered_on: StreamId | None = None
+    """Stream of the newest answer that is whole, which may be closed by now."""
     failed_at: Address | None = None
     """Where the newest attempt that failed had gone."""
 

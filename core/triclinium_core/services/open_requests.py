@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, assert_never, cast
 
+from triclinium_core import decoder_faults
 from triclinium_core.client.actions import (
     Action,
     CompleteRequest,
@@ -41,8 +42,10 @@ from triclinium_core.client.events import (
     StreamOpened,
     Token,
 )
+from triclinium_core.client.fault_reports import FaultReports
 from triclinium_core.client.lent_tokens import Begins, FirstAttempt, LentTokens, NotBegun
 from triclinium_core.client.timers import TimerKind, Timers
+from triclinium_core.decoder_faults import Decoder, DecoderFault
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, DecodingFailureException, RequestCanceledException
 from triclinium_core.kv.known_configs import KnownConfigs
@@ -56,6 +59,7 @@ from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
 from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
 from triclinium_core.retry.couchbase.tables import service_responses
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service_responses import ServiceVerdict
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.retry.kinds import COUCHBASE
 from triclinium_core.services.answer.incoming_answer import Outcome, UnreadableAnswer
@@ -68,7 +72,7 @@ from triclinium_core.services.pool.endpoint import Endpoint
 from triclinium_core.services.pool.pool import LostConnection, Pool
 from triclinium_core.services.query.prepared_statements import PreparedStatements
 from triclinium_core.services.query.request import PrepareRequest
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceRequest
+from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceRequest, ServiceResult
 from triclinium_core.telemetry.gathering import Gathering
 from triclinium_core.telemetry.span_names import SPAN_NAMES
 
@@ -114,6 +118,7 @@ class OpenRequests:
         self._rng = rng
         self._gathering = gathering
         self._emit = emit
+        self._faults = FaultReports(emit=emit)
         self.open: dict[int, LiveRequest] = {}
         self.own_answers: list[OwnAnswer] = []
         """What became of the client's own requests, and nobody has taken yet."""
@@ -276,7 +281,7 @@ class OpenRequests:
                 return
             live = self._dispatcher.on_stream(stream)
             if isinstance(news, AnswerBroken):
-                self._break(stream, live, news.text, now)
+                self._break(stream, live, news.text, now, fault=connection.fault)
                 continue
             assert live is not None, "nothing but nonsense comes where nobody has asked"
             match news:
@@ -295,6 +300,8 @@ class OpenRequests:
                 self._emit(PauseReading(stream))
         except UnreadableAnswer as error:
             self._break(stream, live, str(error), now)
+        except DecoderFault as fault:
+            self._break(stream, live, str(fault), now, fault=fault)
 
     def rows_wanted(self, token: int, now: float) -> None:
         """Hand out rows, or the end, as soon as there are any. Unknown tokens are ignored."""
@@ -337,16 +344,22 @@ class OpenRequests:
             self._pool.release(stream, now)
         else:
             self._pool.close(stream, "the node takes no further request on it")
-        self._dispatcher.serve(endpoint, now)
+        live.answered_on = stream
         self._judge(live, now)
+        # After the decoders: a connection on whose answer one of them fails carries no further request.
+        self._dispatcher.serve(endpoint, now)
 
     def _judge(self, live: LiveRequest, now: float) -> None:
         """Have the retry machine judge an answer that is whole, unless it is the plan that had to come first."""
         try:
             body = live.answer.whole()
+            verdict = _classified(live, body)
         except MalformedRows as error:
             node = live.endpoint.node if live.endpoint is not None else "the node"
             self._fail_unread(live, f"the answer of {node} cannot be read: {error}", now)
+            return
+        except DecoderFault as fault:
+            self._fail_undecoded(live, fault, now)
             return
         response = facts.ServiceResponse(
             live.request.service,
@@ -354,8 +367,9 @@ class OpenRequests:
             body,
             live.request.name,
             is_partial=live.answer.has_given_rows,
+            verdict=verdict,
         )
-        if isinstance(live.message, PrepareRequest) and _is_success(response):
+        if isinstance(live.message, PrepareRequest) and verdict.reason is None and verdict.error is None:
             self._take_plan(live, HttpAnswer(live.answer.status, body), now)
         else:
             self._feed(live, facts.ResponseReceived(response), now)
@@ -366,14 +380,24 @@ class OpenRequests:
             self._statements.learn(live.message, answer)
         except MalformedAnswer as error:
             self._fail_for_good(live, DecodingFailureException, f"the plan cannot be read: {error}", now)
+        except DecoderFault as fault:
+            self._fail_undecoded(live, fault, now)
         else:
             self._dispatch(live, now)
 
     # -- Or none comes: the peer breaks the rules, the stream is lost, the time is up.
 
-    def _break(self, stream: StreamId, live: LiveRequest | None, text: str, now: float) -> None:
-        """Close a connection whose peer does not keep to the rules; whose answer it was fails for good."""
+    def _break(
+        self, stream: StreamId, live: LiveRequest | None, text: str, now: float, *, fault: DecoderFault | None = None
+    ) -> None:
+        """Close a connection whose peer does not keep to the rules; whose answer it was fails for good.
+
+        Args:
+            fault: the defect behind it, if a decoder failed on what the peer sent.
+        """
         endpoint = cast(Endpoint, self._pool.of_stream(stream))
+        if fault is not None:
+            self._report_fault(stream, endpoint, fault)
         self._emit(ReportConnection(stream, endpoint.node, text))
         self._dispatcher.close(stream, text)
         if live is not None:
@@ -388,6 +412,7 @@ class OpenRequests:
         live = self._dispatcher.take_off(event.stream)
         if live is not None:
             self._end_attempt(live, now)
+            live.answered_on = event.stream
         if lost.connection is None:
             # What comes of it is told of each request.
             self._emit(ReportConnection(event.stream, lost.endpoint.node, lost.detail, ReportLevel.DEBUG))
@@ -397,6 +422,8 @@ class OpenRequests:
             # An answer without a length ends with the stream.
             if event.cause is LossCause.END_OF_STREAM and lost.connection.ends_with_stream():
                 self._judge(live, now)
+            elif lost.connection.fault is not None:
+                self._fail_undecoded(live, lost.connection.fault, now)
             else:
                 self._lose(live, lost.connection.handed_over(event.handed_over), lost.detail, now)
         self._dispatcher.serve(lost.endpoint, now)
@@ -481,14 +508,30 @@ class OpenRequests:
         body = response.body.encode() if isinstance(response.body, str) else response.body
         answer = HttpAnswer(response.http_status, body)
         try:
-            result = live.message.decode(answer)
+            result = _decoded(live, answer)
             self._statements.learn(live.message, answer)
         except MalformedAnswer as error:
             self._fail_unread(live, f"the answer cannot be read: {error}", now)
             return
+        except DecoderFault as fault:
+            self._fail_undecoded(live, fault, now)
+            return
         self._timers.cancel(live.deadline_timer)
         self._end_tokens(live, succeeded=True)
         self._settle(live, result, now)
+
+    def _fail_undecoded(self, live: LiveRequest, fault: DecoderFault, now: float) -> None:
+        """Fail a request on whose answer a decoder failed, and close the connection that sent it."""
+        stream = live.answered_on
+        if stream is not None and live.endpoint is not None:
+            self._report_fault(stream, live.endpoint, fault)
+            if self._pool.of_stream(stream) is not None:
+                self._pool.close(stream, str(fault))
+        self._fail_unread(live, f"the answer cannot be read: {fault}", now)
+
+    def _report_fault(self, stream: StreamId, endpoint: Endpoint, fault: DecoderFault) -> None:
+        endpoint.last_error = f"{endpoint.node}: {fault}"
+        self._faults.report(stream, endpoint.node, fault)
 
     def _fail_unread(self, live: LiveRequest, text: str, now: float) -> None:
         """Fail a request whose answer makes no sense, and say what that leaves open."""
@@ -584,6 +627,28 @@ class OpenRequests:
         return live.abandoned_context(now) if live is not None else None
 
 
-def _is_success(response: facts.ServiceResponse) -> bool:
-    verdict = service_responses.classify(response.service, response.http_status, response.body, response.operation)
-    return verdict.reason is None and verdict.error is None
+def _classified(live: LiveRequest, body: bytes) -> ServiceVerdict:
+    """Return the classification of an answer that is whole.
+
+    Raises:
+        DecoderFault: the decoder failed.
+    """
+    try:
+        return service_responses.classify(live.request.service, live.answer.status, body, live.request.name)
+    except Exception as error:
+        raise decoder_faults.unexpected(Decoder.SERVICE_VERDICT, error) from None
+
+
+def _decoded(live: LiveRequest, answer: HttpAnswer) -> ServiceResult:
+    """Return the result in a successful answer.
+
+    Raises:
+        MalformedAnswer: the service does not answer so.
+        DecoderFault: the decoder failed.
+    """
+    try:
+        return live.message.decode(answer)
+    except MalformedAnswer:
+        raise
+    except Exception as error:
+        raise decoder_faults.unexpected(Decoder.SERVICE_ANSWER, error) from None

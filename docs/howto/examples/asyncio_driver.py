@@ -162,6 +162,7 @@ class AsyncioClient:
             actions.ReportRetry: lambda order: logger.debug("%s", order),
             actions.ReportRefusal: lambda order: logger.info("%s", order),
             actions.ReportConnection: lambda order: logger.log(LEVELS[order.level], "%s: %s", order.node, order.text),
+            actions.ReportDecoderFault: lambda order: logger.error("%s", order.node, exc_info=order.fault),
             actions.ReportTelemetry: lambda order: logger.info("%s", order.text),
             actions.PublishTopology: lambda order: logger.debug("%s", order),
         }

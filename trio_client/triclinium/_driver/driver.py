@@ -50,6 +50,7 @@ from triclinium_core.client.actions import (
     RecordSuccess,
     ReportAnswer,
     ReportConnection,
+    ReportDecoderFault,
     ReportDispatch,
     ReportEnd,
     ReportRefusal,
@@ -205,6 +206,7 @@ class Driver:
             ReportAnswer: calls.answered,
             ReportEnd: calls.ended,
             ReportConnection: log.connection,
+            ReportDecoderFault: log.decoder_fault,
             ReportTelemetry: log.telemetry,
             PublishTopology: self.subscriptions.publish,
         }

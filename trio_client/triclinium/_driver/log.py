@@ -3,7 +3,7 @@
 ``triclinium.retry`` tells retries at DEBUG and refusals at INFO (SDK-RFC 0049 "Logging"), and at ERROR what a token strategy
 raises when it is told of a success. ``triclinium.connection`` tells what
 happens to connections: the loss of a node at WARNING, what fails until it is back at DEBUG, all else at INFO; and at
-DEBUG with which options a client begins.
+DEBUG with which options a client begins. A defect in a decoder is logged at ERROR with its traceback, once for each kind.
 
 The numbers and names in the sentences of ``triclinium.retry`` are attributes of the record too, for handlers that keep them
 as data: ``operation``, ``key``, ``reason``, ``node``, ``retry_attempts`` and ``age`` in seconds; of a retry also ``delay`` in seconds
@@ -24,6 +24,7 @@ from dataclasses import replace
 
 from triclinium_core.client.actions import (
     ReportConnection,
+    ReportDecoderFault,
     ReportLevel,
     ReportRefusal,
     ReportRetry,
@@ -110,6 +111,10 @@ class Log:
     def connection(self, report: ReportConnection) -> None:
         """Tell what happened to a connection."""
         connection_logger.log(_LEVELS[report.level], "%s: %s", report.node, report.text)
+
+    def decoder_fault(self, report: ReportDecoderFault) -> None:
+        """Log that a decoder failed on the bytes of a node, with the traceback."""
+        connection_logger.error("%s: %s", report.node, report.fault, exc_info=report.fault)
 
     def timeout(self, error: TimeoutException) -> None:
         """Tell that an operation ran out of time, and all that is known of it."""

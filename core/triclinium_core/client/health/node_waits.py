@@ -14,9 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from triclinium_core import decoder_faults
 from triclinium_core.client.actions import Action, CompleteOperation, FailOperation, ReportAnswer
 from triclinium_core.client.events import StreamId, Token
 from triclinium_core.client.timers import TimerId, TimerKind, Timers
+from triclinium_core.decoder_faults import Decoder
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
@@ -152,7 +154,7 @@ class NodeWaits:
             return False
         self._timers.cancel(node.timer)
         self._end_question(wait, node, answer_attributes(server_duration(frame.framing_extras)))
-        node.text = self._problem(wait.request, connection, frame)
+        node.text = self._problem(wait.request, connection, frame, now)
         if node.text is None:
             del wait.late[connection]
             wait.serving.add(connection)
@@ -241,7 +243,7 @@ class NodeWaits:
     def _ask_later(self, wait: OpenNodeWait, connection: Connection, node: _LateNode, when: float) -> None:
         node.timer = self._timers.schedule(when, TimerKind.MANIFEST_QUESTION, (wait, connection))
 
-    def _problem(self, wait: WaitForNodes, connection: Connection, frame: Frame) -> str | None:
+    def _problem(self, wait: WaitForNodes, connection: Connection, frame: Frame, now: float) -> str | None:
         """Return in words what is wrong with the manifest that a node has told; None where it is new enough."""
         if frame.status != Status.SUCCESS:
             return f"{connection.node}: asked for its manifest, it answered status 0x{frame.status:02x}"
@@ -249,6 +251,10 @@ class NodeWaits:
             manifest = decode_manifest(frame.value)
         except MalformedResponse as error:
             return f"{connection.node}: sent {error}"
+        except Exception as error:
+            fault = decoder_faults.unexpected(Decoder.COLLECTIONS_MANIFEST, error)
+            self._connections.close_after_fault(connection, fault, now)
+            return f"{connection.node}: {fault}"
         if wait.manifest_uid is not None and manifest.uid < wait.manifest_uid:
             return f"{connection.node}: has manifest {manifest.uid}, and {wait.manifest_uid} is waited for"
         self._keyspaces.take_manifest(wait.bucket, manifest)

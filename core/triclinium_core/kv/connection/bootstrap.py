@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, unique
 
+from triclinium_core import decoder_faults
+from triclinium_core.decoder_faults import Decoder, DecoderFault
 from triclinium_core.kv.connection.sasl import SaslExchange, SaslMessage, mechanisms_of, user_of
 from triclinium_core.kv.connection.scram import SaltedPasswords
 from triclinium_core.kv.connection.states import CONNECTION_TRANSITIONS, ConnectionEvent, ConnectionState
@@ -78,6 +80,13 @@ class BootstrapFailure:
     kind: FailureKind
     text: str
     status: int | None = None
+    fault: DecoderFault | None = None
+    """The defect behind it, if a decoder failed on what the node sent."""
+
+    @classmethod
+    def of_fault(cls, fault: DecoderFault) -> BootstrapFailure:
+        """Return the failure of a connection on whose bytes a decoder failed."""
+        return cls(FailureKind.PROTOCOL, str(fault), fault=fault)
 
     @classmethod
     def of_bucket(cls, bucket: str, authenticator: Authenticator, status: int) -> BootstrapFailure | None:
@@ -297,6 +306,9 @@ class Bootstrap:
             self.negotiated.error_map_problem = f"the node's error map is corrupt: {error}"
             if self._plan.renegotiate_on_corrupt_error_map:
                 return self._fail(self.negotiated.error_map_problem, FailureKind.CORRUPT_ERROR_MAP)
+        except Exception as error:
+            self.failure = BootstrapFailure.of_fault(decoder_faults.unexpected(Decoder.ERROR_MAP, error))
+            self._steps.clear()
         return b""
 
     def _on_mechanisms(self, frame: Frame) -> bytes:

@@ -11,6 +11,8 @@ from dataclasses import replace
 
 import msgspec
 
+from triclinium_core import decoder_faults
+from triclinium_core.decoder_faults import Decoder, DecoderFault
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.connection.bootstrap import Bootstrap, BootstrapFailure, BootstrapPlan, FailureKind, Negotiated
 from triclinium_core.kv.connection.connection_events import (
@@ -124,6 +126,8 @@ class Connection:
         """The present stream, or the last one, counted over all connections of the client."""
         self.failed_attempts: int = 0
         """Streams that were lost one after the other before a request was answered on them."""
+        self.faulty_streams: int = 0
+        """Streams that were closed one after the other because a decoder failed on their bytes."""
         self.losses: int = 0
         """How often a stream was lost, or could not be opened, since the connection was last ready."""
         self.is_unsupported: bool = False
@@ -264,7 +268,11 @@ class Connection:
                 self._on_server_request(frame, news)
                 continue
             if frame.datatype & _SNAPPY:
-                frame, problem = _inflated(frame)
+                try:
+                    frame, problem = _inflated(frame)
+                except DecoderFault as fault:
+                    news.append(BecameUnusable(str(fault), BootstrapFailure.of_fault(fault)))
+                    return news
             if not self.is_in_use:
                 unusable = self._on_response_to_bootstrap(frame, problem, now, news)
             elif (request := self.in_flight.answered(frame)) is None:
@@ -400,8 +408,14 @@ class Connection:
 
 
 def _inflated(frame: Frame) -> tuple[Frame, str | None]:
-    """Return a frame with its value inflated; or without any, and why it cannot be inflated."""
+    """Return a frame with its value inflated; or without any, and why it cannot be inflated.
+
+    Raises:
+        DecoderFault: the decoder failed.
+    """
     try:
         return msgspec.structs.replace(frame, value=inflate(frame.value)), None
     except MalformedCompression as error:
         return msgspec.structs.replace(frame, value=b""), f"a value that cannot be inflated: {error}"
+    except Exception as error:
+        raise decoder_faults.unexpected(Decoder.COMPRESSED_VALUE, error) from None

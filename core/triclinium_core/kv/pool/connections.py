@@ -21,7 +21,9 @@ from triclinium_core.client.events import (
     StreamLost,
     StreamOpened,
 )
+from triclinium_core.client.fault_reports import FaultReports
 from triclinium_core.client.timers import TimerKind, Timers
+from triclinium_core.decoder_faults import DecoderFault
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.connection.bootstrap import BootstrapFailure, FailureKind
 from triclinium_core.kv.connection.connection import Connection
@@ -104,6 +106,7 @@ class Connections:
         self._without_config: defaultdict[str | None, GracePeriod] = defaultdict(lambda: GracePeriod(NO_CONFIG_SECONDS))
         """With buckets of which every node that was asked says that they have no cluster config."""
         self._outages = Outages()
+        self._faults = FaultReports(emit=emit)
         self._plans = Plans(options, connection_string, self.authentication, configs, rng)
         self.losses: deque[Loss] = deque()
         """Connections that were lost, or left the map, and from which nobody has drawn the conclusions yet."""
@@ -231,6 +234,9 @@ class Connections:
         failure: BootstrapFailure | None = None,
     ) -> None:
         """Close the stream for a reason, and open another after a backoff."""
+        fault = failure.fault if failure is not None else None
+        if fault is not None:
+            self._faults.report(StreamId(connection.stream_number), connection.node, fault)
         detail = f"{connection.node}: {reason}"
         stream = self.streams.of(connection)
         if stream is None and (self.seeds.stop_waiting(connection) or self._openings.stop_waiting(connection)):
@@ -242,6 +248,7 @@ class Connections:
             # It was closed for an earlier answer in the same piece of bytes.
             return
         self._emit(CloseStream(stream, reason))
+        connection.faulty_streams = connection.faulty_streams + 1 if fault is not None else 0
         if failure is not None and failure.kind is FailureKind.TLS:
             self._terminal_states.tls_failed(connection)
         # Only an administrator can help against these, so there is no use in knocking again until somebody asks.
@@ -257,6 +264,10 @@ class Connections:
         connection.is_unsupported |= is_of_no_use
         self.streams.keep(stream, requests, detail)
         self.losses.append(Loss(connection, waiting, detail))
+
+    def close_after_fault(self, connection: Connection, fault: DecoderFault, now: float) -> None:
+        """Close a connection on whose bytes a decoder failed, and open another stream after a backoff."""
+        self.close(connection, str(fault), now, failure=BootstrapFailure.of_fault(fault))
 
     def _is_of_no_use(self, bucket: str | None, failure: BootstrapFailure, now: float) -> bool:
         """Tell whether a bucket is of a type that the client does not speak to, as far as its nodes have told."""
@@ -437,7 +448,9 @@ class Connections:
             self._forget(connection)
         requests, waiting = tuple(connection.lost(detail)), connection.waiting.take_all()
         self.routes.moved(connection)
-        reopen_at = min(now + RECONNECT_BACKOFF(connection.failed_attempts, self._rng), reopen_by)
+        # A defect that the next stream meets again must not have streams opened every few milliseconds.
+        failures = max(connection.failed_attempts, connection.faulty_streams)
+        reopen_at = min(now + RECONNECT_BACKOFF(failures, self._rng), reopen_by)
         if reopen_on_demand:
             self._idle_until[connection] = reopen_at
         elif not connection.is_leaving:

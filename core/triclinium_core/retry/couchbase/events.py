@@ -11,6 +11,7 @@ from triclinium_core.retry.couchbase.tables.error_map import ErrorMap
 from triclinium_core.retry.couchbase.tables.kv_status import FailedPath
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.tables.service_responses import ServiceVerdict
 from triclinium_core.retry.values import lean
 
 
@@ -97,6 +98,8 @@ class ServiceResponse:
     """The name of the request, where the meaning of an answer depends on it."""
     is_partial: bool = False
     """Whether rows of it were handed out already, so that the request must not be sent again."""
+    verdict: ServiceVerdict | None = None
+    """The classification of the answer; None if the machine is to classify it."""
 
 
 Response = KvResponse | ServiceResponse

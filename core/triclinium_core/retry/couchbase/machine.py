@@ -221,7 +221,7 @@ class RetryMachine:
         self._unanswered = False
         response = event.response
         if not isinstance(response, KvResponse):
-            answer = service_responses.classify(
+            answer = response.verdict or service_responses.classify(
                 response.service, response.http_status, response.body, response.operation
             )
             self._count_status(response.http_status)

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum, unique
 
+from triclinium_core import decoder_faults
+from triclinium_core.decoder_faults import Decoder
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.retry.tables import transition_table
 from triclinium_core.services.answer.rows import MalformedRows, RowSplitter
@@ -101,6 +103,7 @@ class IncomingAnswer:
 
         Raises:
             UnreadableAnswer: it is no list of rows, or it is too large to be read whole.
+            DecoderFault: the decoder of rows failed.
         """
         if self._splitter is None:
             self._body += data
@@ -111,6 +114,8 @@ class IncomingAnswer:
             rows = self._splitter.feed(data)
         except MalformedRows as error:
             raise UnreadableAnswer(f"did not answer a list of rows: {error}") from None
+        except Exception as error:
+            raise decoder_faults.unexpected(Decoder.ROWS, error) from None
         # Those of an error would be held until somebody wants them, and nobody ever does.
         if self.status == HTTP_OK:
             self._rows += rows
@@ -145,8 +150,16 @@ class IncomingAnswer:
 
         Raises:
             MalformedRows: it ended early, or is no list of rows.
+            DecoderFault: the decoder of rows failed.
         """
-        return bytes(self._body) if self._splitter is None else self._splitter.finish()
+        if self._splitter is None:
+            return bytes(self._body)
+        try:
+            return self._splitter.finish()
+        except MalformedRows:
+            raise
+        except Exception as error:
+            raise decoder_faults.unexpected(Decoder.ROWS, error) from None
 
     def want(self) -> bool:
         """Record that somebody wants more rows; return whether that is news."""

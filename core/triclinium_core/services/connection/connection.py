@@ -14,6 +14,8 @@ from urllib.parse import quote
 import h11
 import msgspec
 
+from triclinium_core import decoder_faults
+from triclinium_core.decoder_faults import Decoder, DecoderFault
 from triclinium_core.retry.couchbase.events import HandedOver
 from triclinium_core.services.request import HttpRequest
 from triclinium_core.shown import one_line
@@ -102,6 +104,8 @@ class HttpConnection:
         """Of the answer that is coming."""
         self.is_busy: bool = False
         """Whether a request waits for its answer, or for the end of that."""
+        self.fault: DecoderFault | None = None
+        """The defect in reading HTTP that broke the answer; None if there was none."""
         self.is_last: bool = False
         """Whether the request that it carries is to be its last: it speaks for somebody who the client is not now."""
 
@@ -159,6 +163,10 @@ class HttpConnection:
             self.is_busy = False
             what = "ended its answer early" if not data else "answered what is not HTTP"
             ending = AnswerBroken(f"{what}: {one_line(str(error))}")
+        except Exception as error:
+            self.is_busy = False
+            self.fault = decoder_faults.unexpected(Decoder.HTTP, error)
+            ending = AnswerBroken(str(self.fault))
         if body:
             news.append(BodyReceived(b"".join(body)))
         if ending is not None:

@@ -8,13 +8,20 @@ Source: SDK-RFC 0056 ``adhoc``; SDK-RFC 0049 "Response Code Retry List".
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
+from triclinium_core import decoder_faults
+from triclinium_core.decoder_faults import Decoder
 from triclinium_core.kv.known_configs import KnownConfigs
 from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.query.plans import PreparedPlans
 from triclinium_core.services.query.request import PrepareRequest, QueryRequest
-from triclinium_core.services.request import HttpAnswer, ServiceRequest
+from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceRequest
+
+P = TypeVar("P")
 
 REASONS_TO_PREPARE_AGAIN = frozenset({RetryReason.QUERY_PREPARED_STATEMENT_FAILURE, RetryReason.QUERY_INDEX_NOT_FOUND})
 """The plan is stale, or reads an index that is gone: executed again, it would fail again."""
@@ -46,11 +53,12 @@ class PreparedStatements:
 
         Raises:
             MalformedAnswer: this is not how the service answers a preparation.
+            DecoderFault: the decoder of plans failed.
         """
         if isinstance(message, PrepareRequest):
-            self._plans.remember(message.query.plan_key, message.decode(answer))
+            self._plans.remember(message.query.plan_key, _decoded(message.decode, answer))
         elif isinstance(message, QueryRequest) and message.auto_execute:
-            plan = message.plan_of(answer)
+            plan = _decoded(message.plan_of, answer)
             if plan is not None:
                 self._plans.remember(message.plan_key, plan)
 
@@ -58,3 +66,18 @@ class PreparedStatements:
         """Forget the plan of a statement where that may be why it failed."""
         if reason in REASONS_TO_PREPARE_AGAIN and isinstance(request, QueryRequest):
             self._plans.forget(request.plan_key)
+
+
+def _decoded(decode: Callable[[HttpAnswer], P], answer: HttpAnswer) -> P:
+    """Return the plan in an answer.
+
+    Raises:
+        MalformedAnswer: the service does not answer so.
+        DecoderFault: the decoder of plans failed.
+    """
+    try:
+        return decode(answer)
+    except MalformedAnswer:
+        raise
+    except Exception as error:
+        raise decoder_faults.unexpected(Decoder.QUERY_PLAN, error) from None

@@ -26,6 +26,7 @@ from triclinium_core.client.actions import (
     OpenStream,
     PauseReading,
     RecordSuccess,
+    ReportDecoderFault,
     ReportDispatch,
     ReportRetry,
     ReportStrategyError,
@@ -452,6 +453,8 @@ class CheckedSimulation(Simulation):
             case FailOperation(token, error) if token in self._borrowers:
                 self.loans.failed(token, error, is_well=isinstance(error, ANSWERS))
                 self.consultations.call_off(token)
+            case ReportDecoderFault(_, node, fault):
+                raise Violation(f"{node}: {fault}") from fault
             case ReportStrategyError(token, error):
                 raise Violation(f"operation {token}: its strategy was told of a success, and raised {error!r}")
             case _:

@@ -28,6 +28,7 @@ from triclinium_core.client.actions import (
     RecordSuccess,
     ReportAnswer,
     ReportConnection,
+    ReportDecoderFault,
     ReportDispatch,
     ReportEnd,
     ReportRefusal,
@@ -165,6 +166,7 @@ class Simulation:
         self.recorded: list[RecordSuccess] = []
         """Successes that asynchronous token strategies were to be told."""
         self.strategy_errors: list[ReportStrategyError] = []
+        self.decoder_faults: list[ReportDecoderFault] = []
         self.retries: list[ReportRetry] = []
         self.refusals: list[ReportRefusal] = []
         self.log: list[str] = []
@@ -405,6 +407,8 @@ class Simulation:
                 self.refusals.append(action)
             case ReportConnection(_, node, text):
                 self.log.append(f"{self.now:.3f} {node} {text}")
+            case ReportDecoderFault():
+                self.decoder_faults.append(action)
             case ReportTelemetry():
                 self.telemetry.append(action)
             case PublishTopology(change):

@@ -1,0 +1,294 @@
+"""Exceptions planted in every decoder: what the client makes of a defect."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+import pytest
+
+from tests.architecture.policy import ROOT
+from tests.core.kv.simulated import HOTELS, found, get, ready, upsert
+from tests.core.services.asking import Asking, asking
+from tests.core.services.response_codes import ASKED
+from triclinium_core import decoder_faults
+from triclinium_core.client.actions import Action, CloseStream, ReportDecoderFault
+from triclinium_core.client.events import StreamId, Token
+from triclinium_core.client.fault_reports import KINDS_MAX, FaultReports
+from triclinium_core.decoder_faults import Decoder
+from triclinium_core.errors import (
+    AmbiguousTimeoutException,
+    CouchbaseException,
+    DecodingFailureException,
+    UnambiguousTimeoutException,
+)
+from triclinium_core.kv.operation.codec import decode_response
+from triclinium_core.kv.operation.inquiries import Ping, WaitForNodes
+from triclinium_core.kv.operation.reports import PingResult
+from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.kv.operation.results import Result
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.connection.connection import HttpConnection
+from triclinium_core.services.management.buckets import GetAllBuckets
+from triclinium_core.services.management.collections import GetAllScopes
+from triclinium_core.services.management.search_indexes import GetAllSearchIndexes
+from triclinium_core.services.management.users import GetAllUsers
+from triclinium_core.services.request import ServiceRequest
+from triclinium_core.testing.fakes.faults import hang_up, not_my_vbucket
+from triclinium_core.testing.fakes.services.answers import FakeAnswer
+
+pytestmark = pytest.mark.usefixtures("contain_decoder_faults")
+
+SLOW_SECONDS = 100.0
+"""Longer than any timeout here."""
+
+
+@dataclass(frozen=True)
+class Plant:
+    """A place for an exception, and what a user asks for who gets there."""
+
+    decoder: Decoder
+    target: str
+    ask: Callable[[Asking], Token]
+    error: type[CouchbaseException] = DecodingFailureException
+    """Exception of the caller that waited for the bytes."""
+
+    @property
+    def breaks_bootstrap(self) -> bool:
+        """Whether no connection gets ready with the defect."""
+        return self.decoder in (Decoder.CLUSTER_CONFIG, Decoder.ERROR_MAP)
+
+
+def _query(*, adhoc: bool = True) -> Callable[[Asking], Token]:
+    return lambda simulation: simulation.request(asking(adhoc=adhoc))
+
+
+def _request(request: ServiceRequest) -> Callable[[Asking], Token]:
+    return lambda simulation: simulation.request(request)
+
+
+def _operation(operation: Operation) -> Callable[[Asking], Token]:
+    return lambda simulation: simulation.submit(operation)
+
+
+def _of_service(request: ServiceRequest) -> Plant:
+    kind = type(request)
+    return Plant(Decoder.SERVICE_ANSWER, f"{kind.__module__}.{kind.__qualname__}.decode", _request(request))
+
+
+CORE = "triclinium_core"
+LONG = upsert("long", value=b'"%s"' % (b"x" * 4096))
+"""A write of a document that travels compressed."""
+PLANTS: Sequence[Plant] = (
+    Plant(
+        Decoder.CLUSTER_CONFIG,
+        f"{CORE}.kv.keyspaces.parse_cluster_config",
+        _operation(get()),
+        UnambiguousTimeoutException,
+    ),
+    Plant(
+        Decoder.ERROR_MAP,
+        f"{CORE}.kv.connection.bootstrap.parse_error_map",
+        _operation(get()),
+        UnambiguousTimeoutException,
+    ),
+    Plant(
+        Decoder.COMPRESSED_VALUE,
+        f"{CORE}.kv.connection.connection.inflate",
+        _operation(get("long")),
+        UnambiguousTimeoutException,
+    ),
+    Plant(Decoder.KEY_VALUE_RESULT, f"{CORE}.kv.open_operations.decode_response", _operation(get("long"))),
+    Plant(Decoder.KEY_VALUE_ERROR, f"{CORE}.kv.open_operations.read_failure", _operation(get("missing"))),
+    Plant(
+        Decoder.COLLECTION_ID,
+        f"{CORE}.kv.keyspaces._decode_collection_id",
+        _operation(get("k", HOTELS)),
+        UnambiguousTimeoutException,
+    ),
+    Plant(
+        Decoder.COLLECTIONS_MANIFEST,
+        f"{CORE}.client.health.node_waits.decode_manifest",
+        lambda simulation: simulation.inquire(WaitForNodes("travel", manifest_uid=0)),
+        AmbiguousTimeoutException,
+    ),
+    Plant(Decoder.HTTP, f"{CORE}.services.connection.connection.HttpConnection._begin", _query()),
+    Plant(Decoder.ROWS, f"{CORE}.services.answer.rows.RowSplitter.feed", _query()),
+    Plant(Decoder.ROWS, f"{CORE}.services.answer.rows.RowSplitter.finish", _query()),
+    Plant(Decoder.SERVICE_VERDICT, f"{CORE}.retry.couchbase.tables.service_responses.classify", _query()),
+    Plant(Decoder.QUERY_PLAN, f"{CORE}.services.query.request.QueryRequest.plan_of", _query(adhoc=False)),
+    *(_of_service(request) for _, request in ASKED.values()),
+    _of_service(GetAllBuckets()),
+    _of_service(GetAllScopes("travel")),
+    _of_service(GetAllUsers()),
+    _of_service(GetAllSearchIndexes()),
+)
+
+
+def boom(*args: object, **kwargs: object) -> NoReturn:
+    """Fail as a decoder with a defect does."""
+    raise KeyError("planted")
+
+
+def begin() -> Asking:
+    """Return a client that was not started, of a node with a document and with one answer of each service."""
+    simulation = Asking()
+    row = {"id": "a", "index": "hotels", "key": None, "value": 1}
+    for service, (said, _) in ASKED.items():
+        simulation.nodes.script.answer(said, FakeAnswer(rows=[row]), service=service)
+    return simulation
+
+
+def outcome(simulation: Asking, token: Token) -> object:
+    """Return what became of a token, once it is settled or ``SLOW_SECONDS`` are over."""
+    simulation.run(SLOW_SECONDS)
+    return simulation.errors.get(token) or {**simulation.results, **simulation.answers}[token]
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: f"{plant.decoder.name}-{plant.target.rpartition('.')[0]}")
+def test_a_defect_costs_one_connection(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decoder that fails closes the connection, is reported once with its traceback, and fails only its waiter."""
+    simulation = begin()
+    if not plant.breaks_bootstrap:
+        # The compressed document arrives so that the first answer that is inflated is that of the test.
+        outcome(simulation, simulation.submit(LONG))
+    with monkeypatch.context() as planted:
+        planted.setattr(plant.target, boom)
+        error = outcome(simulation, plant.ask(simulation))
+        again = outcome(simulation, plant.ask(simulation))
+
+    (report,) = simulation.decoder_faults
+    assert [plant.error] * 2 == [type(error), type(again)]
+    assert (plant.decoder, "KeyError") == report.fault.kind
+    assert "boom" == traceback.extract_tb(report.fault.__traceback__)[-1].name
+    assert report.stream in {action.stream for action in simulation.actions if isinstance(action, CloseStream)}
+    for told in (error, again):
+        assert isinstance(told, CouchbaseException)
+        assert str(report.fault) in f"{told} {told.context.last_dispatch_error} {told.context.connections}"
+    assert not isinstance(outcome(simulation, plant.ask(simulation)), DecodingFailureException)
+    assert not isinstance(outcome(simulation, simulation.submit(LONG)), CouchbaseException)
+    assert 1 == len(simulation.decoder_faults)
+
+
+def test_every_decoder_has_a_plant() -> None:
+    """Each guarded decoder is in the table of this test."""
+    assert set(Decoder) == {plant.decoder for plant in PLANTS}
+
+
+def test_every_guard_is_used() -> None:
+    """Each guard in the sources names a decoder of its own or of the same input, and each decoder has a guard."""
+    guards = [
+        decoder
+        for path in (ROOT / "core").rglob("*.py")
+        for decoder in re.findall(r"unexpected\(Decoder\.(\w+)", path.read_text())
+    ]
+
+    assert {decoder.name for decoder in Decoder} == set(guards)
+
+
+def test_others_on_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three reads in flight only the one whose answer has the defect fails: one is answered, one is sent again."""
+    simulation = ready()
+    simulation.result(upsert("lost"))
+    first, second = (simulation.submit_in_flight(get(key)) for key in "ab")
+    lost, _ = simulation.submit_in_flight(get("lost"))
+    monkeypatch.setattr("triclinium_core.kv.open_operations.decode_response", fails_for("a", decode_response))
+    simulation.inject(found(first[1]) + found(second[1]))
+    simulation.run()
+
+    assert DecodingFailureException is type(simulation.errors[first[0]])
+    assert {second[0], lost} <= simulation.results.keys()
+    assert 1 == simulation.machine.statistics().retries_by_reason[RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT]
+
+
+def test_a_config_behind_not_my_vbucket(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A defect in a config that NOT_MY_VBUCKET carries closes the connection, and the operation is retried."""
+    simulation = ready()
+    simulation.result(upsert())
+    simulation.node.faults.next(Opcode.GET, not_my_vbucket())
+    with monkeypatch.context() as planted:
+        planted.setattr("triclinium_core.kv.keyspaces.parse_cluster_config", boom)
+        token = simulation.submit(get())
+        simulation.flow()
+
+    simulation.run()
+    assert token in simulation.results
+    assert [Decoder.CLUSTER_CONFIG] == [report.fault.kind[0] for report in simulation.decoder_faults]
+
+
+@pytest.mark.parametrize(
+    ("service", "target"),
+    [
+        (Service.KV, "triclinium_core.kv.keyspaces.parse_cluster_config"),
+        (Service.QUERY, "triclinium_core.services.ping.requests.PingQuery.decode"),
+        (Service.SEARCH, "triclinium_core.services.connection.connection.HttpConnection._begin"),
+    ],
+)
+def test_a_ping_names_the_defect(service: Service, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ping of a node reports the defect that keeps its connection from working."""
+    simulation = begin()
+    monkeypatch.setattr(target, boom)
+    result = outcome(simulation, simulation.inquire(Ping("travel", report_id="r", service_types=(service,))))
+
+    assert isinstance(result, PingResult)
+    assert "KeyError('planted')" in str([found.error for found in result.endpoints[service]])
+
+
+def test_the_end_of_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A defect in reading the end of a stream, which ends the answer, is reported and fails the request."""
+    simulation = begin()
+    simulation.nodes[0].faults.next(Service.QUERY, hang_up())
+    ends = HttpConnection.ends_with_stream
+
+    def ends_with_defect(connection: HttpConnection) -> bool:
+        monkeypatch.setattr("h11.Connection.next_event", boom)
+        return ends(connection)
+
+    monkeypatch.setattr(HttpConnection, "ends_with_stream", ends_with_defect)
+    error = outcome(simulation, simulation.request(asking()))
+
+    assert DecodingFailureException is type(error)
+    assert [Decoder.HTTP] == [report.fault.kind[0] for report in simulation.decoder_faults]
+
+
+def test_kinds_are_reported_once_and_bounded() -> None:
+    """Each kind of fault is reported once, up to a bound; the same exception of another decoder is another kind."""
+    emitted: list[Action] = []
+    reports = FaultReports(emit=emitted.append)
+    for number in range(2 * KINDS_MAX):
+        kind = type(f"Error{number}", (Exception,), {})
+        for decoder in (Decoder.ROWS, Decoder.HTTP, Decoder.ROWS):
+            reports.report(StreamId(1), "n:1", decoder_faults.unexpected(decoder, kind()))
+
+    assert KINDS_MAX == len(emitted)
+    assert [Decoder.ROWS, Decoder.HTTP] * 3 == [
+        report.fault.kind[0] for report in emitted[:6] if isinstance(report, ReportDecoderFault)
+    ]
+
+
+class Unshowable(Exception):
+    """An exception that cannot be shown."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("a\nb\x1b[31m" + "x" * 100_000), Unshowable(), MemoryError(), RecursionError()]
+)
+def test_a_fault_is_one_short_line(error: Exception) -> None:
+    """The text of a fault is short and printable, whatever the exception is."""
+    text = str(decoder_faults.unexpected(Decoder.HTTP, error))
+
+    assert text.isprintable()
+    assert len(text) < 500
+
+
+def fails_for(key: str, decode: Callable[..., Result]) -> Callable[..., Result]:
+    """Return a decoder with a defect that only the answer about one key meets."""
+    return lambda operation, *args, **kwargs: boom() if operation.key == key else decode(operation, *args, **kwargs)

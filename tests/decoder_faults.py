@@ -1,0 +1,16 @@
+"""Decoder faults in tests: raised unless a test wants to see how the client contains them."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from triclinium_core import decoder_faults
+from triclinium_core.decoder_faults import Decoder
+
+CONTAIN = decoder_faults.unexpected
+"""The guard that programs run with."""
+
+
+def reraise(decoder: Decoder, error: Exception) -> NoReturn:
+    """Raise the exception of a decoder, in place of the guard that contains it."""
+    raise error
