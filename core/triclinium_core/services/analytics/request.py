@@ -12,6 +12,7 @@ from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.analytics.options import AnalyticsScanConsistency
 from triclinium_core.services.analytics.result import AnalyticsMetaData, metadata_of
 from triclinium_core.services.request import HttpAnswer
+from triclinium_core.services.statement.identifiers import analytics_identifier
 from triclinium_core.services.statement.request import StatementRequest
 
 PRIORITY = ("Analytics-Priority", "-1")
@@ -34,6 +35,10 @@ class AnalyticsRequest(StatementRequest, frozen=True, kw_only=True):
         check_flag(self.priority, "priority")
         if self.scan_consistency is not None:
             check_choice(self.scan_consistency, "scan_consistency", AnalyticsScanConsistency)
+
+    def identifier(self, name: str) -> str:
+        """Return a name as an identifier of the service."""
+        return analytics_identifier(name)
 
     def headers(self) -> tuple[tuple[str, str], ...]:
         """Return the priority, which stands in no body."""

@@ -1,7 +1,7 @@
 """Query indexes: their descriptions, and the statements that make, build, read and drop them.
 
-Every name is an identifier between backticks, in which a backtick is written twice, so no name ends its identifier. Rows
-are few and short, so an answer is read whole.
+Every name is an identifier between backticks, escaped for the query service, so no name ends its identifier. Rows are few
+and short, so an answer is read whole.
 
 Source: SDK-RFC 0054 "QueryIndexManager", "CollectionQueryIndexManager", "QueryIndex".
 """
@@ -23,6 +23,7 @@ from triclinium_core.services.management.request import check_bucket_name
 from triclinium_core.services.query.request import QueryRequest
 from triclinium_core.services.query.result import metadata_of
 from triclinium_core.services.request import Done, HttpAnswer, ServiceResult
+from triclinium_core.services.statement.identifiers import query_identifier as identifier
 from triclinium_core.services.statement.parameters import Parameters
 from triclinium_core.services.statement.request import QueryContext, StatementRequest
 from triclinium_core.shown import shown
@@ -99,12 +100,6 @@ class IndexKeyspace(msgspec.Struct, frozen=True):
         """Where statements about it run."""
         # RFC 0054 "CollectionQueryIndexManager": mandatory for collections.
         return QueryContext(self.bucket, self.scope) if self.scope is not None else None
-
-
-def identifier(name: str) -> str:
-    """Return a name as SQL++ takes it whatever its characters are."""
-    doubled = name.replace("`", "``")
-    return f"`{doubled}`"
 
 
 class IndexStatement(StatementRequest, frozen=True, kw_only=True):

@@ -117,7 +117,8 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
     @property
     def plan_key(self) -> PlanKey:
         """The key under which its plan is remembered."""
-        return PlanKey(self.statement, str(self.query_context or ""), self.flex_index)
+        context = self.query_context.written(self.identifier) if self.query_context is not None else ""
+        return PlanKey(self.statement, context, self.flex_index)
 
     def preparation(self, *, enhanced: bool) -> ServiceRequest:
         """Return the request that has the statement prepared.

@@ -5,7 +5,7 @@ Source: SDK-RFC 0056 "ICluster#Query", "IScope#Query"; SDK-RFC 0057 "ICluster#An
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
@@ -18,6 +18,7 @@ from triclinium_core.kv.operation.validation import check_name
 from triclinium_core.services.json_values import encode_members
 from triclinium_core.services.request import HttpRequest, ServiceRequest
 from triclinium_core.services.statement.go_durations import go_duration
+from triclinium_core.services.statement.identifiers import query_identifier
 from triclinium_core.services.statement.parameters import Parameters, RawOptions
 
 MEMBERS: Mapping[str, str] = {
@@ -46,9 +47,9 @@ class QueryContext(msgspec.Struct, frozen=True):
         check_name(self.bucket, "bucket")
         check_name(self.scope, "scope")
 
-    def __str__(self) -> str:
-        # Names have no backticks.
-        return f"default:`{self.bucket}`.`{self.scope}`"
+    def written(self, identifier: Callable[[str], str]) -> str:
+        """Return the scope as a service reads it, each name as an identifier of that service."""
+        return f"default:{identifier(self.bucket)}.{identifier(self.scope)}"
 
 
 class StatementRequest(ServiceRequest, frozen=True, kw_only=True):
@@ -87,6 +88,10 @@ class StatementRequest(ServiceRequest, frozen=True, kw_only=True):
         """Whether it is readonly."""
         return self.readonly
 
+    def identifier(self, name: str) -> str:
+        """Return a name as an identifier of the service."""
+        return query_identifier(name)
+
     def options(self) -> dict[str, object]:
         """Return the members of the request that say how the statement is to be run; what is not set is left out."""
         return {"readonly": True} if self.readonly else {}
@@ -113,7 +118,7 @@ class StatementRequest(ServiceRequest, frozen=True, kw_only=True):
         if timeout is not None:
             members["timeout"] = timeout
         if self.query_context is not None:
-            members["query_context"] = str(self.query_context)
+            members["query_context"] = self.query_context.written(self.identifier)
         members |= self.options() | self.parameters.members() | self.raw.members()
         return HttpRequest("POST", self.path, encode_members(members), headers=self.headers())
 

@@ -3,7 +3,8 @@
 ``SELECT 1 AS one``, ``SELECT RAW $name``, ``SELECT idx.* FROM system:indexes AS idx WHERE … ORDER BY …``: literals,
 parameters, fields, ``=``, ``!=``, ``IS MISSING``, ``IS NULL``, ``NOT``, ``AND`` and ``OR``.
 
-Source: Couchbase Server documentation, "SQL++ Language Reference": Literals, SELECT, Parameters.
+Source: Couchbase Server documentation, "SQL++ Language Reference": Literals, SELECT, Parameters; couchbase/query
+``parser/n1ql/n1ql.nex`` (strings, identifiers, comments) and ``ProcessEscapeSequences`` of ``util.go``.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ import msgspec
 
 _TOKEN = re.compile(
     r"""\s*(?:
-      (?P<string> "(?:[^"\\]|\\.|"")*" | '(?:[^'\\]|\\.|'')*' )
+      (?P<comment> --[^\n\r]* | /\*.*?\*/ )
+    | (?P<string> "(?:[^"\\]|\\.)*"? | '(?:[^'\\]|\\.|'')*'? )
     | (?P<number> \d+(?:\.\d+)?(?:[eE][+-]?\d+)? )
-    | (?P<escaped> `(?:[^`]|``)+` )
+    | (?P<escaped> `(?:[^`\\]|\\.|``)*`? )
     | (?P<parameter> [$@][A-Za-z0-9_]+ | \? )
     | (?P<word> [A-Za-z_][A-Za-z0-9_]* )
     | (?P<sign> == | != | <> | [-=(){}\[\],:.*] )
@@ -26,6 +28,18 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
+
+_INNER = re.compile(
+    r"""\\u(?P<code>[0-9A-Fa-f]{4}) | \\(?P<escape>.) | (?P<doubled>``|'') | (?P<plain>[^\\])""", re.VERBOSE | re.DOTALL
+)
+_ESCAPES: Mapping[str, str] = {
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    **{sign: sign for sign in "/\\\"'`"},
+}
 
 _NESTING_MAX = 50
 
@@ -79,11 +93,19 @@ class SqlToken(NamedTuple):
 
 
 def tokens_of(statement: str) -> list[SqlToken]:
-    """Return the pieces of a statement, without a semicolon at its end; anything else is a piece of its own."""
-    tokens = [
-        SqlToken(found.lastgroup or "", found[found.lastgroup or 0], found.start(found.lastgroup or 0))
-        for found in _TOKEN.finditer(statement)
-    ]
+    """Return the pieces of a statement, without comments and a semicolon at its end.
+
+    A string or an identifier that the service refuses is a piece of kind ``malformed``, any other character one of kind
+    ``other``.
+    """
+    tokens = []
+    for found in _TOKEN.finditer(statement):
+        kind = found.lastgroup or ""
+        token = SqlToken(kind, found[kind], found.start(kind))
+        if kind in ("string", "escaped") and _is_malformed(token.text):
+            token = token._replace(kind="malformed")
+        if kind != "comment":
+            tokens.append(token)
     return tokens[:-1] if tokens and tokens[-1].text == ";" else tokens
 
 
@@ -133,14 +155,15 @@ class SqlReader:
         if token.kind not in ("word", "escaped"):
             raise NotUnderstood(token.text)
         self._place += 1
-        # In an escaped name a backtick is written twice.
-        return token.text[1:-1].replace("``", "`") if token.kind == "escaped" else token.text
+        return _name(token)
 
     def skip_to(self, statement: str, *keywords: str) -> str:
         """Return the text up to the first of these words or signs outside of brackets, or to the end; read none of them."""
         start, end, depth = self.peek().start, self.peek().start, 0
         while not self.is_at_end:
             token = self.peek()
+            if token.kind == "malformed":
+                raise NotUnderstood(token.text)
             if not depth and token.keyword in keywords:
                 break
             depth += (token.keyword in ("(", "[", "{")) - (token.keyword in (")", "]", "}"))
@@ -153,7 +176,7 @@ class SqlReader:
         if self.peek().kind != "string":
             return self.read_name()
         self._place += 1
-        return _string(self._tokens[self._place - 1].text)
+        return unescaped(self._tokens[self._place - 1].text)
 
     def read_path(self) -> tuple[str, ...]:
         """Return names with dots between them; a namespace in front is left out."""
@@ -170,15 +193,15 @@ class SqlReader:
         if name.kind not in ("word", "escaped", "string") or behind.keyword not in keywords:
             return None
         self._place += 2
-        return name.text.strip("`\"'")
+        return _name(name)
 
     def take_every(self) -> str | None:
         """Read a name and ``.*`` if that comes next, and return the name."""
-        name, *signs = (token.text for token in [*self._tokens[self._place : self._place + 3], SqlToken("", "")])
-        if signs[:2] != [".", "*"]:
+        name, *signs = [*self._tokens[self._place : self._place + 3], SqlToken("", "")]
+        if [sign.text for sign in signs[:2]] != [".", "*"] or name.kind not in ("word", "escaped"):
             return None
         self._place += 3
-        return name.strip("`")
+        return _name(name)
 
     def read_value(self) -> object:
         """Return the value of an expression without names."""
@@ -241,7 +264,7 @@ class SqlReader:
         self._place += 1
         match token.kind, token.text:
             case "string", text:
-                return _constant(_string(text))
+                return _constant(unescaped(text))
             case "number", text:
                 return _constant(_number(text))
             case "parameter", text:
@@ -270,7 +293,7 @@ class SqlReader:
             raise NotUnderstood(token.text)
         self._place += 1
         self.expect(":")
-        return _string(token.text), self.read_value()
+        return unescaped(token.text), self.read_value()
 
     def _value_of(self, parameter: str) -> object:
         if parameter == "?":
@@ -329,12 +352,49 @@ def _number(text: str) -> object:
     return number
 
 
-def _string(text: str) -> str:
-    quote = text[0]
-    inner = text[1:-1].replace(quote * 2, quote)
+def unescaped(text: str) -> str:
+    """Return the text that a string or an escaped identifier stands for.
+
+    A quotation mark inside is written twice or escaped; a string in ``"`` only has it escaped.
+
+    Raises:
+        NotUnderstood: it does not end, an escape is invalid, or a quotation mark inside is not escaped.
+    """
+    quote, inner = text[0], text[1:-1]
+    if len(text) < 2 or text[-1] != quote:
+        raise NotUnderstood(text)
+    parts, position = [], 0
+    while position < len(inner):
+        found = _INNER.match(inner, position)
+        if found is None:
+            raise NotUnderstood(text)
+        position = found.end()
+        parts.append(_meaning(found, quote))
+    # Two escapes may be the halves of one character; half of one stands for none.
+    return "".join(parts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _meaning(found: re.Match[str], quote: str) -> str:
+    """Return the characters that a piece of a string stands for; NotUnderstood for none."""
+    if found["code"]:
+        return chr(int(found["code"], 16))
+    if found["escape"]:
+        if found["escape"] not in _ESCAPES:
+            raise NotUnderstood(found[0])
+        return _ESCAPES[found["escape"]]
+    if found["doubled"]:
+        return quote if found["doubled"][0] == quote else found["doubled"]
+    if found["plain"] == quote:
+        raise NotUnderstood(quote)
+    return found["plain"]
+
+
+def _is_malformed(text: str) -> bool:
     try:
-        # What stands between single quotes has the escapes of JSON as well.
-        decoded: str = msgspec.json.decode('"' + re.sub(r'(?<!\\)"', r'\\"', inner) + '"', type=str)
-    except ValueError as error:
-        raise NotUnderstood(text) from error
-    return decoded
+        return not unescaped(text) and text[0] == "`"
+    except NotUnderstood:
+        return True
+
+
+def _name(token: SqlToken) -> str:
+    return token.text if token.kind == "word" else unescaped(token.text)

@@ -5,6 +5,7 @@ Source: Couchbase Server documentation, "Query Service REST API", "Analytics Ser
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import msgspec
@@ -21,6 +22,10 @@ HINT = (
 
 _TEXTS = frozenset({"statement", "prepared", "query_context", "client_context_id", "encoded_plan"})
 """Parameters that are no JSON in a form."""
+
+
+_CONTEXT_NAME = re.compile(r"(?:`(?P<quoted>[^`]+)`|(?P<plain>[^`.:]+))(?P<namespace>:?)")
+"""A name of a query context. It is no SQL++: backticks enclose a name literally (couchbase/query ``algebra/path.go``)."""
 
 
 class AskedStatement(msgspec.Struct, frozen=True):
@@ -47,8 +52,8 @@ class AskedStatement(msgspec.Struct, frozen=True):
     @property
     def context(self) -> tuple[str, ...]:
         """Bucket and scope in which a lone name of a collection is looked for; empty for none."""
-        context = self._text("query_context") or ""
-        return tuple(name.strip("`") for name in context.rpartition(":")[2].split(".") if name)
+        named = _CONTEXT_NAME.finditer(self._text("query_context") or "")
+        return tuple(found["quoted"] or found["plain"] for found in named if not found["namespace"])
 
     @property
     def parameters(self) -> ParameterValues:

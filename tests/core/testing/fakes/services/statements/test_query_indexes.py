@@ -6,7 +6,7 @@ import pytest
 
 from tests.core.testing.http_client import HttpClient
 from tests.rows import rows
-from triclinium_core.testing import FakeNode
+from triclinium_core.testing import FakeNode, FakeNodeOptions
 
 ALL = "SELECT idx.* FROM system:indexes AS idx WHERE `using` = 'gsi' ORDER BY is_primary DESC, name ASC"
 
@@ -131,6 +131,40 @@ def test_the_context_names_the_scope(client: HttpClient) -> None:
     client.query("CREATE INDEX it ON hotel(a)", query_context="default:`default`.`inventory`")
 
     assert ["inventory"] == [row["scope_id"] for row in client.query(ALL).rows]
+
+
+def test_a_quoted_dot_belongs_to_the_name_of_the_context() -> None:
+    """A bucket whose name has a dot is found by a query context with the name in backticks."""
+    client = HttpClient(FakeNode(FakeNodeOptions(buckets=("travel.sample",))))
+    client.node.collections.create("inventory", "hotel")
+    client.query("CREATE INDEX it ON hotel(a)", query_context="default:`travel.sample`.inventory")
+
+    assert ["travel.sample"] == [row["bucket_id"] for row in client.query(ALL).rows]
+
+
+@rows(
+    ("written", "name"),
+    [
+        (r"`a``b`", "a`b"),
+        (r"`a\\u0060`", r"a\u0060"),
+        (r"`\u0060 ON gone --`", "` ON gone --"),
+        (r"`\b\f\n\r\t\/\\\"\'\``", "\b\f\n\r\t/\\\"'`"),
+        (r"`\ud83d\ude00`", "\U0001f600"),
+        ("a /* ` */", "a"),
+        (r"`a\x`", None),
+        (r"`a\u00g0`", None),
+        (r"`a\`", None),
+        ("``", None),
+    ],
+)
+def test_escaped_names(written: str, name: str | None) -> None:
+    """An index has the name that the escapes stand for; an invalid escape and an open identifier are syntax errors."""
+    client = HttpClient(FakeNode())
+    codes = client.query(f"CREATE INDEX {written} ON `default`(a) -- `").codes
+    in_keys = client.query(f"CREATE INDEX keys ON `default`({written})").codes
+
+    assert ([] if name is not None else [3000]) == codes == in_keys
+    assert ({"keys", name} if name is not None else set()) == set(states(client))
 
 
 def test_indexes_go_with_their_collection(client: HttpClient) -> None:
