@@ -72,7 +72,7 @@ from triclinium_core.services.pool.endpoint import Endpoint
 from triclinium_core.services.pool.pool import LostConnection, Pool
 from triclinium_core.services.query.prepared_statements import PreparedStatements
 from triclinium_core.services.query.request import PrepareRequest
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceRequest, ServiceResult
+from triclinium_core.services.request import HttpAnswer, Listing, MalformedAnswer, ServiceRequest, ServiceResult
 from triclinium_core.telemetry.gathering import Gathering
 from triclinium_core.telemetry.span_names import SPAN_NAMES
 
@@ -516,6 +516,8 @@ class OpenRequests:
         except DecoderFault as fault:
             self._fail_undecoded(live, fault, now)
             return
+        if isinstance(result, Listing) and result.unread:
+            self._report_unread(live, result.unread)
         self._timers.cancel(live.deadline_timer)
         self._end_tokens(live, succeeded=True)
         self._settle(live, result, now)
@@ -532,6 +534,12 @@ class OpenRequests:
     def _report_fault(self, stream: StreamId, endpoint: Endpoint, fault: DecoderFault) -> None:
         endpoint.last_error = f"{endpoint.node}: {fault}"
         self._faults.report(stream, endpoint.node, fault)
+
+    def _report_unread(self, live: LiveRequest, count: int) -> None:
+        """Log that a list is not whole."""
+        node = live.endpoint.node if live.endpoint is not None else "a node"
+        text = f"{live.request.name}: left out {count} rows that this version of the client cannot read"
+        self._emit(ReportConnection(StreamId(0), node, text, ReportLevel.WARNING))
 
     def _fail_unread(self, live: LiveRequest, text: str, now: float) -> None:
         """Fail a request whose answer makes no sense, and say what that leaves open."""

@@ -70,6 +70,13 @@ class ServiceResult(msgspec.Struct, frozen=True):
     """Base of what requests come to."""
 
 
+class Listing(ServiceResult, frozen=True, kw_only=True):
+    """Base of lists of rows that are read one by one."""
+
+    unread: int = 0
+    """Number of rows that are left out because they cannot be read, for the log."""
+
+
 class Done(ServiceResult, frozen=True):
     """It was done, and there is nothing to tell."""
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
-from enum import StrEnum, unique
-from typing import ClassVar
+from dataclasses import dataclass, field, fields, replace
+from enum import Enum, StrEnum, unique
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -26,7 +26,8 @@ from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.validation import REPLICAS_MAX, UINT64_MAX
 from triclinium_core.services.management.request import ManagementRequest, check_bucket_name, path, reading
-from triclinium_core.services.request import HttpAnswer, ServiceResult
+from triclinium_core.services.received import Members, body_members, kept_word, members_of, readable
+from triclinium_core.services.request import HttpAnswer, Listing, ServiceResult
 from triclinium_core.shown import one_line
 
 BUCKETS = ("pools", "default", "buckets")
@@ -97,6 +98,9 @@ class ConflictResolutionType(StrEnum):
 class BucketSettings:
     """What a bucket is like. A setting that is None is not sent: the server chooses.
 
+    Settings that the server sent may hold values that this version does not know: a ``str`` instead of a member of an
+    enum, or a number out of range. An update sends such a value as it was received. The caller cannot set one.
+
     Raises:
         InvalidArgumentException: a setting is wrong by itself. The server judges whether they go together.
 
@@ -104,22 +108,22 @@ class BucketSettings:
     """
 
     name: str
-    ram_quota_mb: int
-    """Mebibytes of memory on each node."""
+    ram_quota_mb: int | None
+    """Mebibytes of memory on each node. None only in received settings, where the server reports no quota."""
     flush_enabled: bool = False
     num_replicas: int | None = None
     """How many copies there are of each document beside the active one."""
     replica_indexes: bool | None = None
     """Whether view indexes have copies. Settled when the bucket is made."""
-    bucket_type: BucketType = BucketType.COUCHBASE
+    bucket_type: BucketType | str | None = BucketType.COUCHBASE
     """Settled when the bucket is made."""
-    eviction_policy: EvictionPolicy | None = None
+    eviction_policy: EvictionPolicy | str | None = None
     max_expiry: Duration | None = None
     """How long documents live at most; 0 for no limit. A fraction of a second counts as a whole one."""
-    compression_mode: CompressionMode | None = None
-    minimum_durability_level: DurabilityLevel | None = None
+    compression_mode: CompressionMode | str | None = None
+    minimum_durability_level: DurabilityLevel | str | None = None
     """The least durability of every write."""
-    storage_backend: StorageBackend | None = None
+    storage_backend: StorageBackend | str | None = None
     num_vbuckets: int | None = None
     """Settled when the bucket is made."""
     history_retention_collection_default: bool | None = None
@@ -128,28 +132,23 @@ class BucketSettings:
     """How much disk space older versions may take."""
     history_retention_duration: Duration | None = None
     """For how long older versions are kept at most. A fraction of a second counts as a whole one."""
+    received: Mapping[str, object] = field(default_factory=dict, repr=False, compare=False)
+    """Settings as the server sent them, by name. They are valid whatever they are. Empty for the caller's settings."""
 
     def __post_init__(self) -> None:
         check_bucket_name(self.name, "name")
-        check_integer(self.ram_quota_mb, "ram_quota_mb", 1, UINT64_MAX)
         check_flag(self.flush_enabled, "flush_enabled")
-        check_choice(self.bucket_type, "bucket_type", BucketType)
-        for parameter, choices in _CHOICES.items():
+        check_type(self.received, "received", Mapping)
+        for parameter, check in _CHECKS.items():
             value = getattr(self, parameter)
-            if value is not None:
-                check_choice(value, parameter, choices)
-        for parameter in ("replica_indexes", "history_retention_collection_default"):
-            value = getattr(self, parameter)
-            if value is not None:
-                check_flag(value, parameter)
-        for parameter, most in _INTEGERS_MAX.items():
-            value = getattr(self, parameter)
-            if value is not None:
-                check_integer(value, parameter, 0, most)
-        for parameter in ("max_expiry", "history_retention_duration"):
-            value = getattr(self, parameter)
-            if value is not None:
-                check_duration(value, parameter, most=EXPIRY_SECONDS_MAX)
+            is_required = parameter in ("ram_quota_mb", "bucket_type")
+            if not self._is_received(parameter, value) and (value is not None or is_required):
+                check(value, parameter)
+
+    def _is_received(self, parameter: str, value: object) -> bool:
+        # 1 is no flag, though it equals True.
+        known = self.received.get(parameter, self)
+        return type(known) is type(value) and known == value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,18 +169,35 @@ class CreateBucketSettings(BucketSettings):
             check_choice(self.conflict_resolution_type, "conflict_resolution_type", ConflictResolutionType)
 
 
-_CHOICES: Mapping[str, type[EvictionPolicy | CompressionMode | DurabilityLevel | StorageBackend]] = {
-    "eviction_policy": EvictionPolicy,
-    "compression_mode": CompressionMode,
-    "minimum_durability_level": DurabilityLevel,
-    "storage_backend": StorageBackend,
+def _choice(kind: type[Enum]) -> Callable[[object, str], object]:
+    return lambda value, parameter: check_choice(value, parameter, kind)
+
+
+def _integer(least: int, most: int) -> Callable[[object, str], object]:
+    return lambda value, parameter: check_integer(value, parameter, least, most)
+
+
+def _expiry(value: Duration, parameter: str) -> float:
+    return check_duration(value, parameter, most=EXPIRY_SECONDS_MAX)
+
+
+_CHECKS: Mapping[str, Callable[[Any, str], object]] = {
+    "ram_quota_mb": _integer(1, UINT64_MAX),
+    "num_replicas": _integer(0, REPLICAS_MAX),
+    "replica_indexes": check_flag,
+    "bucket_type": _choice(BucketType),
+    "eviction_policy": _choice(EvictionPolicy),
+    "max_expiry": _expiry,
+    "compression_mode": _choice(CompressionMode),
+    "minimum_durability_level": _choice(DurabilityLevel),
+    "storage_backend": _choice(StorageBackend),
+    # RFC 0054 "NumVBuckets": which numbers go with which storage is left to the server.
+    "num_vbuckets": _integer(0, 2**16),
+    "history_retention_collection_default": check_flag,
+    "history_retention_bytes": _integer(0, UINT64_MAX),
+    "history_retention_duration": _expiry,
 }
-# RFC 0054 "NumVBuckets": which numbers go with which storage is left to the server.
-_INTEGERS_MAX: Mapping[str, int] = {
-    "num_replicas": REPLICAS_MAX,
-    "num_vbuckets": 2**16,
-    "history_retention_bytes": UINT64_MAX,
-}
+"""Check of each setting that the caller gives."""
 
 DURABILITY_WORDS: Mapping[DurabilityLevel, str] = {
     DurabilityLevel.NONE: "none",
@@ -190,6 +206,7 @@ DURABILITY_WORDS: Mapping[DurabilityLevel, str] = {
     DurabilityLevel.PERSIST_TO_MAJORITY: "persistToMajority",
 }
 """Levels as the management service calls them."""
+_LEVELS: Mapping[str, DurabilityLevel] = {word: level for level, word in DURABILITY_WORDS.items()}
 
 
 def _digit(value: bool) -> str:
@@ -198,6 +215,10 @@ def _digit(value: bool) -> str:
 
 def _word(value: bool) -> str:
     return "true" if value else "false"
+
+
+def _level_word(level: DurabilityLevel | str) -> str:
+    return DURABILITY_WORDS[level] if isinstance(level, DurabilityLevel) else level
 
 
 def whole_seconds(duration: Duration) -> str:
@@ -225,7 +246,7 @@ _FORM = (
     _Field("eviction_policy", "evictionPolicy"),
     _Field("max_expiry", "maxTTL", whole_seconds),
     _Field("compression_mode", "compressionMode"),
-    _Field("minimum_durability_level", "durabilityMinLevel", DURABILITY_WORDS.__getitem__),
+    _Field("minimum_durability_level", "durabilityMinLevel", _level_word),
     _Field("storage_backend", "storageBackend"),
     # RFC 0054 "CreateBucketSettings": an update must not have this at all.
     _Field("conflict_resolution_type", "conflictResolutionType", is_settled=True),
@@ -237,7 +258,7 @@ _FORM = (
 
 
 def _form(settings: BucketSettings, *, is_new: bool) -> Mapping[str, str]:
-    named = {field.name for field in fields(settings)}
+    named = {each.name for each in fields(settings)}
     given = [(row, getattr(settings, row.setting)) for row in _FORM if row.setting in named]
     return {row.key: row.text(value) for row, value in given if value is not None and (is_new or not row.is_settled)}
 
@@ -262,66 +283,46 @@ class BucketResult(ServiceResult, frozen=True):
         return tuple(f"{one_line(name)}: {one_line(state)}" for name, state in self.nodes if state != "healthy")
 
 
-class AllBucketsResult(ServiceResult, frozen=True):
+class AllBucketsResult(Listing, frozen=True):
     """All buckets that the user may see."""
 
     buckets: tuple[BucketResult, ...]
 
 
-class _Quota(msgspec.Struct, frozen=True):
-    raw_ram: int = msgspec.field(name="rawRAM")
-
-
-class _Node(msgspec.Struct, frozen=True):
-    hostname: str = "a node"
-    status: str = ""
-
-
-class _Bucket(msgspec.Struct, frozen=True, rename="camel"):
-    name: str
-    quota: _Quota
-    bucket_type: BucketType = BucketType.COUCHBASE
-    controllers: dict[str, object] = {}
-    replica_number: int | None = None
-    replica_index: bool | None = None
-    eviction_policy: EvictionPolicy | None = None
-    max_ttl: int | None = msgspec.field(name="maxTTL", default=None)
-    compression_mode: CompressionMode | None = None
-    durability_min_level: str | None = None
-    storage_backend: str | None = None
-    num_vbuckets: int | None = msgspec.field(name="numVBuckets", default=None)
-    history_retention_collection_default: bool | None = None
-    history_retention_bytes: int | None = None
-    history_retention_seconds: int | None = None
-    nodes: list[_Node] = []
-    bucket_capabilities: list[str] = []
-
-
-def _result(found: _Bucket) -> BucketResult:
-    levels = {word: level for level, word in DURABILITY_WORDS.items()}
-    backends = {backend.value: backend for backend in StorageBackend}
+def _result(found: Members) -> BucketResult:
     with reading("bucket"):
-        settings = BucketSettings(
-            name=found.name,
-            ram_quota_mb=found.quota.raw_ram // _MEBIBYTE,
-            # RFC 0054 "GetBucket": the server does not say so, but lists where to flush.
-            flush_enabled="flush" in found.controllers,
-            num_replicas=found.replica_number,
-            replica_indexes=found.replica_index,
-            bucket_type=found.bucket_type,
-            eviction_policy=found.eviction_policy,
-            max_expiry=found.max_ttl,
-            compression_mode=found.compression_mode,
-            minimum_durability_level=levels.get(found.durability_min_level or ""),
-            # A bucket without a disk has "undefined".
-            storage_backend=backends.get(found.storage_backend or ""),
-            num_vbuckets=found.num_vbuckets,
-            history_retention_collection_default=found.history_retention_collection_default,
-            history_retention_bytes=found.history_retention_bytes,
-            history_retention_duration=found.history_retention_seconds,
-        )
-    nodes = tuple((node.hostname, node.status) for node in found.nodes)
-    return BucketResult(settings, nodes, frozenset(found.bucket_capabilities))
+        settings = _settings(found)
+    nodes = tuple((node.text("hostname") or "a node", node.text("status")) for node in found.objects("nodes"))
+    return BucketResult(settings, nodes, frozenset(found.texts("bucketCapabilities")))
+
+
+def _settings(found: Members) -> BucketSettings:
+    quota, storage = found.members("quota").integer("rawRAM"), found.word("storageBackend", StorageBackend)
+    level = kept_word(found.get("durabilityMinLevel", str))
+    received: dict[str, Any] = {
+        "ram_quota_mb": quota // _MEBIBYTE if quota is not None else None,
+        "num_replicas": found.integer("replicaNumber"),
+        "replica_indexes": found.get("replicaIndex", bool),
+        # An old server does not send the type of a bucket with memory and disk.
+        "bucket_type": found.word("bucketType", BucketType) if "bucketType" in found.raw else BucketType.COUCHBASE,
+        "eviction_policy": found.word("evictionPolicy", EvictionPolicy),
+        "max_expiry": found.integer("maxTTL"),
+        "compression_mode": found.word("compressionMode", CompressionMode),
+        "minimum_durability_level": _LEVELS.get(level or "", level),
+        # A bucket without a disk has "undefined".
+        "storage_backend": storage if storage != "undefined" else None,
+        "num_vbuckets": found.integer("numVBuckets"),
+        "history_retention_collection_default": found.get("historyRetentionCollectionDefault", bool),
+        "history_retention_bytes": found.integer("historyRetentionBytes"),
+        "history_retention_duration": found.integer("historyRetentionSeconds"),
+    }
+    return BucketSettings(
+        name=found.text("name"),
+        # RFC 0054 "GetBucket": the server does not say so, but lists where to flush.
+        flush_enabled="flush" in found.members("controllers").raw,
+        received=received,
+        **received,
+    )
 
 
 class BucketRequest(ManagementRequest, frozen=True):
@@ -401,7 +402,7 @@ class GetBucket(BucketRequest, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> BucketResult:
         """Return the bucket."""
-        return _result(answer.body_as(_Bucket))
+        return _result(body_members(answer))
 
 
 class GetAllBuckets(ManagementRequest, frozen=True):
@@ -416,7 +417,8 @@ class GetAllBuckets(ManagementRequest, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> AllBucketsResult:
         """Return the buckets."""
-        return AllBucketsResult(tuple(map(_result, answer.body_as(list[_Bucket]))))
+        found, unread = readable(answer.body_as(list[msgspec.Raw]), lambda row: _result(members_of(row)))
+        return AllBucketsResult(found, unread=unread)
 
 
 class FlushBucket(BucketRequest, frozen=True):

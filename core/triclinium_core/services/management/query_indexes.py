@@ -22,7 +22,8 @@ from triclinium_core.services.json_values import encode_members
 from triclinium_core.services.management.request import check_bucket_name
 from triclinium_core.services.query.request import QueryRequest
 from triclinium_core.services.query.result import metadata_of
-from triclinium_core.services.request import Done, HttpAnswer, ServiceResult
+from triclinium_core.services.received import Members, as_text, decoded, kept_word, members_of, readable
+from triclinium_core.services.request import Done, HttpAnswer, Listing, MalformedAnswer, ServiceResult
 from triclinium_core.services.statement.identifiers import query_identifier as identifier
 from triclinium_core.services.statement.parameters import Parameters
 from triclinium_core.services.statement.request import QueryContext, StatementRequest
@@ -48,13 +49,14 @@ class QueryIndex(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     is_primary: bool
-    type: QueryIndexType
-    state: str
-    """Such as ``deferred``, ``building`` or ``online``."""
+    type: QueryIndexType | str | None
+    """A ``str`` is a type unknown to this version. None if the server reports none."""
+    state: str | None
+    """Such as ``deferred``, ``building`` or ``online``. None if the server reports none."""
     keyspace: str
     """The collection, or the bucket where the server knows no collections for the index."""
     index_key: tuple[str, ...]
-    """Expressions; empty for a primary index."""
+    """Expressions; empty for a primary index. An expression that is no string is shown as JSON."""
     condition: str | None
     """The condition for documents to be in it; None for all documents."""
     partition: str | None
@@ -150,37 +152,16 @@ class BuildIndexes(IndexStatement, frozen=True, kw_only=True):
     name: ClassVar[str] = "build_query_indexes"
 
 
-class QueryIndexesResult(ServiceResult, frozen=True):
+class QueryIndexesResult(Listing, frozen=True):
     """All indexes that were asked for, primary ones first."""
 
     indexes: tuple[QueryIndex, ...]
 
 
-class IndexNamesResult(ServiceResult, frozen=True):
+class IndexNamesResult(Listing, frozen=True):
     """The names of the indexes that were asked for."""
 
     names: tuple[str, ...]
-
-
-class _Index(msgspec.Struct, frozen=True):
-    name: str
-    using: QueryIndexType
-    state: str
-    keyspace_id: str
-    is_primary: bool = False
-    index_key: tuple[str, ...] = ()
-    condition: str | None = None
-    partition: str | None = None
-    bucket_id: str | None = None
-    scope_id: str | None = None
-
-
-class _Indexes(msgspec.Struct, frozen=True):
-    results: list[_Index]
-
-
-class _Names(msgspec.Struct, frozen=True):
-    results: tuple[str, ...]
 
 
 class GetAllIndexes(IndexStatement, frozen=True, kw_only=True):
@@ -191,7 +172,8 @@ class GetAllIndexes(IndexStatement, frozen=True, kw_only=True):
     def decode(self, answer: HttpAnswer) -> QueryIndexesResult:
         """Return the indexes."""
         metadata_of(answer)
-        return QueryIndexesResult(tuple(map(_index, answer.body_as(_Indexes).results)))
+        found, unread = readable(answer.body_as(_Rows).results, lambda row: _index(members_of(row)))
+        return QueryIndexesResult(found, unread=unread)
 
 
 class GetDeferredIndexes(IndexStatement, frozen=True, kw_only=True):
@@ -202,24 +184,40 @@ class GetDeferredIndexes(IndexStatement, frozen=True, kw_only=True):
     def decode(self, answer: HttpAnswer) -> IndexNamesResult:
         """Return the names."""
         metadata_of(answer)
-        return IndexNamesResult(answer.body_as(_Names).results)
+        found, unread = readable(answer.body_as(_Rows).results, _name)
+        return IndexNamesResult(found, unread=unread)
 
 
-def _index(found: _Index) -> QueryIndex:
-    # RFC 0054 "QueryIndex": without collections the keyspace is the bucket.
-    has_collections = found.bucket_id is not None
+class _Rows(msgspec.Struct, frozen=True):
+    results: list[msgspec.Raw]
+
+
+def _name(raw: msgspec.Raw) -> str:
+    name = decoded(raw, str)
+    if not name:
+        raise MalformedAnswer(f"{as_text(raw)} instead of the name of an index")
+    return name
+
+
+def _index(found: Members) -> QueryIndex:
+    name, keyspace, bucket = found.text("name"), found.text("keyspace_id"), found.get("bucket_id", str)
+    if not name or not keyspace:
+        raise MalformedAnswer("an index without a name or a keyspace")
     return QueryIndex(
-        name=found.name,
-        is_primary=found.is_primary,
-        type=found.using,
-        state=found.state,
-        keyspace=found.keyspace_id,
-        index_key=found.index_key,
-        condition=found.condition or None,
-        partition=found.partition or None,
-        bucket_name=found.bucket_id if found.bucket_id is not None else found.keyspace_id,
-        scope_name=found.scope_id,
-        collection_name=found.keyspace_id if has_collections else None,
+        name=name,
+        is_primary=found.get("is_primary", bool) or False,
+        type=found.word("using", QueryIndexType),
+        state=kept_word(found.get("state", str)),
+        keyspace=keyspace,
+        index_key=tuple(
+            text if (text := decoded(key, str)) is not None else as_text(key) for key in found.array("index_key")
+        ),
+        condition=found.text("condition") or None,
+        partition=found.text("partition") or None,
+        # RFC 0054 "QueryIndex": without collections the keyspace is the bucket.
+        bucket_name=bucket if bucket is not None else keyspace,
+        scope_name=found.get("scope_id", str),
+        collection_name=keyspace if bucket is not None else None,
     )
 
 

@@ -16,6 +16,7 @@ import msgspec
 
 from triclinium_core.checks import check_text, check_type
 from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import check_name
 from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.retry.couchbase.tables.service import Service
@@ -27,7 +28,17 @@ from triclinium_core.services.management.request import (
     path,
     reading,
 )
-from triclinium_core.services.request import HttpAnswer, HttpRequest, ServiceResult
+from triclinium_core.services.received import (
+    Members,
+    body_members,
+    decoded,
+    kept_word,
+    members_of,
+    readable,
+    unknown_parts,
+)
+from triclinium_core.services.request import HttpAnswer, HttpRequest, Listing, ServiceResult
+from triclinium_core.shown import shown
 
 JsonObject = Mapping[str, object]
 """What JSON calls an object."""
@@ -48,8 +59,9 @@ class SearchIndex:
     name: str
     source_name: str | None = None
     """Where its data comes from: a bucket."""
-    type: str = "fulltext-index"
-    source_type: str = "couchbase"
+    type: str | None = "fulltext-index"
+    """None, as for ``source_type``, only in a received definition where this version cannot read it."""
+    source_type: str | None = "couchbase"
     """``nil`` for an alias."""
     uuid: str | None = None
     """Of the definition that is to be changed: it must be the one that the server has. None to make an index."""
@@ -59,14 +71,17 @@ class SearchIndex:
     source_params: JsonObject = field(default_factory=dict)
     plan_params: JsonObject = field(default_factory=dict)
     """Partitions and replicas."""
+    unknown: tuple[str, ...] = ()
+    """Parameters that the server sent in a form unknown to this version, as JSON of at most 300 characters each. An index
+    with some is not written back, because they would be lost; ``unknown=()`` drops them."""
 
     def __post_init__(self) -> None:
         check_segment(self.name, "name")
-        for parameter in ("type", "source_type"):
-            check_text(getattr(self, parameter), parameter)
-        for parameter in ("source_name", "uuid", "source_uuid"):
+        check_type(self.unknown, "unknown", tuple)
+        for parameter in ("type", "source_type", "source_name", "uuid", "source_uuid"):
             value = getattr(self, parameter)
-            if value is not None:
+            is_required = parameter in ("type", "source_type") and not self.unknown
+            if value is not None or is_required:
                 check_text(value, parameter)
         for parameter in ("params", "source_params", "plan_params"):
             check_type(getattr(self, parameter), parameter, Mapping)
@@ -122,7 +137,7 @@ class SearchIndexResult(ServiceResult, frozen=True):
     index: SearchIndex
 
 
-class AllSearchIndexesResult(ServiceResult, frozen=True):
+class AllSearchIndexesResult(Listing, frozen=True):
     """All indexes of the cluster, or of a scope."""
 
     indexes: tuple[SearchIndex, ...]
@@ -140,52 +155,36 @@ class AnalyzedDocument(ServiceResult, frozen=True):
     analyzed: tuple[JsonObject, ...]
 
 
-class _Index(msgspec.Struct, frozen=True, rename="camel"):
-    name: str
-    type: str
-    source_type: str = ""
-    source_name: str | None = None
-    uuid: str | None = None
-    params: dict[str, object] | None = None
-    source_uuid: str | None = msgspec.field(name="sourceUUID", default=None)
-    source_params: dict[str, object] | None = None
-    plan_params: dict[str, object] | None = None
-
-
-class _OneIndex(msgspec.Struct, frozen=True, rename="camel"):
-    index_def: _Index
-
-
-class _Indexes(msgspec.Struct, frozen=True, rename="camel"):
-    index_defs: dict[str, _Index] | None = None
-
-
-class _AllIndexes(msgspec.Struct, frozen=True, rename="camel"):
-    index_defs: _Indexes | None = None
-
-
 class _Count(msgspec.Struct, frozen=True):
     count: int
 
 
-class _Analyzed(msgspec.Struct, frozen=True):
-    analyzed: list[dict[str, object] | None] | None = None
+_NO_TYPE = msgspec.Raw(b"no type")
+"""Entry of ``SearchIndex.unknown`` for a definition without a type."""
 
 
-def _index(found: _Index, scope: SearchScope | None) -> SearchIndex:
+def _index(found: Members, scope: SearchScope | None) -> SearchIndex:
     # RFC 0054 "Index Name": the server's name is bucket.scope.index, the user's name is index.
     prefix = f"{scope.bucket_name}.{scope.scope_name}." if scope is not None else ""
+    objects = {name: found.get(name, dict[str, object]) for name in ("params", "sourceParams", "planParams")}
+    kinds = {"type": kept_word(found.get("type", str)), "sourceType": kept_word(found.get("sourceType", str))}
+    if not found.is_set("sourceType") or found.get("sourceType", str) == "":
+        kinds["sourceType"] = "nil"
+    unknown = [found.raw[name] for name, value in (objects | kinds).items() if value is None and found.is_set(name)]
+    if not found.is_set("type"):
+        unknown.append(_NO_TYPE)
     with reading("index"):
         return SearchIndex(
-            name=found.name.removeprefix(prefix),
-            source_name=found.source_name or None,
-            type=found.type,
-            source_type=found.source_type or "nil",
-            uuid=found.uuid or None,
-            params=found.params or {},
-            source_uuid=found.source_uuid or None,
-            source_params=found.source_params or {},
-            plan_params=found.plan_params or {},
+            name=found.text("name").removeprefix(prefix),
+            source_name=found.text("sourceName") or None,
+            type=kinds["type"],
+            source_type=kinds["sourceType"],
+            uuid=found.text("uuid") or None,
+            params=objects["params"] or {},
+            source_uuid=found.text("sourceUUID") or None,
+            source_params=objects["sourceParams"] or {},
+            plan_params=objects["planParams"] or {},
+            unknown=unknown_parts(unknown),
         )
 
 
@@ -245,9 +244,9 @@ class GetAllSearchIndexes(_SearchRequest, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> AllSearchIndexesResult:
         """Return the indexes."""
-        found = answer.body_as(_AllIndexes).index_defs
-        listed = found.index_defs if found is not None else None
-        return AllSearchIndexesResult(tuple(_index(each, self.scope) for each in (listed or {}).values()))
+        listed = body_members(answer).members("indexDefs").members("indexDefs").raw.values()
+        found, unread = readable(listed, lambda row: _index(members_of(row), self.scope))
+        return AllSearchIndexesResult(found, unread=unread)
 
 
 class UpsertSearchIndex(_SearchRequest, frozen=True):
@@ -266,6 +265,12 @@ class UpsertSearchIndex(_SearchRequest, frozen=True):
     def __post_init__(self) -> None:
         _SearchRequest.__post_init__(self)
         check_type(self.index, "index", SearchIndex)
+        if self.index.unknown:
+            raise InvalidArgumentException(
+                f"index={shown(self.index.name)} would lose parameters that this version cannot read: "
+                f"{shown(self.index.unknown)}; pass unknown=() to drop them",
+                parameter="index",
+            )
         # Every attempt sends the definition as it was when the call was made.
         msgspec.structs.force_setattr(self, "_body", self.index.to_json())
 
@@ -324,7 +329,7 @@ class GetSearchIndex(_OfIndex, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> SearchIndexResult:
         """Return the index."""
-        return SearchIndexResult(_index(answer.body_as(_OneIndex).index_def, self.scope))
+        return SearchIndexResult(_index(body_members(answer).members("indexDef"), self.scope))
 
 
 class DropSearchIndex(_OfIndex, frozen=True):
@@ -422,4 +427,5 @@ class AnalyzeDocument(_OfIndex, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> AnalyzedDocument:
         """Return what the service answers under ``analyzed``."""
-        return AnalyzedDocument(tuple(each or {} for each in answer.body_as(_Analyzed).analyzed or ()))
+        items = body_members(answer).array("analyzed")
+        return AnalyzedDocument(tuple(decoded(item, dict[str, object]) or {} for item in items))

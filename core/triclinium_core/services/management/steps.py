@@ -72,7 +72,7 @@ from triclinium_core.services.management.query_indexes import (
 )
 from triclinium_core.services.management.request import ManagementRequest
 from triclinium_core.services.request import ServiceRequest
-from triclinium_core.shown import one_line, shown
+from triclinium_core.shown import shown
 
 REFUSALS_MAX = 5
 """How often key-value may refuse a bucket whose nodes all have it ready: for two thirds of a second. Then it is not open
@@ -264,7 +264,9 @@ def watch_indexes(keyspace: IndexKeyspace, index_names: Sequence[str], *, watch_
                 text = f"{_WATCH}: {keyspace.path} has no {', '.join(missing)}; create it first"
                 raise IndexNotFoundException(text, replace(request.error_context(), index=missing[0]))
             progress.awaited = tuple(
-                f"index {shown(index.name)} is {one_line(index.state)}" for index in awaited if index.state != ONLINE
+                f"index {shown(index.name)} is {index.state or 'in no known state'}"
+                for index in awaited
+                if index.state != ONLINE
             )
             if not progress.awaited:
                 return

@@ -24,8 +24,18 @@ from triclinium_core.services.management.request import (
     path,
     reading,
 )
-from triclinium_core.services.request import HttpAnswer, ServiceResult
-from triclinium_core.shown import shown
+from triclinium_core.services.received import (
+    Members,
+    body_members,
+    decoded,
+    kept_word,
+    members_of,
+    readable,
+    separated,
+    unknown_parts,
+)
+from triclinium_core.services.request import HttpAnswer, Listing, MalformedAnswer, ServiceResult
+from triclinium_core.shown import one_line, shown
 
 ANY = "*"
 """As the bucket of a role: all buckets."""
@@ -129,6 +139,9 @@ class User:
     """The user's own roles, not those of groups; kept as a frozenset."""
     password: str | None = field(default=None, repr=False)
     """A new password; None to leave it as it is. A server never reveals it."""
+    unknown: tuple[str, ...] = ()
+    """Roles and groups that the server listed in a form unknown to this version, as JSON of at most 300 characters each.
+    A user with some is not written back, because they would be lost; ``unknown=()`` drops them."""
 
     def __post_init__(self) -> None:
         check_segment(self.username, "username")
@@ -137,13 +150,15 @@ class User:
         object.__setattr__(self, "roles", _roles(self.roles))
         if self.password is not None:
             check_password(self.password, "password")
+        check_type(self.unknown, "unknown", tuple)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserAndMetadata:
     """A user, and what follows from the groups that the user belongs to."""
 
-    domain: AuthDomain
+    domain: AuthDomain | str
+    """A ``str`` is a domain unknown to this version."""
     user: User
     """Without a password; with the roles that are the user's own."""
     effective_roles: tuple[RoleAndOrigins, ...] = ()
@@ -168,6 +183,8 @@ class Group:
     roles: Collection[Role] = frozenset()
     """Kept as a frozenset."""
     ldap_group_reference: str | None = None
+    unknown: tuple[str, ...] = ()
+    """Roles that the server listed in a form unknown to this version, as ``User.unknown``."""
 
     def __post_init__(self) -> None:
         check_group_name(self.name, "name")
@@ -175,6 +192,7 @@ class Group:
         object.__setattr__(self, "roles", _roles(self.roles))
         if self.ldap_group_reference is not None:
             check_text(self.ldap_group_reference, "ldap_group_reference")
+        check_type(self.unknown, "unknown", tuple)
 
 
 def check_group_name(value: object, parameter: str = "groups") -> str:
@@ -219,13 +237,13 @@ class UserResult(ServiceResult, frozen=True):
     user: UserAndMetadata
 
 
-class AllUsersResult(ServiceResult, frozen=True):
+class AllUsersResult(Listing, frozen=True):
     """All users of a domain."""
 
     users: tuple[UserAndMetadata, ...]
 
 
-class RolesResult(ServiceResult, frozen=True):
+class RolesResult(Listing, frozen=True):
     """All roles that the server knows."""
 
     roles: tuple[RoleAndDescription, ...]
@@ -237,77 +255,100 @@ class GroupResult(ServiceResult, frozen=True):
     group: Group
 
 
-class AllGroupsResult(ServiceResult, frozen=True):
+class AllGroupsResult(Listing, frozen=True):
     """All groups."""
 
     groups: tuple[Group, ...]
 
 
-class _Origin(msgspec.Struct, frozen=True):
-    type: str
-    name: str | None = None
-
-
-class _Role(msgspec.Struct, frozen=True):
-    role: str
-    bucket_name: str | None = None
-    scope_name: str | None = None
-    collection_name: str | None = None
-    origins: list[_Origin] | None = None
-    name: str = ""
-    desc: str = ""
-
-
-class _User(msgspec.Struct, frozen=True):
-    id: str
-    domain: AuthDomain
-    name: str | None = None
-    roles: list[_Role] = []
-    groups: list[str] = []
-    external_groups: list[str] = []
-    password_change_date: datetime | None = None
-
-
-class _Group(msgspec.Struct, frozen=True):
-    id: str
-    description: str | None = None
-    roles: list[_Role] = []
-    ldap_group_ref: str | None = None
-
-
 # RFC 0054 "GetUser": a server before 6.5 sends no origins; the role is then the user's own.
 _OWN = Origin("user")
 
-
-def _role(found: _Role) -> Role:
-    return Role(found.role, found.bucket_name or None, found.scope_name, found.collection_name)
+_ROLE_PARTS = frozenset({"bucket_name", "scope_name", "collection_name"})
 
 
-def _user(found: _User) -> UserAndMetadata:
-    effective = tuple(
-        RoleAndOrigins(
-            _role(each),
-            (_OWN,) if each.origins is None else tuple(Origin(origin.type, origin.name) for origin in each.origins),
+def _role(found: Members) -> Role:
+    """Return a role.
+
+    Raises:
+        MalformedAnswer: this version cannot represent it. A part that it does not know would limit the role.
+    """
+    parts = {name: found.get(name, str) for name in found.raw if name.endswith("_name") and found.is_set(name)}
+    unknown = sorted(name for name, value in parts.items() if name not in _ROLE_PARTS or value is None)
+    if unknown:
+        raise MalformedAnswer(f"a role with an unknown {one_line(unknown[0])}")
+    with reading("role"):
+        return Role(
+            found.text("role"), parts.get("bucket_name") or None, parts.get("scope_name"), parts.get("collection_name")
         )
-        for each in found.roles
+
+
+def _role_and_origins(raw: msgspec.Raw) -> RoleAndOrigins:
+    found = members_of(raw)
+    if not found.is_set("origins"):
+        return RoleAndOrigins(_role(found), (_OWN,))
+    origins = tuple(
+        Origin(kind, origin.get("name", str))
+        for origin in found.objects("origins")
+        if (kind := kept_word(origin.get("type", str))) is not None
     )
+    return RoleAndOrigins(_role(found), origins)
+
+
+def _group_name(raw: msgspec.Raw) -> str:
+    with reading("group"):
+        return check_group_name(decoded(raw, str))
+
+
+def _user(found: Members, asked: AuthDomain) -> UserAndMetadata:
+    effective, unknown_roles = separated(found.array("roles"), _role_and_origins)
+    groups, unknown_groups = separated(found.array("groups"), _group_name)
+    unknown = [*(row for row, _ in [*unknown_roles, *unknown_groups]), *found.no_arrays("roles", "groups")]
     own = frozenset(each.role for each in effective if any(origin.type == _OWN.type for origin in each.origins))
+    with reading("user"):
+        user = User(
+            username=found.text("id"),
+            display_name=found.text("name"),
+            groups=frozenset(groups),
+            roles=own,
+            unknown=unknown_parts(unknown),
+        )
     return UserAndMetadata(
-        domain=found.domain,
-        user=User(username=found.id, display_name=found.name or "", groups=frozenset(found.groups), roles=own),
+        domain=found.word("domain", AuthDomain) or asked,
+        user=user,
         effective_roles=effective,
-        password_changed=found.password_change_date,
-        external_groups=frozenset(found.external_groups),
+        password_changed=found.get("password_change_date", datetime),
+        external_groups=frozenset(found.texts("external_groups")),
     )
 
 
-def _group(found: _Group) -> Group:
-    return Group(
-        name=found.id,
-        description=found.description or "",
-        roles=frozenset(map(_role, found.roles)),
-        ldap_group_reference=found.ldap_group_ref or None,
-    )
+def _group(found: Members) -> Group:
+    roles, unknown_roles = separated(found.array("roles"), lambda row: _role(members_of(row)))
+    unknown = [*(row for row, _ in unknown_roles), *found.no_arrays("roles")]
+    if found.is_set("ldap_group_ref") and found.get("ldap_group_ref", str) is None:
+        unknown.append(found.raw["ldap_group_ref"])
+    with reading("group"):
+        return Group(
+            name=found.text("id"),
+            description=found.text("description"),
+            roles=frozenset(roles),
+            ldap_group_reference=found.text("ldap_group_ref") or None,
+            unknown=unknown_parts(unknown),
+        )
+
+
+def _role_and_description(raw: msgspec.Raw) -> RoleAndDescription:
+    found = members_of(raw)
+    return RoleAndDescription(_role(found), found.text("name"), found.text("desc"))
+
+
+def _check_written_back(value: User | Group, parameter: str) -> None:
+    if value.unknown:
+        raise InvalidArgumentException(
+            f"{parameter}={shown(value)} would lose what this version cannot read: {shown(value.unknown)}; "
+            "pass unknown=() to drop that",
+            parameter=parameter,
+        )
 
 
 # -- Users.
@@ -330,8 +371,9 @@ class GetAllUsers(ManagementRequest, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> AllUsersResult:
         """Return the users."""
-        with reading("user"):
-            return AllUsersResult(tuple(map(_user, answer.body_as(list[_User]))))
+        rows = answer.body_as(list[msgspec.Raw])
+        found, unread = readable(rows, lambda row: _user(members_of(row), self.domain))
+        return AllUsersResult(found, unread=unread)
 
 
 class _OfUser(ManagementRequest, frozen=True):
@@ -357,8 +399,7 @@ class GetUser(_OfUser, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> UserResult:
         """Return the user."""
-        with reading("user"):
-            return UserResult(_user(answer.body_as(_User)))
+        return UserResult(_user(body_members(answer), self.domain))
 
 
 class DropUser(_OfUser, frozen=True):
@@ -379,6 +420,7 @@ class UpsertUser(ManagementRequest, frozen=True):
 
     def __post_init__(self) -> None:
         check_type(self.user, "user", User)
+        _check_written_back(self.user, "user")
         check_choice(self.domain, "domain", AuthDomain)
         if self.domain is AuthDomain.EXTERNAL and self.user.password is not None:
             raise InvalidArgumentException(
@@ -438,9 +480,8 @@ class GetRoles(ManagementRequest, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> RolesResult:
         """Return the roles."""
-        found = answer.body_as(list[_Role])
-        with reading("role"):
-            return RolesResult(tuple(RoleAndDescription(_role(each), each.name, each.desc) for each in found))
+        found, unread = readable(answer.body_as(list[msgspec.Raw]), _role_and_description)
+        return RolesResult(found, unread=unread)
 
 
 # -- Groups.
@@ -458,8 +499,8 @@ class GetAllGroups(ManagementRequest, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> AllGroupsResult:
         """Return the groups."""
-        with reading("group"):
-            return AllGroupsResult(tuple(map(_group, answer.body_as(list[_Group]))))
+        found, unread = readable(answer.body_as(list[msgspec.Raw]), lambda row: _group(members_of(row)))
+        return AllGroupsResult(found, unread=unread)
 
 
 class _OfGroup(ManagementRequest, frozen=True):
@@ -483,8 +524,7 @@ class GetGroup(_OfGroup, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> GroupResult:
         """Return the group."""
-        with reading("group"):
-            return GroupResult(_group(answer.body_as(_Group)))
+        return GroupResult(_group(body_members(answer)))
 
 
 class DropGroup(_OfGroup, frozen=True):
@@ -504,6 +544,7 @@ class UpsertGroup(ManagementRequest, frozen=True):
 
     def __post_init__(self) -> None:
         check_type(self.group, "group", Group)
+        _check_written_back(self.group, "group")
 
     @property
     def target(self) -> str:

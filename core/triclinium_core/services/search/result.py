@@ -11,7 +11,8 @@ from typing import Annotated, TypeVar
 import msgspec
 
 from triclinium_core.services.json_values import decode_json
-from triclinium_core.services.request import HttpAnswer, ServiceResult
+from triclinium_core.services.received import UNREADABLE, Members, as_text, body_members, decoded, members_of
+from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceResult
 
 T = TypeVar("T")
 
@@ -185,42 +186,19 @@ class _Hit(msgspec.Struct):
     fields: msgspec.Raw = msgspec.Raw()
 
 
-class _Status(msgspec.Struct):
-    failed: Count = 0
-    successful: Count = 0
-    errors: dict[str, str] | None = None
-
-
-class _Facet(msgspec.Struct):
-    field: str
-    total: Count = 0
-    missing: Count = 0
-    other: Count = 0
-    terms: tuple[SearchTermFacet, ...] | None = None
-    numeric_ranges: tuple[SearchNumericRangeFacet, ...] | None = None
-    date_ranges: tuple[SearchDateRangeFacet, ...] | None = None
-
-
-class _Answer(msgspec.Struct):
-    """The answer of the service, without its hits."""
-
-    status: _Status
-    total_hits: Count = 0
-    max_score: float = 0.0
-    took: Count = 0
-    facets: dict[str, _Facet] | None = None
-
-
 _HITS = msgspec.json.Decoder(_Hit)
 
 
 def decode_row(data: bytes) -> SearchRow:
-    """Return a hit.
+    """Return a hit. A part of an unknown form is left out.
 
     Raises:
-        msgspec.MsgspecError, ValueError, RecursionError: it is not a hit.
+        MalformedAnswer: it is no object, or has no document id.
     """
-    hit = _HITS.decode(data)
+    try:
+        hit = _HITS.decode(data)
+    except UNREADABLE:
+        hit = _read_hit(members_of(msgspec.Raw(data)))
     locations = (
         SearchRowLocation(field, term, each.pos, each.start, each.end, each.array_positions)
         for field, terms in (hit.locations or {}).items()
@@ -239,29 +217,69 @@ def decode_row(data: bytes) -> SearchRow:
     )
 
 
+def _read_hit(found: Members) -> _Hit:
+    """Return a hit, read part by part."""
+    key = found.get("id", str)
+    if key is None:
+        raise MalformedAnswer("a hit without the id of its document")
+    places, pieces = found.members("locations"), found.members("fragments")
+    locations = {
+        field: {
+            term: tuple(place for each in terms.array(term) if (place := decoded(each, _Location)) is not None)
+            for term in terms.raw
+        }
+        for field, terms in ((field, places.members(field)) for field in places.raw)
+    }
+    return _Hit(
+        found.text("index"),
+        key,
+        found.number("score") or 0.0,
+        found.texts("sort"),
+        found.get("explanation", dict[str, object]),
+        locations if found.is_set("locations") else None,
+        {field: pieces.texts(field) for field in pieces.raw} if found.is_set("fragments") else None,
+        found.raw.get("fields", msgspec.Raw()),
+    )
+
+
 def decode_meta_data(answer: HttpAnswer) -> SearchMetaData:
     """Return what an answer has beside the hits.
 
     Raises:
-        MalformedAnswer: this is not how a search is answered.
+        MalformedAnswer: this is not how a search is answered: it does not say whether hits are missing.
     """
-    answered = answer.body_as(_Answer)
-    status = answered.status
+    answered = body_members(answer)
+    status = answered.members("status")
+    missing = status.integer("failed") if status.is_set("failed") else 0
+    if answered.get("status", dict[str, msgspec.Raw]) is None or missing is None or missing < 0:
+        raise MalformedAnswer("the answer does not say how many partitions have failed")
     metrics = SearchMetrics(
-        answered.took / _NANOSECONDS, answered.total_hits, answered.max_score, status.successful, status.failed
+        answered.count("took") / _NANOSECONDS,
+        answered.count("total_hits"),
+        answered.number("max_score") or 0.0,
+        status.count("successful"),
+        missing,
     )
-    facets = {name: _facet_result(name, facet) for name, facet in (answered.facets or {}).items()}
-    return SearchMetaData(metrics, status.errors or {}, facets)
+    errors = status.members("errors").raw
+    texts = {name: text if (text := decoded(raw, str)) is not None else as_text(raw) for name, raw in errors.items()}
+    facets = answered.members("facets")
+    found = {name: _facet_result(name, facets.members(name)) for name in facets.raw if facets.is_set(name)}
+    return SearchMetaData(metrics, texts, found)
 
 
-def _facet_result(name: str, facet: _Facet) -> SearchFacetResult:
+def _facet_result(name: str, facet: Members) -> SearchFacetResult:
     return SearchFacetResult(
         name,
-        facet.field,
-        facet.total,
-        facet.missing,
-        facet.other,
-        facet.terms or (),
-        facet.numeric_ranges or (),
-        facet.date_ranges or (),
+        facet.text("field"),
+        facet.count("total"),
+        facet.count("missing"),
+        facet.count("other"),
+        _parts(facet, "terms", SearchTermFacet),
+        _parts(facet, "numeric_ranges", SearchNumericRangeFacet),
+        _parts(facet, "date_ranges", SearchDateRangeFacet),
     )
+
+
+def _parts(facet: Members, name: str, kind: type[T]) -> tuple[T, ...]:
+    """Return the terms or ranges of a facet, without those of another form."""
+    return tuple(part for each in facet.array(name) if (part := decoded(each, kind)) is not None)

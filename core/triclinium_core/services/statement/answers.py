@@ -5,53 +5,35 @@ Source: SDK-RFC 0056 "QueryResult"; SDK-RFC 0057 "AnalyticsResult".
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from enum import StrEnum
 from typing import TypeVar
 
 import msgspec
 
+from triclinium_core.services.received import Members
 from triclinium_core.services.request import MalformedAnswer
 from triclinium_core.services.statement.go_durations import seconds_of
 
 S = TypeVar("S", bound=StrEnum)
 M = TypeVar("M", bound=msgspec.Struct)
+W = TypeVar("W")
 
 
-class AnsweredWarning(msgspec.Struct, frozen=True):
-    """One of ``warnings``."""
-
-    code: int = 0
-    msg: str = ""
+def read_warnings(answered: Members, kind: Callable[[int, str], W]) -> tuple[W, ...]:
+    """Return the warnings; 0 stands for a code and an empty string for a text that is not one."""
+    return tuple(kind(each.integer("code") or 0, each.text("msg")) for each in answered.objects("warnings"))
 
 
-class AnsweredParts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The members of an answer that both services have."""
-
-    request_id: str = msgspec.field(default="", name="requestID")
-    client_context_id: str = msgspec.field(default="", name="clientContextID")
-    status: str
-    signature: object = None
-    warnings: list[AnsweredWarning] | None = None
-
-
-class AnsweredMetrics(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The members of ``metrics`` that both services have."""
-
-    elapsed_time: str = "0"
-    execution_time: str = "0"
-    result_count: int = 0
-    result_size: int = 0
-    error_count: int = 0
-    warning_count: int = 0
-
-
-def read_status(word: str, kind: type[S], broken_off: Collection[S]) -> S:
+def read_status(answered: Members, kind: type[S], broken_off: Collection[S]) -> S:
     """Return how a statement ended; UNKNOWN for a word that ``kind`` does not have.
 
     Raises:
-        MalformedAnswer: it broke off, and the answer has no error.
+        MalformedAnswer: it broke off and the answer has no error, or the answer has no status: rows may be missing.
     """
+    word = answered.get("status", str)
+    if word is None:
+        raise MalformedAnswer("the answer has no status")
     try:
         status = kind(word.lower())
     except ValueError:
@@ -61,18 +43,19 @@ def read_status(word: str, kind: type[S], broken_off: Collection[S]) -> S:
     return status
 
 
-def read_metrics(answered: AnsweredMetrics | None, kind: type[M]) -> M:
-    """Return metrics with their times in seconds; all are 0 if the answer has none.
+def read_metrics(answered: Members, kind: type[M]) -> M:
+    """Return the metrics. A metric that is missing or invalid is 0. Fields that end in ``_time`` are seconds."""
+    metrics = answered.members("metrics")
+    found: dict[str, float] = {}
+    for name in kind.__struct_fields__:
+        first, *others = name.split("_")
+        key = first + "".join(map(str.capitalize, others))
+        found[name] = _seconds(metrics.text(key)) if name.endswith("_time") else metrics.count(key)
+    return kind(**found)
 
-    Raises:
-        MalformedAnswer: one of the times is not a duration.
-    """
-    if answered is None:
-        return kind()
-    metrics = msgspec.structs.asdict(answered)
-    for name, told in (("elapsed_time", "elapsedTime"), ("execution_time", "executionTime")):
-        try:
-            metrics[name] = seconds_of(metrics[name])
-        except ValueError as error:
-            raise MalformedAnswer(f"metrics.{told}: {error}") from error
-    return msgspec.convert(metrics, kind)
+
+def _seconds(duration: str) -> float:
+    try:
+        return seconds_of(duration)
+    except ValueError:
+        return 0.0

@@ -6,17 +6,16 @@ Source: SDK-RFC 0051 "Return Types"; the answers of couchdb's ``couch_index_merg
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from triclinium_core.services.json_values import decode_json
-from triclinium_core.services.request import HttpAnswer, ServiceResult
+from triclinium_core.services.received import UNREADABLE, Members, as_text, body_members, decoded, members_of
+from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceResult
 from triclinium_core.shown import one_line
 
 T = TypeVar("T")
-
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class ViewRow(msgspec.Struct, frozen=True):
@@ -81,29 +80,23 @@ class _Row(msgspec.Struct):
     id: str | None = None
 
 
-class _Error(msgspec.Struct):
-    source: str = msgspec.field(default="", name="from")
-    reason: str = ""
-
-
-class _Answer(msgspec.Struct):
-    """The answer of the service, without its rows."""
-
-    total_rows: Count | None = None
-    debug_info: dict[str, object] | None = None
-    errors: tuple[_Error, ...] | None = None
-
-
 _ROWS = msgspec.json.Decoder(_Row)
+_NULL = msgspec.Raw(b"null")
 
 
 def decode_row(data: bytes) -> ViewRow:
-    """Return a row.
+    """Return a row. A missing key or value is null, and an id that is no string is None.
 
     Raises:
-        msgspec.MsgspecError, ValueError, RecursionError: it is not a row.
+        MalformedAnswer: it is no object, or has neither key nor value.
     """
-    row = _ROWS.decode(data)
+    try:
+        row = _ROWS.decode(data)
+    except UNREADABLE:
+        found = members_of(msgspec.Raw(data))
+        if not {"key", "value"} & found.raw.keys():
+            raise MalformedAnswer("a row without key and value") from None
+        row = _Row(found.raw.get("key", _NULL), found.raw.get("value", _NULL), found.get("id", str))
     return ViewRow(bytes(row.key), bytes(row.value), row.id)
 
 
@@ -113,6 +106,20 @@ def decode_meta_data(answer: HttpAnswer) -> ViewMetaData:
     Raises:
         MalformedAnswer: a view does not answer so.
     """
-    answered = answer.body_as(_Answer)
-    errors = tuple(ViewError(one_line(error.source), one_line(error.reason)) for error in answered.errors or ())
-    return ViewMetaData(answered.total_rows, answered.debug_info, errors)
+    answered = body_members(answer)
+    total = answered.integer("total_rows")
+    errors = [_error(each) for each in answered.array("errors")]
+    # Rows are missing, in whatever form the service reports it.
+    errors += [ViewError("", as_text(each)) for each in answered.no_arrays("errors")]
+    return ViewMetaData(
+        total if total is not None and total >= 0 else None,
+        answered.get("debug_info", dict[str, object]),
+        tuple(errors),
+    )
+
+
+def _error(raw: msgspec.Raw) -> ViewError:
+    found = decoded(raw, dict[str, msgspec.Raw])
+    if found is None:
+        return ViewError("", as_text(raw))
+    return ViewError(one_line(Members(found).text("from")), one_line(Members(found).text("reason")))

@@ -78,7 +78,7 @@ def test_status(word: str, status: AnalyticsStatus) -> None:
     assert status is told(status=word).status
 
 
-@rows("changes", [{"status": "timeout"}, {"status": "failed"}, {"status": "fatal"}, {"status": 5}, {"metrics": []}])
+@rows("changes", [{"status": "timeout"}, {"status": "failed"}, {"status": "fatal"}, {"status": 5}, {"status": None}])
 def test_what_is_no_answer(changes: dict[str, object]) -> None:
     """A query that ended early without naming an error is no success; nor is an answer of another form."""
     with pytest.raises(MalformedAnswer):

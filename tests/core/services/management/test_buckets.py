@@ -18,6 +18,7 @@ from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.services.management.buckets import (
+    _FORM,
     BucketSettings,
     BucketType,
     CompressionMode,
@@ -317,21 +318,80 @@ def test_all_buckets_are_read() -> None:
         {"name": None},
         {"name": ""},
         {"name": "a/b"},
-        {"quota": None},
-        {"quota": {"rawRAM": "256"}},
-        {"quota": {"rawRAM": -1}},
-        {"bucketType": "floppy"},
-        {"evictionPolicy": 7},
-        {"maxTTL": -5},
-        {"replicaNumber": 99},
-        {"controllers": []},
-        {"nodes": {}},
+        {"name": 7},
+        {"name": ".."},
     ],
 )
-def test_buckets_that_cannot_be(changes: dict[str, object]) -> None:
-    """They are answers that mean nothing, and no mistake of the caller's."""
+def test_a_bucket_without_a_usable_name(changes: dict[str, object]) -> None:
+    """It raises MalformedAnswer by itself, and is left out of a list."""
     with pytest.raises(MalformedAnswer):
         GetBucket("travel").decode(answered(bucket(**changes)))
+
+    found = GetAllBuckets().decode(answered([bucket(**changes), bucket(name="other"), 5]))
+
+    assert (["other"], 2) == ([each.settings.name for each in found.buckets], found.unread)
+
+
+@rows(
+    ("member", "value", "setting", "expected", "sent"),
+    [
+        ("evictionPolicy", "brandNew", "eviction_policy", "brandNew", "brandNew"),
+        ("compressionMode", "zstd", "compression_mode", "zstd", "zstd"),
+        ("storageBackend", "plasma", "storage_backend", "plasma", "plasma"),
+        ("durabilityMinLevel", "future", "minimum_durability_level", "future", "future"),
+        ("bucketType", "columnar", "bucket_type", "columnar", None),
+        ("replicaNumber", 7, "num_replicas", 7, "7"),
+        ("maxTTL", -5, "max_expiry", -5, "-5"),
+        ("historyRetentionSeconds", 2**40, "history_retention_duration", 2**40, str(2**40)),
+        ("quota", {"rawRAM": -1}, "ram_quota_mb", -1, "-1"),
+        ("quota", ..., "ram_quota_mb", None, None),
+        ("quota", 7, "ram_quota_mb", None, None),
+        ("evictionPolicy", 7, "eviction_policy", None, None),
+        ("evictionPolicy", "x" * 101, "eviction_policy", None, None),
+        ("evictionPolicy", "a\x1b[2J", "eviction_policy", None, None),
+        ("bucketType", None, "bucket_type", None, None),
+        ("bucketType", {}, "bucket_type", None, None),
+        ("replicaNumber", 10**4000, "num_replicas", None, None),
+        ("replicaNumber", 1.5, "num_replicas", None, None),
+        ("replicaIndex", "yes", "replica_indexes", None, None),
+        ("historyRetentionBytes", [], "history_retention_bytes", None, None),
+        ("controllers", [], "flush_enabled", False, "0"),
+    ],
+)
+def test_an_unknown_value(member: str, value: object, setting: str, expected: object, sent: str | None) -> None:
+    """It is kept as received, or is None; the other settings are read, and an update sends it back or leaves it out."""
+    body = {name: each for name, each in (bucket() | {member: value}).items() if each is not ...}
+    found = GetAllBuckets().decode(answered([body, bucket(name="other")]))
+    settings = found.buckets[0].settings
+    form = dict(parse_qsl(UpdateBucket(replace(settings, history_retention_bytes=5)).encode(1.0).body.decode()))
+    key = {row.setting: row.key for row in _FORM}[setting]
+
+    assert (["travel", "other"], 0) == ([each.settings.name for each in found.buckets], found.unread)
+    assert (expected, sent if setting != "history_retention_bytes" else "5") == (
+        getattr(settings, setting),
+        form.get(key),
+    )
+    assert "5" == form["historyRetentionBytes"]
+
+
+def test_an_unknown_value_is_only_accepted_as_received() -> None:
+    """The caller can change received settings to known values, and to no other unknown ones."""
+    body = bucket(evictionPolicy="brandNew", replicaNumber=7)
+    found = GetBucket("travel").decode(answered(body)).settings
+
+    assert EvictionPolicy.FULL is replace(found, eviction_policy=EvictionPolicy.FULL).eviction_policy
+    for change in ({"eviction_policy": "newer"}, {"num_replicas": 8}, {"num_replicas": 7.0}, {"ram_quota_mb": None}):
+        with pytest.raises(InvalidArgumentException):
+            replace(found, **change)
+
+
+def test_nodes_of_an_unknown_form() -> None:
+    """A node without a readable state is not healthy."""
+    found = GetBucket("travel").decode(answered(bucket(nodes=[{"status": "healthy"}, 7], bucketCapabilities=["a", 7])))
+
+    assert (("a node", "healthy"), ("a node", "")) == found.nodes
+    assert not found.is_healthy
+    assert frozenset({"a"}) == found.capabilities
 
 
 def test_nonsense() -> None:

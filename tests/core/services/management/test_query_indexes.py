@@ -220,14 +220,52 @@ def test_names_are_read() -> None:
     assert Done() == drop_index(BUCKET, "i").decode(answered())
 
 
-@rows("row", [None, 7, "x", {}, OLD | {"using": "paper"}, OLD | {"name": None}, OLD | {"index_key": "a"}])
-def test_rows_that_cannot_be(row: object) -> None:
-    """They are answers that mean nothing."""
+@rows("row", [None, 7, "x", {}, OLD | {"name": None}, OLD | {"name": ""}, OLD | {"keyspace_id": 7}])
+def test_an_index_without_a_name(row: object) -> None:
+    """It raises MalformedAnswer by itself, and is left out of a list."""
     with pytest.raises(MalformedAnswer):
         all_indexes(BUCKET).decode(answered(row))
-    if not isinstance(row, str):
-        with pytest.raises(MalformedAnswer):
-            deferred_indexes(BUCKET).decode(answered(row))
+
+    found = all_indexes(BUCKET).decode(answered(row, OLD))
+
+    assert (["by_a"], 1) == ([index.name for index in found.indexes], found.unread)
+
+
+def test_a_name_that_is_none() -> None:
+    """A list of names is read without the rows that are no names; if none is one, it raises MalformedAnswer."""
+    found = deferred_indexes(BUCKET).decode(answered("a", None, "", {}))
+
+    assert (("a",), 3) == (found.names, found.unread)
+    with pytest.raises(MalformedAnswer):
+        deferred_indexes(BUCKET).decode(answered(7))
+
+
+@rows(
+    ("member", "value", "field", "expected"),
+    [
+        ("using", "paper", "type", "paper"),
+        ("using", None, "type", None),
+        ("using", 7, "type", None),
+        ("is_primary", None, "is_primary", False),
+        ("is_primary", "yes", "is_primary", False),
+        ("state", "pondering", "state", "pondering"),
+        ("state", None, "state", None),
+        ("state", "a\nb", "state", None),
+        ("index_key", None, "index_key", ()),
+        ("index_key", "a", "index_key", ()),
+        ("index_key", ["a", {"expr": "b"}], "index_key", ("a", '{"expr": "b"}')),
+        ("condition", 7, "condition", None),
+        ("partition", [], "partition", None),
+        ("bucket_id", None, "bucket_name", "travel"),
+        ("scope_id", None, "scope_name", None),
+    ],
+)
+def test_an_unknown_value(member: str, value: object, field: str, expected: object) -> None:
+    """It is kept as received, or is None; the other members and the other indexes are read."""
+    found = all_indexes(BUCKET).decode(answered(OLD | {member: value}, NEW)).indexes
+
+    assert ("by_a", "#primary") == tuple(index.name for index in found)
+    assert expected == getattr(found[0], field)
 
 
 def test_nonsense() -> None:

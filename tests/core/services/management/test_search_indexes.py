@@ -292,13 +292,49 @@ def test_the_rest_is_read() -> None:
     assert AnalyzedDocument(()) == AnalyzeDocument("i", {}).decode(answered({"status": "ok", "analyzed": None}))
 
 
-@rows(
-    "body", [{}, {"indexDef": None}, {"indexDef": DEFINITION | {"name": ""}}, {"indexDef": DEFINITION | {"params": []}}]
-)
-def test_indexes_that_cannot_be(body: object) -> None:
-    """They are answers that mean nothing."""
+@rows("body", [{}, {"indexDef": None}, {"indexDef": DEFINITION | {"name": ""}}, {"indexDef": DEFINITION | {"name": 7}}])
+def test_an_index_without_a_usable_name(body: dict[str, object]) -> None:
+    """It raises MalformedAnswer by itself, and is left out of a list."""
     with pytest.raises(MalformedAnswer):
         GetSearchIndex("hotels").decode(answered(body))
+
+    listed = {"a": body.get("indexDef"), "b": DEFINITION}
+    found = GetAllSearchIndexes().decode(answered({"indexDefs": {"indexDefs": listed}}))
+
+    assert (["hotels"], 1) == ([index.name for index in found.indexes], found.unread)
+
+
+@rows(
+    ("member", "value", "field", "expected", "is_lost"),
+    [
+        ("params", None, "params", {}, False),
+        ("sourceParams", None, "source_params", {}, False),
+        ("planParams", None, "plan_params", {}, False),
+        ("sourceUUID", None, "source_uuid", None, False),
+        ("sourceName", 7, "source_name", None, False),
+        ("type", "vector-index", "type", "vector-index", False),
+        ("sourceType", "moon", "source_type", "moon", False),
+        ("sourceType", None, "source_type", "nil", False),
+        ("planParams", [], "plan_params", {}, True),
+        ("params", "x", "params", {}, True),
+        ("type", None, "type", None, True),
+        ("type", 7, "type", None, True),
+        ("sourceType", 7, "source_type", None, True),
+    ],
+)
+def test_an_unknown_value(member: str, value: object, field: str, expected: object, is_lost: bool) -> None:
+    """It is kept as received, or is None; a definition that would lose one is not written back unless it is dropped."""
+    listed = {"a": DEFINITION | {member: value}, "b": DEFINITION}
+    found = GetAllSearchIndexes().decode(answered({"indexDefs": {"indexDefs": listed}}))
+    index = found.indexes[0]
+
+    assert (2, 0, expected) == (len(found.indexes), found.unread, getattr(index, field))
+    assert is_lost == bool(index.unknown)
+    if is_lost:
+        with pytest.raises(InvalidArgumentException, match="unknown"):
+            UpsertSearchIndex(index=index)
+        index = replace(index, unknown=(), type="fulltext-index", source_type="couchbase")
+    assert UpsertSearchIndex(index=index).has_body
 
 
 def test_nonsense() -> None:

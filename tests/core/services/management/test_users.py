@@ -36,7 +36,9 @@ from triclinium_core.services.management.users import (
     User,
     UserAndMetadata,
 )
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer
+from triclinium_core.services.received import UNKNOWN_MAX
+from triclinium_core.services.request import HttpAnswer, Listing, MalformedAnswer
+from triclinium_core.shown import SERVER_TEXT_MAX
 
 EXTERNAL = AuthDomain.EXTERNAL
 ADA = User(
@@ -316,18 +318,117 @@ def test_groups_are_read() -> None:
     [
         {"id": ""},
         {"id": 7},
-        {"domain": "moon"},
-        {"roles": [{"role": "a,b"}]},
-        {"roles": [{"role": "a", "scope_name": "s"}]},
-        {"roles": [{}]},
-        {"groups": ["a,b"]},
-        {"password_change_date": "yesterday"},
+        {"id": ".."},
     ],
 )
-def test_users_that_no_server_has(changes: dict[str, object]) -> None:
-    """They are answers that mean nothing, and no mistake of the caller's."""
-    with pytest.raises(MalformedAnswer):
-        GetUser("ada").decode(answered(USER | changes))
+def test_a_user_or_group_without_a_usable_name(changes: dict[str, object]) -> None:
+    """It raises MalformedAnswer by itself, and is left out of a list."""
+    for one, listing in ((GetUser("ada"), GetAllUsers()), (GetGroup("ada"), GetAllGroups())):
+        with pytest.raises(MalformedAnswer):
+            one.decode(answered(USER | changes))
+
+        found = listing.decode(answered([USER | changes, USER, None]))
+
+        assert isinstance(found, Listing)
+        assert 2 == found.unread
+    assert ["ada"] == [each.user.username for each in GetAllUsers().decode(answered([USER | changes, USER])).users]
+
+
+@rows(
+    ("member", "value", "field", "expected"),
+    [
+        ("domain", "moon", "domain", "moon"),
+        ("domain", None, "domain", EXTERNAL),
+        ("domain", 7, "domain", EXTERNAL),
+        ("password_change_date", "yesterday", "password_changed", None),
+        ("password_change_date", 1569542335, "password_changed", None),
+        ("external_groups", None, "external_groups", frozenset()),
+        ("external_groups", ["a", 7], "external_groups", frozenset({"a"})),
+        ("roles", None, "effective_roles", ()),
+    ],
+)
+def test_an_unknown_value_of_a_user(member: str, value: object, field: str, expected: object) -> None:
+    """It is kept as received, or is None; the rest of the user and the other users are read."""
+    found = GetAllUsers(EXTERNAL).decode(answered([USER | {member: value}, USER])).users
+
+    assert ["ada", "ada"] == [each.user.username for each in found]
+    assert expected == getattr(found[0], field)
+    assert UpsertUser(found[0].user).form()
+
+
+def test_null_names_and_lists() -> None:
+    """Null for a name or a list of a user and of a group is the empty one."""
+    user = GetUser("ada").decode(answered({"id": "ada", "name": None, "roles": None, "groups": None})).user.user
+    group = GetGroup("g").decode(answered({"id": "g", "description": None, "roles": None})).group
+
+    assert User(username="ada") == user
+    assert Group(name="g") == group
+
+
+@rows(
+    "changes",
+    [
+        {"roles": [{"role": "a,b"}]},
+        {"roles": [{"role": "a", "scope_name": "s"}]},
+        {"roles": [{"role": "data_reader", "bucket_name": "travel", "catalog_name": "c"}]},
+        {"roles": [{"role": "data_reader", "bucket_name": 7}]},
+        {"roles": [{}]},
+        {"roles": [7]},
+        {"roles": {"admin": True}},
+        {"groups": ["a,b"]},
+        {"groups": "makers"},
+    ],
+)
+def test_a_role_or_group_of_an_unknown_form(changes: dict[str, object]) -> None:
+    """The user is read without it and says so, and is not written back unless the caller drops it."""
+    found = GetUser("ada").decode(answered(USER | changes)).user.user
+    group = GetGroup("g").decode(answered({"id": "g"} | changes)).group
+
+    assert 1 == len(found.unknown)
+    assert ("groups" in changes) == (not group.unknown)
+    with pytest.raises(InvalidArgumentException, match="unknown"):
+        UpsertUser(found)
+    if group.unknown:
+        with pytest.raises(InvalidArgumentException, match="unknown"):
+            UpsertGroup(group)
+    assert "name" in UpsertUser(replace(found, unknown=())).form()
+
+
+def test_a_reference_of_an_unknown_form() -> None:
+    """A group whose reference is no string is read, and is not written back."""
+    group = GetGroup("g").decode(answered({"id": "g", "ldap_group_ref": {"dn": "x"}})).group
+
+    assert (None, 1) == (group.ldap_group_reference, len(group.unknown))
+    with pytest.raises(InvalidArgumentException):
+        UpsertGroup(group)
+
+
+def test_origins_of_an_unknown_form() -> None:
+    """An unknown origin is kept, and null means the role is the user's own."""
+    roles = [
+        {"role": "admin", "origins": None},
+        {"role": "ro_admin", "origins": [{"type": "moon", "name": 7}, 7]},
+    ]
+    found = GetUser("ada").decode(answered(USER | {"roles": roles})).user
+
+    assert frozenset({Role("admin")}) == found.user.roles
+    assert (Origin("moon"),) == found.effective_roles[1].origins
+
+
+def test_many_unknown_roles() -> None:
+    """Their texts are short and few, and the last one counts the others."""
+    found = GetUser("ada").decode(answered(USER | {"roles": [{"role": "," * 5000}] * 500})).user.user
+
+    assert UNKNOWN_MAX + 1 == len(found.unknown)
+    assert all(len(text) <= SERVER_TEXT_MAX for text in found.unknown)
+    assert "400" in found.unknown[-1]
+
+
+def test_a_role_that_cannot_be_listed() -> None:
+    """It is left out of the list of roles."""
+    found = GetRoles().decode(answered([{"role": "a,b"}, {"role": "admin", "name": None, "desc": 7}]))
+
+    assert ((RoleAndDescription(Role("admin"), "", ""),), 1) == (found.roles, found.unread)
 
 
 def test_nonsense() -> None:

@@ -123,10 +123,7 @@ def test_every_status() -> None:
         b"[]",
         b"{}",
         b'{"status":5}',
-        b'{"status":"success","warnings":{}}',
-        b'{"status":"success","metrics":{"elapsedTime":"soon"}}',
-        b'{"status":"success","metrics":{"resultCount":"many"}}',
-        b'{"status":"success","profile":[]}',
+        b'{"status":null}',
         b"[" * 100_000,
         b'{"status":"success","signature":' + b"[" * 100_000,
         b"\xff",
@@ -136,6 +133,32 @@ def test_what_is_no_answer(body: bytes) -> None:
     """It raises what says so, and nothing else."""
     with pytest.raises(MalformedAnswer):
         QUERY.decode(HttpAnswer(200, body))
+
+
+@rows(
+    "changes",
+    [
+        {"warnings": {}},
+        {"warnings": None},
+        {"metrics": []},
+        {"metrics": {"elapsedTime": "soon", "executionTime": 7, "resultCount": "many", "resultSize": -1}},
+        {"profile": []},
+        {"requestID": 7, "clientContextID": None},
+    ],
+)
+def test_an_unknown_value(changes: dict[str, object]) -> None:
+    """A part of an unknown form is empty, and the answer is still read."""
+    found = QUERY.decode(HttpAnswer(200, json.dumps({"status": "success"} | changes).encode()))
+
+    assert QueryMetaData(request_id="", client_context_id="", status=QueryStatus.SUCCESS) == found
+
+
+def test_a_warning_of_an_unknown_form() -> None:
+    """It is kept with the parts that can be read, beside the other warnings."""
+    warnings = [{"code": "x", "msg": "a"}, {"code": 7, "msg": None}, 5, {"code": 1, "msg": "b"}]
+    found = QUERY.decode(HttpAnswer(200, json.dumps({"status": "success", "warnings": warnings}).encode()))
+
+    assert [(0, "a"), (7, ""), (0, ""), (1, "b")] == [(each.code, each.message) for each in found.warnings]
 
 
 @given(

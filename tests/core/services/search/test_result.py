@@ -20,6 +20,7 @@ from triclinium_core.services.search.result import (
     SearchNumericRangeFacet,
     SearchRow,
     SearchRowLocation,
+    SearchRowLocations,
     SearchTermFacet,
     decode_meta_data,
     decode_row,
@@ -145,14 +146,57 @@ def test_locations() -> None:
 
 
 @rows("data", [
-        b"", b"{", b"null", b"[]", b"5", b"{}", b'{"id":"a"}', b'{"index":"i"}', b'{"index":"i","id":5}', b"\xff",
-        b'{"index":"i","id":"a","score":"1"}', b'{"index":"i","id":"a","locations":{"f":{"t":[{"pos":1}]}}}',
-        b'{"index":"i","id":"a","fragments":{"f":"x"}}', b"[" * 100_000,
+        b"", b"{", b"null", b"[]", b"5", b"{}", b'{"index":"i"}', b'{"index":"i","id":5}', b"\xff", b"[" * 100_000,
     ])  # fmt: skip
 def test_what_is_no_hit(data: bytes) -> None:
     """It is told as such."""
     with pytest.raises(UNREADABLE):
         decode_row(data)
+
+
+@rows(("members", "expected"), [
+        ({"index": 7}, SearchRow("", "a")),
+        ({"score": "1"}, SearchRow("i", "a")),
+        ({"sort": ["x", 7]}, SearchRow("i", "a", sort=("x",))),
+        ({"explanation": []}, SearchRow("i", "a")),
+        ({"fragments": {"f": "x", "g": ["y"]}}, SearchRow("i", "a", fragments={"f": (), "g": ("y",)})),
+        (
+            {"locations": {"f": {"t": [{"pos": 1}, {"pos": 1, "start": 2, "end": 3}], "u": 7}, "g": 7}},
+            SearchRow("i", "a", locations=SearchRowLocations((SearchRowLocation("f", "t", 1, 2, 3),))),
+        ),
+    ])  # fmt: skip
+def test_a_part_of_an_unknown_form(members: dict[str, object], expected: SearchRow) -> None:
+    """It is left out, and the rest of the hit is read."""
+    assert expected == decode_row(json.dumps({"index": "i", "id": "a", "fields": None} | members).encode())
+
+
+@rows(("members", "expected"), [
+        ({"total_hits": -1, "took": 2**64, "max_score": None}, SearchMetrics(0.0, 0, 0.0, 5, 1)),
+        ({"total_hits": "1", "took": 10**400, "max_score": "x"}, SearchMetrics(0.0, 0, 0.0, 5, 1)),
+        ({"status": {"failed": None, "successful": []}}, SearchMetrics(0.00025, 17, 1.25, 0, 0)),
+    ])  # fmt: skip
+def test_an_unknown_metric(members: dict[str, object], expected: SearchMetrics) -> None:
+    """It is 0."""
+    assert expected == meta_data(**members).metrics
+
+
+def test_an_unknown_facet() -> None:
+    """A facet has what can be read of it, and the other facets are whole; an error that is no text is kept as JSON."""
+    facets = {
+        "a": {"field": 5, "total": -1, "terms": [{"term": "x", "count": 1}, {"term": "y"}], "numeric_ranges": {}},
+        "b": 7,
+        "c": None,
+        "types": {"field": "type", "total": 3},
+    }
+    found = meta_data(facets=facets, status={"errors": {"p": {"code": 1}}})
+
+    assert found.facets == {
+        "a": SearchFacetResult("a", "", 0, 0, 0, terms=(SearchTermFacet("x", 1),)),
+        "b": SearchFacetResult("b", "", 0, 0, 0),
+        "types": SearchFacetResult("types", "type", 3, 0, 0),
+    }
+    assert {"p": '{"code": 1}'} == found.errors
+    assert {} == meta_data(facets=[]).facets
 
 
 def test_meta_data() -> None:
@@ -180,8 +224,8 @@ def test_no_facets(members: dict[str, object]) -> None:
 
 
 @rows("members", [
-        {"status": ...}, {"status": "fail"}, {"status": None}, {"total_hits": -1}, {"total_hits": "1"}, {"took": 2**64},
-        {"took": 10**400}, {"max_score": None}, {"facets": []}, {"facets": {"a": {}}}, {"facets": {"a": {"field": 5}}},
+        {"status": ...}, {"status": "fail"}, {"status": None}, {"status": {"failed": "1"}}, {"status": {"failed": -1}},
+        {"status": {"failed": 2**64}},
     ])  # fmt: skip
 def test_what_is_no_answer(members: dict[str, object]) -> None:
     """It is told as such."""

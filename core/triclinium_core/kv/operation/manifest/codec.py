@@ -6,8 +6,6 @@ Source: kv_engine ``docs/Collections.md``: JSON, ids in hexadecimal.
 from __future__ import annotations
 
 import re
-from typing import Annotated
-
 import msgspec
 
 from triclinium_core.kv.operation.codec_parts import Body, Codec, MalformedResponse
@@ -25,19 +23,19 @@ from triclinium_core.shown import one_line, shown
 class _ManifestCollection(msgspec.Struct, frozen=True):
     uid: str
     name: str
-    max_ttl: Annotated[int, msgspec.Meta(ge=-1, le=UINT32_MAX)] = msgspec.field(default=0, name="maxTTL")
-    history: bool | None = None
+    max_ttl: object = msgspec.field(default=0, name="maxTTL")
+    history: object = None
 
 
 class _Scope(msgspec.Struct, frozen=True):
     uid: str
     name: str
-    collections: list[_ManifestCollection] = []
+    collections: list[_ManifestCollection] | None = None
 
 
 class _Manifest(msgspec.Struct, frozen=True):
     uid: str
-    scopes: list[_Scope]
+    scopes: list[_Scope] | None
 
 
 _DECODER = msgspec.json.Decoder(_Manifest)
@@ -68,7 +66,7 @@ def decode_manifest(document: bytes) -> CollectionsManifest:
         raise MalformedResponse(f"a manifest that cannot be: {excess}")
     try:
         found = _DECODER.decode(document)
-        scopes = tuple(_scope(scope) for scope in found.scopes)
+        scopes = tuple(_scope(scope) for scope in found.scopes or ())
         return CollectionsManifest(uid=parse_uid(found.uid), scopes=scopes)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise MalformedResponse(f"a manifest that cannot be: {one_line(str(error))}") from error
@@ -77,9 +75,14 @@ def decode_manifest(document: bytes) -> CollectionsManifest:
 def _scope(scope: _Scope) -> ScopeSpec:
     collections = tuple(
         CollectionSpec(
-            name=each.name, scope_name=scope.name, id=parse_id(each.uid), max_expiry=each.max_ttl, history=each.history
+            name=each.name,
+            scope_name=scope.name,
+            id=parse_id(each.uid),
+            # Another value is a setting of a newer server; the collection can be used without it.
+            max_expiry=each.max_ttl if type(each.max_ttl) is int and -1 <= each.max_ttl <= UINT32_MAX else None,
+            history=each.history if isinstance(each.history, bool) else None,
         )
-        for each in scope.collections
+        for each in scope.collections or ()
     )
     return ScopeSpec(name=scope.name, id=parse_id(scope.uid), collections=collections)
 

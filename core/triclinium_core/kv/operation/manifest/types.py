@@ -15,8 +15,9 @@ class CollectionSpec(msgspec.Struct, frozen=True, kw_only=True):
     scope_name: str
     id: int
     """What stands before the keys of its documents."""
-    max_expiry: int = 0
-    """Seconds after which its documents expire at the latest; 0 for what the bucket says, -1 for never."""
+    max_expiry: int | None = 0
+    """Seconds after which its documents expire at the latest; 0 for what the bucket says, -1 for never. None if the server
+    sends no number."""
     history: bool | None = None
     """Whether older versions of its documents are kept; None where the server does not say."""
 

@@ -1,0 +1,161 @@
+"""JSON of a service, read one member at a time, so that an unknown value costs only itself.
+
+A newer server may send words, numbers and shapes that this version does not know. The rule for all answers: keep a value
+as received where its type can hold it, else return None (or the value that stands for "not sent"), and return the rest. An
+answer, or a row of a list, is refused only without what the caller needs to use it, such as a name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from triclinium_core.services.request import HttpAnswer, MalformedAnswer
+from triclinium_core.shown import one_line
+
+T = TypeVar("T")
+E = TypeVar("E", bound=StrEnum)
+
+WORD_SIZE_MAX = 100
+"""Characters of an unknown word that is kept. The longest known one has 24."""
+INTEGER_MAX = 2**64 - 1
+"""Largest integer that is kept, and the limit of its negative: servers send at most 64 bits."""
+UNKNOWN_MAX = 100
+"""Unknown parts of one value that are kept as text; the rest is counted."""
+
+UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
+"""Exceptions of the decoder for JSON that is invalid, nested too deeply, or of another type."""
+
+
+def decoded(raw: msgspec.Raw | None, kind: type[T]) -> T | None:
+    """Return a JSON value as ``kind``; None for no value and for one of another type."""
+    if raw is None:
+        return None
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except UNREADABLE:
+        return None
+
+
+def as_text(raw: msgspec.Raw) -> str:
+    """Return the beginning of a JSON value as one line of printable text."""
+    return one_line(bytes(raw).decode("utf-8", "replace"))
+
+
+class Members(NamedTuple):
+    """Members of a JSON object by name."""
+
+    raw: dict[str, msgspec.Raw]
+
+    def get(self, name: str, kind: type[T]) -> T | None:
+        """Return a member as ``kind``; None if it is missing, null or of another type."""
+        return decoded(self.raw.get(name), kind)
+
+    def integer(self, name: str) -> int | None:
+        """Return an integer of at most 64 bits."""
+        number = self.get(name, int)
+        return number if number is not None and abs(number) <= INTEGER_MAX else None
+
+    def number(self, name: str) -> float | None:
+        """Return a finite number."""
+        number = self.get(name, float)
+        return number if number is not None and math.isfinite(number) else None
+
+    def count(self, name: str) -> int:
+        """Return an integer of at least 0; 0 for anything else."""
+        return max(self.integer(name) or 0, 0)
+
+    def text(self, name: str) -> str:
+        """Return a string; an empty one for anything else."""
+        return self.get(name, str) or ""
+
+    def word(self, name: str, kind: type[E]) -> E | str | None:
+        """Return a member of an enum, an unknown word as received, or None for what is no word."""
+        word = kept_word(self.get(name, str))
+        return next((member for member in kind if member.value == word), word)
+
+    def members(self, name: str) -> Members:
+        """Return the members of an object; none of anything else."""
+        return Members(self.get(name, dict[str, msgspec.Raw]) or {})
+
+    def array(self, name: str) -> list[msgspec.Raw]:
+        """Return the items of an array; none of anything else."""
+        return self.get(name, list[msgspec.Raw]) or []
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return the strings of an array, without its other items."""
+        return tuple(text for item in self.array(name) if (text := decoded(item, str)) is not None)
+
+    def objects(self, name: str) -> list[Members]:
+        """Return the items of an array; an item that is no object has no members."""
+        return [Members(decoded(item, dict[str, msgspec.Raw]) or {}) for item in self.array(name)]
+
+    def no_arrays(self, *names: str) -> list[msgspec.Raw]:
+        """Return the members of these names that are neither missing, null nor an array."""
+        return [self.raw[name] for name in names if self.is_set(name) and self.get(name, list[msgspec.Raw]) is None]
+
+    def is_set(self, name: str) -> bool:
+        """Return whether a member is there and not null."""
+        return bytes(self.raw.get(name, msgspec.Raw(b"null"))) != b"null"
+
+
+def kept_word(word: str | None) -> str | None:
+    """Return a word as received if it has 1 to ``WORD_SIZE_MAX`` printable characters, else None."""
+    return word if word and len(word) <= WORD_SIZE_MAX and word.isprintable() else None
+
+
+def members_of(raw: msgspec.Raw) -> Members:
+    """Return the members of a row.
+
+    Raises:
+        MalformedAnswer: it is no object.
+    """
+    members = decoded(raw, dict[str, msgspec.Raw])
+    if members is None:
+        raise MalformedAnswer(f"{as_text(raw)} instead of an object")
+    return Members(members)
+
+
+def body_members(answer: HttpAnswer) -> Members:
+    """Return the members of an answer that is one object.
+
+    Raises:
+        MalformedAnswer: it is no object.
+    """
+    return Members(answer.body_as(dict[str, msgspec.Raw]))
+
+
+def readable(rows: Iterable[msgspec.Raw], read: Callable[[msgspec.Raw], T]) -> tuple[tuple[T, ...], int]:
+    """Return what ``read`` makes of each row, and the number of rows that it refuses.
+
+    Raises:
+        MalformedAnswer: it refuses all rows.
+    """
+    found, refused = separated(rows, read)
+    if refused and not found:
+        raise refused[0][1]
+    return found, len(refused)
+
+
+def separated(
+    rows: Iterable[msgspec.Raw], read: Callable[[msgspec.Raw], T]
+) -> tuple[tuple[T, ...], list[tuple[msgspec.Raw, MalformedAnswer]]]:
+    """Return what ``read`` makes of rows, and the rows that it refuses with its errors."""
+    found, refused = [], []
+    for row in rows:
+        try:
+            found.append(read(row))
+        except MalformedAnswer as error:
+            refused.append((row, error))
+    return tuple(found), refused
+
+
+def unknown_parts(parts: Iterable[msgspec.Raw]) -> tuple[str, ...]:
+    """Return parts of a value that this version cannot represent, each as JSON on one line."""
+    texts = [as_text(part) for part in parts]
+    more = len(texts) - UNKNOWN_MAX
+    return (*texts[:UNKNOWN_MAX], f"and {more} more") if more > 0 else tuple(texts)
