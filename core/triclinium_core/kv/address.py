@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
+
+LOOPBACK_NETWORKS = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
 PORT_MAX = 0xFFFF
 """The highest TCP port. 0 is not a port that a node can listen on."""
@@ -14,6 +17,15 @@ class Address:
 
     host: str
     port: int
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the host is written as this machine: an address of ``LOOPBACK_NETWORKS``, or ``localhost``."""
+        try:
+            address = ip_address(self.host)
+        except ValueError:
+            return self.host.lower().removesuffix(".") == "localhost"
+        return any(address in network for network in LOOPBACK_NETWORKS)
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"

@@ -33,6 +33,8 @@ class HttpRequest(msgspec.Struct, frozen=True):
     content_type: str = "application/json"
     """Of the body; of no meaning without one."""
     headers: tuple[tuple[str, str], ...] = ()
+    carries_credentials: bool = True
+    """Whether the connection adds its ``authorization`` header."""
 
     def __repr__(self) -> str:
         return f"HttpRequest({self.method} {self.target}, body=<{len(self.body)} bytes>)"

@@ -24,3 +24,23 @@ def test_shown(address: Address, expected: str) -> None:
 def test_addresses_are_values() -> None:
     """Equal by what they say, and usable as keys."""
     assert {Address("h", 1)} == {Address("h", 1), Address("h", 1)} != {Address("h", 2)}
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", True),
+        ("127.255.255.254", True),
+        ("::1", True),
+        ("0:0:0:0:0:0:0:1", True),
+        ("LOCALHOST.", True),
+        ("127.1.example", False),
+        ("localhost.example", False),
+        ("::2", False),
+        ("10.0.0.1", False),
+        ("", False),
+    ],
+)
+def test_loopback(host: str, expected: bool) -> None:
+    """Addresses of 127.0.0.0/8, ::1 and the name localhost are this machine; other names are not."""
+    assert expected == Address(host, 1).is_loopback

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from tests.core.kv.simulated import node_options
 from triclinium_core.client.actions import Action
 from triclinium_core.client.events import Event, StreamId, Token
 from triclinium_core.errors import CouchbaseException
-from triclinium_core.options import ClientOptions, PasswordAuthenticator
+from triclinium_core.options import Authenticator, ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.query.request import QueryRequest
 from triclinium_core.services.request import ServiceRequest
@@ -22,6 +23,7 @@ RECEIVE_SIZE = 64 * 1024
 E = TypeVar("E", bound=CouchbaseException)
 
 STATEMENT = "SELECT hotels"
+ADMINISTRATOR = PasswordAuthenticator("Administrator", "password")
 ROWS = [b'{"n":1}', b'{"n":2}', b'{"n":3}']
 ANSWER = FakeAnswer(rows=[{"n": 1}, {"n": 2}, {"n": 3}])
 
@@ -34,16 +36,27 @@ def asking(statement: str = STATEMENT, **options: Any) -> QueryRequest:
 class Asking(Simulation):
     """A simulation of a client, and of nodes whose query service knows one statement."""
 
-    def __init__(self, nodes: int = 1, *, enhanced: bool = True, **options: Any) -> None:
+    def __init__(
+        self,
+        nodes: int = 1,
+        *,
+        enhanced: bool = True,
+        tokens: tuple[str, ...] = (),
+        authenticator: Authenticator = ADMINISTRATOR,
+        hosts: Sequence[str] | None = None,
+        **options: Any,
+    ) -> None:
         self.actions: list[Action] = []
         cluster = FakeNodes(
-            node_options(services=frozenset(Service), enhanced_prepared_statements=enhanced), nodes=nodes
+            node_options(services=frozenset(Service), enhanced_prepared_statements=enhanced, tokens=tokens),
+            nodes=nodes if hosts is None else [(host, 11210) for host in hosts],
         )
         cluster.script.answer(STATEMENT, ANSWER)
         connection_string = cluster.connection_string()
         assert connection_string is not None
-        user = PasswordAuthenticator("Administrator", "password")
-        super().__init__(cluster, ClientOptions(connection_string=connection_string, authenticator=user, **options))
+        super().__init__(
+            cluster, ClientOptions(connection_string=connection_string, authenticator=authenticator, **options)
+        )
 
     def feed(self, event: Event) -> list[Action]:
         """Feed an event, and keep what it leads to."""

@@ -34,6 +34,7 @@ from triclinium_core.kv.pool.connections import Connections
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase.failures import refused
 from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.services.ping.pings import PingOutcome, ServicePings
@@ -200,14 +201,21 @@ class Readiness:
     def _kv_state(self, wait: WaitUntilReady) -> ClusterState:
         routes = self._connections.routes
         if Service.KV not in wait.services:
-            # A connection is needed all the same: it tells where the services are.
-            is_known = self._pool.knows_topology or routes.ready_count(wait.bucket)
-            return ClusterState.ONLINE if is_known else ClusterState.OFFLINE
+            # A connection is needed all the same: its config locates the services.
+            is_known = self._pool.knows_topology and not self._credentials_in_doubt(wait)
+            return ClusterState.ONLINE if is_known or routes.ready_count(wait.bucket) else ClusterState.OFFLINE
         state = cluster_state(routes.ready_count(wait.bucket), len(routes.all_of(wait.bucket)))
         # RFC 0061: a bucket's readiness includes that of what belongs to no bucket. Documents can be had over the
         # bucket's connections alone.
         is_whole = routes.ready_count(None) == len(routes.all_of(None))
         return ClusterState.DEGRADED if state is ClusterState.ONLINE and not is_whole else state
+
+    def _credentials_in_doubt(self, wait: WaitUntilReady) -> bool:
+        """Return whether key-value has refused the credentials or is checking them. Pings of services carry none."""
+        if self._terminal_states.reason_for(Service.KV) is RetryReason.AUTHENTICATION_ERROR:
+            return True
+        connections = self._connections.routes.all_of(wait.bucket)
+        return any(connection.state is ConnectionState.AUTHENTICATING for connection in connections)
 
     def _terminal_error(self, wait: WaitUntilReady) -> CouchbaseException | None:
         reason = self._terminal_states.reason_for(Service.KV, bucket=wait.bucket)

@@ -17,6 +17,7 @@ import msgspec
 from triclinium_core import decoder_faults
 from triclinium_core.decoder_faults import Decoder, DecoderFault
 from triclinium_core.retry.couchbase.events import HandedOver
+from triclinium_core.services.connection.credentials import without_credentials
 from triclinium_core.services.request import HttpRequest
 from triclinium_core.shown import one_line
 
@@ -73,7 +74,7 @@ class HttpConnection:
 
     Args:
         host: host and port of the node, as the header ``Host`` has them.
-        headers: what goes with every request: credentials, the client's name.
+        headers: sent with every request: credentials, unless the request carries none, and the client's name.
         local_address: our end of the stream, where the driver told.
         remote_address: the other end, as an address and not a name, where the driver told.
     """
@@ -95,6 +96,7 @@ class HttpConnection:
             ("accept-encoding", "identity"),
             *headers,
         )
+        self._headers_without_credentials = without_credentials(self._headers)
         self._ordered = 0
         """Bytes of all requests."""
         self._request = (0, 0)
@@ -111,7 +113,8 @@ class HttpConnection:
 
     def send(self, request: HttpRequest) -> bytes:
         """Return the bytes of a request, which the connection must be free for."""
-        headers = [*self._headers, *request.headers]
+        own = self._headers if request.carries_credentials else self._headers_without_credentials
+        headers = [*own, *request.headers]
         if request.body or request.method not in ("GET", "HEAD", "DELETE"):
             headers.append(("content-length", str(len(request.body))))
             if request.body:

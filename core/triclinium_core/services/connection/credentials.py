@@ -9,14 +9,27 @@ from base64 import b64encode
 
 from triclinium_core.options import Authenticator, JwtAuthenticator, PasswordAuthenticator
 
+Headers = tuple[tuple[str, str], ...]
+AUTHORIZATION = "authorization"
 
-def headers_of(authenticator: Authenticator | None, user_agent: str) -> tuple[tuple[str, str], ...]:
+
+def headers_of(authenticator: Authenticator | None, user_agent: str) -> Headers:
     """Return the headers of every request of a client; a certificate was shown by the driver already."""
     # A header takes no line breaks, and nothing beyond ASCII for sure.
     named = ("user-agent", "".join(each if " " <= each <= "~" else "?" for each in user_agent).strip() or "triclinium")
     if isinstance(authenticator, PasswordAuthenticator):
         pair = b64encode(f"{authenticator.username}:{authenticator.password}".encode()).decode("ascii")
-        return named, ("authorization", f"Basic {pair}")
+        return named, (AUTHORIZATION, f"Basic {pair}")
     if isinstance(authenticator, JwtAuthenticator):
-        return named, ("authorization", f"Bearer {authenticator.token}")
+        return named, (AUTHORIZATION, f"Bearer {authenticator.token}")
     return (named,)
+
+
+def without_credentials(headers: Headers) -> Headers:
+    """Return the headers of a request that carries no credentials."""
+    return tuple(each for each in headers if each[0] != AUTHORIZATION)
+
+
+def has_credentials(headers: Headers) -> bool:
+    """Return whether the headers show a password or a token."""
+    return any(name == AUTHORIZATION for name, _ in headers)

@@ -19,6 +19,9 @@ from triclinium_core.services.ping.requests import PINGS, NoRetry
 from triclinium_core.services.pool.endpoint import Endpoint
 from triclinium_core.services.pool.pool import Pool
 
+ANSWERED_STATUSES = frozenset({401, 403})
+"""Statuses by which a service asks for the credentials that pings do not carry: it answers (decision D66)."""
+
 
 class PingOutcome(NamedTuple):
     """What became of a ping of one endpoint."""
@@ -86,6 +89,8 @@ class ServicePings:
                 continue
             owner, endpoint = ping
             error = outcome if isinstance(outcome, CouchbaseException) else None
+            if error is not None and error.context.http_status in ANSWERED_STATUSES:
+                error = None
             if owner is not endpoint:
                 outcomes.append(PingOutcome(owner, endpoint, error, sent))
                 continue

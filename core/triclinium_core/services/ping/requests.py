@@ -27,8 +27,8 @@ class PingRequest(ServiceRequest, frozen=True, kw_only=True):
         return True
 
     def encode(self, remaining: float) -> HttpRequest:
-        """Return a GET of what every node of the service has."""
-        return HttpRequest("GET", self.target)
+        """Return a GET of a path that every node of the service has, without credentials (decision D66)."""
+        return HttpRequest("GET", self.target, carries_credentials=False)
 
     def decode(self, answer: HttpAnswer) -> Done:
         """Return that it answered."""

@@ -27,6 +27,7 @@ class Endpoint:
         self.service: Service = service
         self.address: Address = address
         self.node: str = str(address)
+        self.is_loopback: bool = address.is_loopback
         self.breaker: CircuitBreaker = CircuitBreaker(circuit_breaker)
         self.waiting: dict[int, None] = {}
         """Tokens of the requests that wait for a connection, in order."""

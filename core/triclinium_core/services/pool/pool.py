@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
-from triclinium_core.client.actions import Action, CloseStream, OpenStream, SendBytes
+from triclinium_core.client.actions import Action, CloseStream, OpenStream, ReportConnection, ReportLevel, SendBytes
 from triclinium_core.client.events import StreamId, StreamLost, StreamOpened
 from triclinium_core.client.timers import TimerKind, Timers
 from triclinium_core.kv.address import Address
@@ -18,10 +18,15 @@ from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.connection.connection import HttpConnection
-from triclinium_core.services.connection.credentials import headers_of
+from triclinium_core.services.connection.credentials import has_credentials, headers_of
 from triclinium_core.services.pool.addresses import addresses_of, obstacle_of, outside_of
 from triclinium_core.services.pool.endpoint import Endpoint
 from triclinium_core.services.request import HttpRequest
+
+CREDENTIALS_EXPOSED = (
+    "credentials are sent to it over plain HTTP, where anyone on the network can read them; connect with couchbases://"
+)
+"""The warning of a client that sends credentials without TLS to a host that is not loopback."""
 
 
 class LostConnection(NamedTuple):
@@ -62,6 +67,8 @@ class Pool:
         self._streams: dict[StreamId, Endpoint] = {}
         """To which endpoint each stream belongs, from the order to open it until it is gone."""
         self._sending: list[SendBytes] = []
+        self._has_warned = False
+        """Whether the client has reported that it sends credentials over plain HTTP."""
 
     @property
     def knows_topology(self) -> bool:
@@ -133,9 +140,18 @@ class Pool:
 
     def send(self, stream: StreamId, request: HttpRequest) -> HttpConnection:
         """Order a request to be sent on a stream that is free, and return its connection."""
-        connection = self._streams[stream].connections[stream]
+        endpoint = self._streams[stream]
+        connection = endpoint.connections[stream]
+        if not (self._tls or self._has_warned or endpoint.is_loopback) and request.carries_credentials:
+            self._warn_of_exposure(endpoint, stream)
         self._sending.append(SendBytes(stream, connection.send(request)))
         return connection
+
+    def _warn_of_exposure(self, endpoint: Endpoint, stream: StreamId) -> None:
+        """Report, once for each client, that credentials leave over plain HTTP to a host that is not loopback."""
+        if has_credentials(self._headers):
+            self._has_warned = True
+            self._emit(ReportConnection(stream, endpoint.node, CREDENTIALS_EXPOSED, ReportLevel.WARNING))
 
     def take_sending(self) -> list[SendBytes]:
         """Return what was ordered to be sent, once; it goes last."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
 
 from tests.core.services.asking import Asking, asking
-from triclinium_core.client.actions import CloseStream, OpenStream
+from triclinium_core.client.actions import CloseStream, OpenStream, SendBytes
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.client.events import OperationAbandoned, Token
+from triclinium_core.client.events import AuthenticatorChanged, OperationAbandoned, Token
 from triclinium_core.client.health.readiness import PAUSE_SECONDS, PING_SECONDS_MAX
 from triclinium_core.client.health.statistics import EndpointStatistics
 from triclinium_core.errors import AuthenticationFailureException, InvalidArgumentException
@@ -22,7 +23,7 @@ from triclinium_core.kv.operation.reports import (
     PingState,
     Ready,
 )
-from triclinium_core.options import TimeoutOptions
+from triclinium_core.options import Authenticator, JwtAuthenticator, PasswordAuthenticator, TimeoutOptions
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.faults import Fault, delay, drop_response, hang_up
 from triclinium_core.testing.fakes.services import faults
@@ -121,7 +122,7 @@ def test_nobody_knows_where_the_services_are() -> None:
     assert [PingState.ERROR] == [found.state for found in result.endpoints[Service.KV]]
 
 
-@pytest.mark.parametrize("status", [401, 403, 500, 503])
+@pytest.mark.parametrize("status", [404, 500, 503])
 def test_an_answer_that_is_an_error(status: int) -> None:
     """It is told with its HTTP status; the connection is fit for the next ping."""
     simulation = started()
@@ -132,6 +133,102 @@ def test_an_answer_that_is_an_error(status: int) -> None:
     assert (PingState.ERROR, PingState.OK) == (bad.state, good.state)
     assert str(status) in str(bad.error)
     assert bad.id == good.id
+
+
+@pytest.mark.parametrize("service", [each for each in Service if each is not Service.KV])
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_service_that_asks_for_credentials(service: Service, status: int) -> None:
+    """A service that answers a ping with 401 or 403 counts as reached, to a ping and to a wait."""
+    simulation = started()
+    simulation.nodes[0].faults.always(service, faults.http_status(status, body=b"no"))
+
+    (report,) = ping(simulation, service).endpoints[service]
+    token = simulation.inquire(WaitUntilReady(None, service_types=(service,)))
+    simulation.run(1.0)
+
+    assert (PingState.OK, None) == (report.state, report.error)
+    assert Ready(ClusterState.ONLINE) == simulation.results[token]
+
+
+def heads(simulation: Asking) -> list[bytes]:
+    """Return the head of each HTTP request that was sent."""
+    sent = [action.data.partition(b"\r\n\r\n")[0] for action in simulation.actions if isinstance(action, SendBytes)]
+    return [head for head in sent if b" HTTP/1.1\r\n" in head]
+
+
+@pytest.mark.parametrize(
+    "authenticator",
+    [PasswordAuthenticator("Administrator", "password"), JwtAuthenticator("a.b.c", allow_unencrypted=True)],
+    ids=["basic", "bearer"],
+)
+def test_pings_carry_no_credentials(authenticator: Authenticator) -> None:
+    """Neither a ping nor a wait sends credentials to any service, and a request behind them on the same stream does."""
+    simulation = Asking(2, tokens=("a.b.c",), authenticator=authenticator)
+    token = simulation.inquire(WaitUntilReady(None))
+    simulation.run()
+    ping(simulation)
+    pings = heads(simulation)
+    streams = simulation.count(OpenStream)
+    query = simulation.request(asking())
+    simulation.run()
+
+    assert token in simulation.results
+    assert {b"GET /admin/ping", b"GET /api/ping", b"GET /pools", b"GET /"} == {
+        head.partition(b" HTTP")[0] for head in pings
+    }
+    assert not [head for head in pings if b"authorization" in head.lower()]
+    assert query in simulation.answers
+    assert [True] == [b"authorization: " in head for head in heads(simulation)[len(pings) :]]
+    assert streams == simulation.count(OpenStream)
+
+
+def test_canaries_carry_no_credentials() -> None:
+    """The ping that may close a circuit breaker sends none, and a status of 401 closes it."""
+    simulation = started(timeouts=TimeoutOptions(query=1.0))
+    simulation.nodes[0].faults.next(Service.QUERY, drop_response(), times=20)
+    simulation.nodes[0].faults.next(Service.QUERY, faults.http_status(401))
+    for _ in range(20):
+        simulation.finish(asking())
+    simulation.live(6.0)
+    (canary,) = (head for head in heads(simulation) if head.startswith(b"GET /admin/ping"))
+
+    assert b"authorization" not in canary.lower()
+    assert simulation.finish(asking()) in simulation.answers
+
+
+def test_new_credentials_during_a_ping() -> None:
+    """A ping on its way is answered, its stream is closed, and the next request shows the new credentials."""
+    simulation = started()
+    simulation.nodes[0].faults.next(Service.QUERY, delay(0.1))
+    token = simulation.inquire(Ping(None, "i", QUERY))
+    simulation.flow()
+    simulation.feed(AuthenticatorChanged(PasswordAuthenticator("ada", "secret"), "nonce"))
+    simulation.live(0.2)
+    simulation.request(asking())
+    simulation.flow()
+
+    (report,) = result_of(simulation, token).endpoints[Service.QUERY]
+    assert PingState.OK is report.state
+    assert int(report.id, 16) in [action.stream for action in simulation.actions if isinstance(action, CloseStream)]
+    assert base64.b64encode(b"ada:secret") in heads(simulation)[-1]
+
+
+@pytest.mark.parametrize("services", [None, QUERY])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_wrong_password_ends_a_wait(services: tuple[Service, ...] | None, is_known: bool) -> None:
+    """A wait fails as soon as key-value refuses the password, also where it is about other services only."""
+    wrong = PasswordAuthenticator("Administrator", "wrong")
+    simulation = started() if is_known else Asking(authenticator=wrong)
+    if is_known:
+        simulation.feed(AuthenticatorChanged(wrong, "nonce"))
+    began = simulation.now
+    token = simulation.inquire(WaitUntilReady(None, service_types=services))
+    simulation.run(1.0)
+    error = simulation.errors[token]
+
+    assert isinstance(error, AuthenticationFailureException)
+    assert ("wait_until_ready", "kv") == (error.context.operation, error.context.service)
+    assert began == simulation.settled_at[token]
 
 
 @pytest.mark.parametrize(
@@ -253,19 +350,6 @@ def test_a_service_that_loses_a_ping_is_asked_again() -> None:
     simulation.run(200.0)
 
     assert PING_SECONDS_MAX + PAUSE_SECONDS == simulation.settled_at[token] - began
-
-
-def test_a_service_that_does_not_let_the_user_in() -> None:
-    """Waiting would not help: the exception says which one."""
-    simulation = started()
-    simulation.nodes[0].faults.always(Service.SEARCH, faults.http_status(401))
-
-    token = simulation.inquire(WaitUntilReady(None))
-    simulation.run(1.0)
-    error = simulation.errors[token]
-
-    assert isinstance(error, AuthenticationFailureException)
-    assert ("wait_until_ready", 401) == (error.context.operation, error.context.http_status)
 
 
 def test_key_value_is_not_waited_for_where_it_was_not_named() -> None:

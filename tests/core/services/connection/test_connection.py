@@ -229,3 +229,15 @@ def test_chunks_before_nonsense() -> None:
 
     assert [AnswerBegan(200), BodyReceived(b"ab")] == [began, body]
     assert isinstance(broken, AnswerBroken)
+
+
+def test_a_request_without_credentials() -> None:
+    """It leaves the connection's ``authorization`` header out and keeps all others; the next request has it again."""
+    connection = HttpConnection("127.0.0.1:8093", (("authorization", "Basic x"), ("user-agent", "test")))
+
+    ping = connection.send(HttpRequest("GET", "/", carries_credentials=False))
+    connection.receive(ANSWER)
+    query = connection.send(QUESTION)
+
+    assert (False, True) == (b"authorization" in ping, b"authorization: Basic x" in query)
+    assert (True, True) == (b"user-agent: test" in ping, b"user-agent: test" in query)

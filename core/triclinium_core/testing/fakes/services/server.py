@@ -15,7 +15,7 @@ from triclinium_core.testing.fakes.fault_table import Faults
 from triclinium_core.testing.fakes.faults import ServiceFaultBeforeApplying
 from triclinium_core.testing.fakes.services.answers import ServiceReply
 from triclinium_core.testing.fakes.services.connection.connection import ServedConnection
-from triclinium_core.testing.fakes.services.connection.credentials import is_let_in
+from triclinium_core.testing.fakes.services.connection.credentials import is_let_in, is_public
 from triclinium_core.testing.fakes.services.management import management
 from triclinium_core.testing.fakes.services.request_log import LoggedRequest, log_request
 from triclinium_core.testing.fakes.services.requests import FakeRequest
@@ -174,6 +174,8 @@ class ServiceServer:
             self.listener(logged)
 
     def _reply(self, connection: ServedConnection, role: ServiceRole, request: FakeRequest) -> ServiceReply:
-        if connection.has_certificate or is_let_in(request, self._node.options, self._node.cluster.services.users):
+        users = self._node.cluster.services.users
+        is_entitled = connection.has_certificate or is_let_in(request, self._node.options, users)
+        if is_entitled or is_public(connection.service, request):
             return role.answer(self._node, request)
         return replace(role.unauthorized(self._node, request), applied=False)

@@ -59,6 +59,23 @@ def test_credentials(authorization: str | None, status: int) -> None:
     assert [status == 200] == [request.applied for request in client.node.request_log]
 
 
+@rows(
+    ("service", "target", "status"),
+    [
+        (Service.QUERY, "/admin/ping", 200),
+        (Service.SEARCH, "/api/ping", 200),
+        (Service.ANALYTICS, "/admin/ping", 401),
+        (Service.VIEWS, "/", 401),
+        (Service.MANAGEMENT, "/pools", 401),
+    ],
+)
+def test_pings_without_credentials(service: Service, target: str, status: int) -> None:
+    """Query and search answer a ping that carries no credentials, and the other services ask for them."""
+    client = HttpClient(FakeNode(), service, authorization=None)
+
+    assert status == client.ask("GET", target).status
+
+
 @rows(("names", "status"), [(["ada"], 200), (["bob"], 401)])
 def test_certificates(names: list[str], status: int) -> None:
     """A client whose certificate has the name of a user needs no credentials."""

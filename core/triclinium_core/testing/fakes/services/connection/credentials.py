@@ -5,9 +5,22 @@ from __future__ import annotations
 import base64
 import binascii
 
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fakes.services.management.users import FakeUsers
 from triclinium_core.testing.fakes.services.requests import FakeRequest
+
+PUBLIC = frozenset({(Service.QUERY, "GET", ("admin", "ping")), (Service.SEARCH, "GET", ("api", "ping"))})
+"""Requests that the services answer without credentials.
+
+Source: the cluster manager asks for credentials even for ``/pools``; query and search answer pings without. For analytics
+and views, which no document covers, the fake asks for them.
+"""
+
+
+def is_public(service: Service, request: FakeRequest) -> bool:
+    """Return whether the service answers a request without credentials."""
+    return (service, request.method, request.segments) in PUBLIC
 
 
 def is_let_in(request: FakeRequest, options: FakeNodeOptions, users: FakeUsers) -> bool:
