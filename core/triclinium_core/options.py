@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import NoneType
 
@@ -235,6 +236,28 @@ def require_timeout(name: str, duration: Duration) -> float:
     return check_duration(duration, name, above_zero=True, most=SECONDS_MAX, endless=True)
 
 
+_DOMAIN = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
+"""Labels of letters, digits, ``-`` and ``_``, as in a connection string; or an IPv6 address."""
+DOMAIN_SIZE_MAX = 255
+"""Characters of a domain: names have at most 253 (RFC 1035 §2.3.4)."""
+
+
+def require_domains(name: str, domains: Sequence[str]) -> tuple[str, ...]:
+    """Return domains as a tuple.
+
+    Raises:
+        InvalidArgumentException: they are no sequence, or one of them is no domain.
+    """
+    # A lone string is a sequence of letters to Python.
+    if not isinstance(domains, str | bytes) and isinstance(domains, Sequence):
+        found = tuple(domains)
+        if all(isinstance(each, str) and len(each) <= DOMAIN_SIZE_MAX and _DOMAIN.fullmatch(each) for each in found):
+            return found
+    raise InvalidArgumentException(
+        f"{name}={shown(domains)} must be a sequence of domain names, such as ('nodes.example',)", parameter=name
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientOptions:
     """Everything that ``ClientMachine`` needs to know besides events."""
@@ -259,6 +282,8 @@ class ClientOptions:
     network in which the address stands by which the cluster was found."""
     enable_dns_srv: bool = True
     """Whether a lone host without a port may be a name of the whole cluster in DNS (SDK-RFC 0011 "SRV Records")."""
+    dns_srv_domains: Sequence[str] = ()
+    """Domains at or below which SRV targets are accepted, besides those at or below the host of the connection string."""
     tracer: ThresholdLoggingTracer | None = field(default_factory=ThresholdLoggingTracer)
     """Which operations are slow; None to report none (SDK-RFC 0067)."""
     meter: LoggingMeter | None = field(default_factory=LoggingMeter)
@@ -289,6 +314,7 @@ class ClientOptions:
                 given = f", not {type(value).__name__}" if is_secret else ""
                 told = name if is_secret else f"{name}={shown(value)}"
                 raise InvalidArgumentException(f"{told} must be {meaning}{given}", parameter=name)
+        object.__setattr__(self, "dns_srv_domains", require_domains("dns_srv_domains", self.dns_srv_domains))
         check_integer(self.max_http_connections, "max_http_connections", 0, HTTP_CONNECTIONS_MAX)
         require_strategy(self.retry_strategy)
         if not self.network:

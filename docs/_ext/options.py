@@ -98,6 +98,10 @@ CLIENT: Rows = {
     ),
     "max_http_connections": ("int", "connections to each service of each node at most; 0 for any number"),
     "enable_dns_srv": (_FLAG, "whether a lone host without a port may be the name of a cluster in DNS"),
+    "dns_srv_domains": (
+        "a sequence of domain names",
+        "accepts targets of SRV records at or below them, besides those of the host's own domain; {doc}`/howto/connect`",
+    ),
     "tracer": (
         "`ThresholdLoggingTracer`, None",
         "which operations are slow, and told of in the log; None for none. `open_cluster` takes a `RequestTracer` as well",

@@ -51,7 +51,7 @@ def test_every_option_has_a_variable() -> None:
         }
     assert {
         "connection_string", "compression", "hello_after_auth", "renegotiate_on_corrupt_error_map",
-        "max_http_connections", "network", "enable_dns_srv", "tracer", "meter", "orphans",
+        "max_http_connections", "network", "enable_dns_srv", "dns_srv_domains", "tracer", "meter", "orphans",
     } == {variable.field for variable in VARIABLES.values() if variable.group is ClientOptions}  # fmt: skip
 
 

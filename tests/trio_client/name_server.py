@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import dns.asyncresolver
 import dns.flags
 import dns.message
+import dns.name
 import dns.rcode
 import dns.rrset
 import trio
@@ -34,13 +35,19 @@ class NameServer:
     asked: list[str] = field(default_factory=list)
     """The names, in order."""
 
-    def resolver(self) -> DnsResolver:
-        """Return a resolver that asks this server alone."""
+    def resolver(self, *domains: str, search: bool = False) -> DnsResolver:
+        """Return a resolver that asks this server alone.
+
+        Args:
+            domains: the search domains of its configuration.
+            search: whether it may use them.
+        """
         resolver = dns.asyncresolver.Resolver(configure=False)
         resolver.nameservers = ["127.0.0.1"]
         resolver.port = self.port
         resolver.lifetime = 2.0
-        return DnsResolver(resolver)
+        resolver.search = [dns.name.from_text(domain) for domain in domains]
+        return DnsResolver(resolver, search=search)
 
     async def serve(self, socket: trio.socket.SocketType) -> None:
         """Answer until cancelled."""

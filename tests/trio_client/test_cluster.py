@@ -163,6 +163,7 @@ class ByeConnector:
         ("compression", {"compression": None}),
         ("network", {"network": None}),
         ("enable_dns_srv", {"enable_dns_srv": 1}),
+        ("dns_srv_domains", {"dns_srv_domains": "nodes.example"}),
         ("resolver", {"resolver": ByeConnector()}),
         ("resolver", {"resolver": type(UNREACHABLE)}),
         ("network", {"network": ""}),

@@ -10,6 +10,7 @@ from triclinium._collection.replicas import ReplicaResults
 from triclinium._collection.scans import ScanResults
 from triclinium._context import client_context, retrying
 from triclinium._deadlines import AbandonedOperation, fail_after
+from triclinium._driver.resolver import DnsResolver
 from triclinium._driver.subscriptions import TopologyChanges
 from triclinium._from_environment import open_cluster_from_environment
 from triclinium._keyspace import Bucket, Scope
@@ -217,6 +218,7 @@ __all__ = [
     "CreateBucketSettings",
     "CreateCollectionSettings",
     "DiagnosticsResult",
+    "DnsResolver",
     "DurabilityLevel",
     "Duration",
     "EncodedValue",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import NoneType
 from typing import TypedDict, Unpack
@@ -48,6 +48,7 @@ def open_cluster(
     compression: bool = True,
     network: str = "auto",
     enable_dns_srv: bool = True,
+    dns_srv_domains: Sequence[str] = (),
     max_http_connections: int = 64,
     redact_logs: bool = False,
     tracer: RequestTracer | ThresholdLoggingTracer | None = _THRESHOLDS,
@@ -79,6 +80,8 @@ def open_cluster(
         compression: whether values may travel compressed.
         network: by which of its addresses each node is reached; by default that by which the cluster was found.
         enable_dns_srv: whether a lone host without a port may be the name of a cluster in DNS.
+        dns_srv_domains: domains at or below which targets of SRV records are accepted, besides those at or below the host
+            of the connection string; a host of four labels or more also accepts those at or below its parent.
         max_http_connections: to each service of each node, at most; 0 for any number.
         redact_logs: whether document ids are marked as ``<ud>…</ud>`` in the log.
         tracer: who is told of the spans of each operation, or which operations are slow, and told of in the log; None for
@@ -104,6 +107,7 @@ def open_cluster(
         compression=compression,
         network=network,
         enable_dns_srv=enable_dns_srv,
+        dns_srv_domains=dns_srv_domains,
         max_http_connections=max_http_connections,
         tracer=tracer if isinstance(tracer, ThresholdLoggingTracer) else None,
         meter=meter if isinstance(meter, LoggingMeter) else None,
@@ -134,6 +138,7 @@ class CoreArguments(TypedDict, total=False):
     compression: bool
     network: str
     enable_dns_srv: bool
+    dns_srv_domains: Sequence[str]
     max_http_connections: int
     orphans: OrphanReporter | None
 

@@ -45,13 +45,16 @@ class Connector(Protocol):
 
 
 class Resolver(Protocol):
-    """How the client finds the nodes of a cluster that DNS lists under its name. DNS unless given."""
+    """Source of the nodes that DNS lists under the name of a cluster. ``DnsResolver()`` unless given.
+
+    The client drops targets outside the domains that it accepts, whatever the resolver: see ``dns_srv_domains``.
+    """
 
     async def look_up(self, service: str) -> Sequence[tuple[str, int]]:
         """Return host and port of each SRV record of a name, in any order; none where there is none.
 
         Args:
-            service: such as ``_couchbase._tcp.cluster.example``.
+            service: such as ``_couchbase._tcp.cluster.example``; with a final dot if the connection string has one.
 
         Raises:
             OSError: nobody answered.

@@ -66,6 +66,8 @@ class Dispatcher:
         self._own_addresses = own_addresses
         self._terminal_states = terminal_states
         self._emit = emit
+        self.last_loss: str | None = None
+        """Why the newest connection that was to bring the first cluster config is lost."""
         self._unplaced: dict[int, LiveRequest] = {}
         """Requests that wait for the first cluster config."""
         self._waiting: dict[int, LiveRequest] = {}
@@ -140,7 +142,7 @@ class Dispatcher:
     def give_up_waiting(self, live: LiveRequest) -> NotSent | None:
         """Return why a request that waits was not sent, and have it wait no longer; None for one that does not wait."""
         if live.token in self._unplaced:
-            return self.give_up(live, RetryReason.NODE_NOT_AVAILABLE, waits_for(None))
+            return self.give_up(live, RetryReason.NODE_NOT_AVAILABLE, waits_for(None, last_loss=self.last_loss))
         if live.endpoint is not None and live.stream is None:
             return self.give_up(live, RetryReason.SOCKET_NOT_AVAILABLE, waits_for(live.endpoint))
         return None

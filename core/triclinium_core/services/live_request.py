@@ -74,9 +74,14 @@ class LiveRequest:
         return context
 
 
-def waits_for(endpoint: Endpoint | None) -> str:
-    """Return in words what a request waits for that was not sent."""
+def waits_for(endpoint: Endpoint | None, *, last_loss: str | None = None) -> str:
+    """Return in words what a request waits for that was not sent.
+
+    Args:
+        last_loss: why the newest connection that was to bring the first cluster config is lost.
+    """
     if endpoint is None:
-        return "no cluster config has come yet, which tells where the services are"
+        why = f" ({last_loss})" if last_loss else ""
+        return f"no cluster config has come yet, which lists the addresses of the services{why}"
     why = f" ({endpoint.last_error})" if endpoint.last_error else ""
     return f"no connection to {endpoint.node} is {'open' if endpoint.opening else 'free'} yet{why}"

@@ -257,6 +257,7 @@ class OpenRequests:
     def cluster_not_found(self, detail: str, now: float) -> None:
         """Retry or fail what waits for the first cluster config, because a connection that was to bring it is lost."""
         if not self._pool.knows_topology:
+            self._dispatcher.last_loss = detail
             for live in self._dispatcher.take_unplaced():
                 self._not_sent(live, self._dispatcher.give_up(live, RetryReason.NODE_NOT_AVAILABLE, detail), now)
 

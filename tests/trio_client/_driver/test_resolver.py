@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import socket
 from collections.abc import Sequence
 
 import dns.rcode
@@ -15,18 +16,20 @@ import triclinium
 from tests.trio_client.name_server import open_name_server
 from tests.trio_client.pair import OPTIONS
 from triclinium._driver.resolver import DnsResolver
-from triclinium.errors import UnambiguousTimeoutException
+from triclinium.abc import ConnectedStream
+from triclinium.errors import InvalidArgumentException, UnambiguousTimeoutException
 from triclinium.testing import FakeNodes, open_fake_cluster, open_tcp_cluster
 
+AUTHENTICATOR = triclinium.PasswordAuthenticator("app", "secret")
 SERVICE = "_couchbase._tcp.cluster.test"
 
 
 async def test_records() -> None:
     """Host and port of each, without the final dot."""
-    async with open_name_server({SERVICE: [("a.test", 11210), ("b.test", 11999)]}) as server:
+    async with open_name_server({SERVICE: [("a.cluster.test", 11210), ("b.cluster.test", 11999)]}) as server:
         found = await server.resolver().look_up(SERVICE)
 
-    assert {("a.test", 11210), ("b.test", 11999)} == set(found)
+    assert {("a.cluster.test", 11210), ("b.cluster.test", 11999)} == set(found)
     assert [SERVICE] == server.asked
 
 
@@ -56,6 +59,123 @@ async def test_names_that_cannot_be_asked_for(name: str) -> None:
     assert [] == server.asked
 
 
+async def test_search_domains_are_not_used() -> None:
+    """A name without records is looked up as it stands and nowhere else, whatever the configuration says."""
+    async with open_name_server({f"{SERVICE}.lan.test": [("evil.test", 11210)]}) as server:
+        found = await server.resolver("lan.test").look_up(SERVICE)
+
+    assert ([], [SERVICE]) == (list(found), server.asked)
+
+
+async def test_search_domains_on_demand() -> None:
+    """With ``search=True`` a name without records is looked up in the search domains."""
+    async with open_name_server({f"{SERVICE}.lan.test": [("a.lan.test", 11210)]}) as server:
+        found = await server.resolver("lan.test", search=True).look_up(SERVICE)
+
+    assert [("a.lan.test", 11210)] == list(found)
+    assert {SERVICE, f"{SERVICE}.lan.test"} == set(server.asked)
+
+
+@pytest.mark.parametrize("search", [False, True])
+async def test_an_absolute_name(search: bool) -> None:
+    """A host with a final dot is looked up in no search domain, even on demand."""
+    async with (
+        open_name_server({f"{SERVICE}.lan.test": [("evil.test", 11210)]}) as server,
+        triclinium.open_cluster(
+            "couchbase://cluster.test.",
+            AUTHENTICATOR,
+            connector=Unreachable(),
+            resolver=server.resolver("lan.test", search=search),
+        ) as cluster,
+    ):
+        with pytest.raises(UnambiguousTimeoutException), triclinium.fail_after(0.3):
+            await cluster.bucket("travel").default_collection().get("ada")
+
+        assert {SERVICE} == set(server.asked)
+
+
+def test_search_is_a_flag() -> None:
+    """A value that is neither True nor False is refused by name."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        DnsResolver(search="yes")  # type: ignore[arg-type]
+
+    assert "search" == caught.value.parameter
+
+
+class Unreachable:
+    """A network without hosts, which records the attempts to connect."""
+
+    def __init__(self) -> None:
+        self.tried: set[tuple[str, int]] = set()
+
+    async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
+        """Record the attempt, and fail."""
+        self.tried.add((host, port))
+        await trio.lowlevel.checkpoint()
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+
+@pytest.mark.parametrize("scheme", ["couchbase", "couchbases"])
+async def test_a_forged_answer(scheme: str, caplog: pytest.LogCaptureFixture) -> None:
+    """No target elsewhere is connected to, the log has one WARNING, and the error names target and option."""
+    connector = Unreachable()
+    async with (
+        open_name_server({f"_{scheme}._tcp.db.corp.test": [("evil.test", 11210)]}) as server,
+        triclinium.open_cluster(
+            f"{scheme}://db.corp.test", AUTHENTICATOR, connector=connector, resolver=server.resolver()
+        ) as cluster,
+    ):
+        with pytest.raises(UnambiguousTimeoutException) as caught, triclinium.fail_after(0.5):
+            await cluster.bucket("travel").default_collection().get("ada")
+    warned = [each.getMessage() for each in caplog.records if each.name == "triclinium.connection"]
+
+    assert {"db.corp.test"} == {host for host, _ in connector.tried}
+    assert 1 == sum("evil.test:11210" in text and "dns_srv_domains" in text for text in warned)
+    assert 1 == sum("evil.test" in text for text in warned)
+    assert "evil.test:11210" in str(caught.value)
+    assert "dns_srv_domains" in str(caught.value)
+
+
+SERVICE_OF_PODS = "_couchbase._tcp.cb.shop.svc.cluster.local"
+PODS = [("cb-0.cb-nodes.shop.svc.cluster.local", 11210), ("cb-1.cb-nodes.shop.svc.cluster.local", 11210)]
+
+
+async def test_the_full_name_of_a_service_in_kubernetes() -> None:
+    """The pods that DNS lists for a full name belong to the namespace of the service, and are used."""
+    async with (
+        open_name_server({SERVICE_OF_PODS: PODS}) as server,
+        open_fake_cluster(options=OPTIONS, nodes=PODS) as fake,
+        triclinium.open_cluster(
+            "couchbase://cb.shop.svc.cluster.local",
+            fake.authenticator,
+            connector=fake.connector,
+            resolver=server.resolver("shop.svc.cluster.local", "svc.cluster.local", "cluster.local"),
+        ) as cluster,
+    ):
+        await cluster.bucket("travel").default_collection().upsert("ada", 1)
+
+        assert [SERVICE_OF_PODS] == server.asked
+        assert {f"{host}:{port}" for host, port in PODS} == {each.node for each in cluster.statistics().connections}
+
+
+async def test_the_short_name_of_a_service_in_kubernetes() -> None:
+    """A short name has no records of its own, and the client connects to its addresses."""
+    async with (
+        open_name_server({SERVICE_OF_PODS: PODS}) as server,
+        open_fake_cluster(options=OPTIONS, nodes=[("cb", 11210)]) as fake,
+        triclinium.open_cluster(
+            "couchbase://cb",
+            fake.authenticator,
+            connector=fake.connector,
+            resolver=server.resolver("shop.svc.cluster.local", "svc.cluster.local", "cluster.local"),
+        ) as cluster,
+    ):
+        await cluster.bucket("travel").default_collection().upsert("ada", 1)
+
+        assert ["_couchbase._tcp.cb"] == server.asked
+        assert {"cb:11210"} == {each.node for each in cluster.statistics().connections}
+
+
 async def test_a_lookup_can_be_cancelled() -> None:
     """The client that asked may close."""
     async with open_name_server({}) as server:
@@ -73,7 +193,10 @@ async def test_a_whole_cluster_by_its_name() -> None:
         async with (
             open_name_server({SERVICE: targets}) as server,
             triclinium.open_cluster(
-                "couchbase://cluster.test", fake.authenticator, resolver=server.resolver()
+                "couchbase://cluster.test",
+                fake.authenticator,
+                resolver=server.resolver(),
+                dns_srv_domains=("localhost",),
             ) as cluster,
         ):
             people = cluster.bucket("travel").default_collection()
@@ -102,8 +225,8 @@ class Listing:
 
 async def test_a_resolver_of_ones_own(autojump_clock: trio.testing.MockClock) -> None:
     """It takes the place of DNS, with any connector."""
-    async with open_fake_cluster(options=OPTIONS, nodes=[("a.test", 5), ("b.test", 6)]) as fake:
-        resolver = Listing([("b.test", 6)])
+    async with open_fake_cluster(options=OPTIONS, nodes=[("a.cluster.test", 5), ("b.cluster.test", 6)]) as fake:
+        resolver = Listing([("b.cluster.test", 6)])
         async with triclinium.open_cluster(
             "couchbase://cluster.test",
             fake.authenticator,
@@ -113,7 +236,7 @@ async def test_a_resolver_of_ones_own(autojump_clock: trio.testing.MockClock) ->
             await cluster.bucket("travel").default_collection().upsert("ada", 1)
 
             assert [SERVICE] == resolver.asked
-            assert {"a.test:5", "b.test:6"} == {each.node for each in cluster.statistics().connections}
+            assert {"a.cluster.test:5", "b.cluster.test:6"} == {each.node for each in cluster.statistics().connections}
 
 
 @pytest.mark.parametrize(
@@ -142,8 +265,8 @@ async def test_a_name_that_is_a_host(
 
 async def test_no_lookup_where_it_is_switched_off(autojump_clock: trio.testing.MockClock) -> None:
     """The host is all that there is."""
-    async with open_fake_cluster(options=OPTIONS, nodes=[("a.test", 5)]) as fake:
-        resolver = Listing([("a.test", 5)])
+    async with open_fake_cluster(options=OPTIONS, nodes=[("a.cluster.test", 5)]) as fake:
+        resolver = Listing([("a.cluster.test", 5)])
         async with triclinium.open_cluster(
             "couchbase://cluster.test",
             fake.authenticator,

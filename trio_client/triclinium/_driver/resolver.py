@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from triclinium.abc import Resolver
+from triclinium_core.checks import check_flag
 from triclinium_core.client.events import ServiceLookedUp
 
 if TYPE_CHECKING:
@@ -13,14 +14,20 @@ if TYPE_CHECKING:
 
 
 class DnsResolver:
-    """Asks the name servers that the system is configured with, and finds names in its search domains.
+    """Looks SRV records up at the name servers of the system's configuration.
 
     Args:
         resolver: another configuration.
+        search: look a name up in the search domains, too, unless it ends with a dot. The network may choose them, so a
+            name that is not found is then looked up in a domain of the network's choice.
+
+    Raises:
+        InvalidArgumentException: ``search`` is no flag.
     """
 
-    def __init__(self, resolver: dns.asyncresolver.Resolver | None = None) -> None:
+    def __init__(self, resolver: dns.asyncresolver.Resolver | None = None, *, search: bool = False) -> None:
         self._resolver = resolver
+        self._search = check_flag(search, "search")
 
     async def look_up(self, service: str) -> Sequence[tuple[str, int]]:
         """Return host and port of each SRV record; none where there is none.
@@ -35,7 +42,7 @@ class DnsResolver:
         try:
             # The system's configuration may have changed since it was read last, as where a laptop travels.
             resolver = self._resolver or dns.asyncresolver.Resolver()
-            answer = await resolver.resolve(service, "SRV", search=True)
+            answer = await resolver.resolve(service, "SRV", search=self._search)
         except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
             return ()
         except dns.exception.DNSException as error:

@@ -99,6 +99,8 @@ class Connection:
         self.last_heard: float = -math.inf
         """When the newest whole frame came, or the stream was opened."""
         self.last_error: str | None = None
+        self.address_remark: str = ""
+        """Addition to errors of a stream that is not open yet: why its address is used; empty if nothing is to add."""
         self.link: Link = Link(0, self.node, None)
         """The present stream, or the last one, as the operations that are sent on it remember it."""
         self.server_time: ServerTime = ServerTime()

@@ -31,13 +31,17 @@ def status_text(connection: Connection) -> str:
         text += f", and the circuit breaker is {connection.breaker.state.value}"
     if connection.last_error is not None:
         text += f" after: {connection.last_error.removeprefix(f'{connection.node}: ')}"
+    if connection.address_remark not in text:
+        text += connection.address_remark
     return text + _hint_of_silence(connection)
 
 
 def overdue_text(connection: Connection, timeout: float) -> str:
     """Return what a connection has not done in time, without its address."""
     # Without the error before this one, which ends in the one before that.
-    return f"still {connection.state.value} after {timeout:g} s{_hint_of_silence(connection)}"
+    return (
+        f"still {connection.state.value} after {timeout:g} s{connection.address_remark}{_hint_of_silence(connection)}"
+    )
 
 
 def loss_text(connection: Connection, event: StreamLost) -> str:
@@ -53,7 +57,7 @@ def loss_text(connection: Connection, event: StreamLost) -> str:
     port = connection.address.port
     if port in HTTP_PORTS:
         return f"{text}; {port} is a port of the web console, KV listens on {HTTP_PORTS[port]}"
-    return text
+    return f"{text}{connection.address_remark}"
 
 
 def _hint_of_silence(connection: Connection) -> str:

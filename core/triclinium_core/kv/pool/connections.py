@@ -287,6 +287,7 @@ class Connections:
         connection = self.streams.connection(event.stream)
         if connection is None or connection.state is not ConnectionState.CONNECTING:
             return None
+        connection.address_remark = ""
         plan = self._plans.plan_for(connection, event.nonce)
         connection.link = Link(
             connection.stream_number,
@@ -375,6 +376,7 @@ class Connections:
 
     def _order_stream(self, connection: Connection, now: float) -> None:
         self._timers.schedule(connection, TimerKind.CONNECT, now + self._timeouts.connect)
+        connection.address_remark = self.seeds.remark(connection.address)
         self._openings.began(self.streams.open(connection), now)
 
     def sasl_answered(self, connection: Connection, status: int) -> None:
@@ -441,7 +443,9 @@ class Connections:
         """Forget the present stream, and return the requests that have no answer and the tokens that waited for it."""
         self.streams.forget(connection, stream)
         level = self._loudness(connection, is_turned_away=reopen_on_demand)
-        self._emit(ReportConnection(stream, connection.node, detail.removeprefix(f"{connection.node}: "), level))
+        # A warning of its own has named the refused targets.
+        text = detail.removeprefix(f"{connection.node}: ").removesuffix(connection.address_remark)
+        self._emit(ReportConnection(stream, connection.node, text, level))
         self._timers.end_stream(connection)
         if connection.is_leaving:
             # What its end has told says nothing of the nodes that there are.

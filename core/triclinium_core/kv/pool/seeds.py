@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from triclinium_core.client.actions import Action, LookUpService, ReportConnection
+from triclinium_core.client.actions import Action, LookUpService, ReportConnection, ReportLevel
 from triclinium_core.client.events import ServiceLookedUp, StreamId
 from triclinium_core.client.timers import TimerId, TimerKind, Timers
 from triclinium_core.kv.address import PORT_MAX, Address
@@ -20,6 +20,7 @@ from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.pool.routes import Routes
 from triclinium_core.kv.topology.cluster_config import HOST_SIZE_MAX, NODES_MAX
 from triclinium_core.kv.topology.connection_string import ConnectionString
+from triclinium_core.kv.topology.srv_targets import AcceptedDomains
 from triclinium_core.options import ClientOptions
 from triclinium_core.shown import one_line
 
@@ -29,6 +30,11 @@ LOOKUP_INTERVAL = 2.5
 """Seconds from one question to the next, however often the cluster is not found."""
 SEARCH_INTERVAL = 2.5
 """Seconds: whoever is found at the seeds may know nothing but nodes that cannot be reached either."""
+REFUSED_NAMED_MAX = 4
+"""Refused targets that a warning or an error names: enough to recognise the domain."""
+REFUSED_REMEMBERED_MAX = 4096
+"""Refused targets that are remembered, so that each is reported once: four answers of ``NODES_MAX`` targets. Beyond that,
+further ones are not reported."""
 NO_STREAM = StreamId(0)
 """Stands in reports that concern no stream."""
 
@@ -48,6 +54,11 @@ class Seeds:
         """What DNS is asked for; None where it is not."""
         self._written = connection_string.addresses
         self._listed: Sequence[Address] = ()
+        self._accepted = AcceptedDomains(self._written[0].host, options.dns_srv_domains)
+        self._reported: set[Address] = set()
+        """Refused targets that a warning has reported."""
+        self._refusal = ""
+        """The refused targets and the rule, in words; empty if the newest answer left a target."""
         self._routes = routes
         self._sought_at: dict[str | None, float] = {}
         """When a bucket was looked for that was cut off, by its name."""
@@ -118,17 +129,42 @@ class Seeds:
 
     def answered(self, event: ServiceLookedUp) -> Sequence[Connection]:
         """Take the answer, and return the connections that waited for it. One that was not asked for is ignored."""
-        if event.service != self.service:
+        if self.service is None or event.service.removesuffix(".") != self.service.removesuffix("."):
             return ()
         # SDK-RFC 0011: priorities and weights are not looked at; the name itself is no seed any more.
         targets = [Address(host.removesuffix("."), port) for host, port in event.targets[:NODES_MAX]]
-        listed = tuple(target for target in targets if _is_possible(target))
-        if listed:
+        possible = dict.fromkeys(target for target in targets if _is_possible(target))
+        listed = tuple(target for target in possible if self._accepted.accepts(target.host))
+        refused = [target for target in possible if target not in listed]
+        if possible:
+            # Decision D66: where every target is refused, the name itself is a host.
             self._listed = listed
+            self._refusal = "" if listed else self._refusal_of(refused)
             self._collect()
-        found = ", ".join(map(str, listed[:8])) or f"nothing{f' ({one_line(event.text)})' if event.text else ''}"
+        self._warn(event.service, refused)
+        nothing = "no accepted target" if refused else f"nothing{f' ({one_line(event.text)})' if event.text else ''}"
+        found = ", ".join(map(str, listed[:8])) or nothing
         self._emit(ReportConnection(NO_STREAM, event.service, f"looked up: {found}"))
         return self.give_up()
+
+    def remark(self, address: Address) -> str:
+        """Return what an error of a connection to ``address`` adds: the refused targets in whose place it is used."""
+        return f"; DNS lists {self._refusal}" if self._refusal and address in self._written else ""
+
+    def _warn(self, service: str, refused: Sequence[Address]) -> None:
+        """Report refused targets, each once."""
+        fresh = [target for target in refused if target not in self._reported]
+        if fresh and len(self._reported) < REFUSED_REMEMBERED_MAX:
+            self._reported.update(fresh)
+            text = f"dropped targets of SRV records: {self._refusal_of(fresh)}"
+            self._emit(ReportConnection(NO_STREAM, service, text, ReportLevel.WARNING))
+
+    def _refusal_of(self, refused: Sequence[Address]) -> str:
+        more = f" and {len(refused) - REFUSED_NAMED_MAX} more" if len(refused) > REFUSED_NAMED_MAX else ""
+        return (
+            f"{', '.join(map(str, refused[:REFUSED_NAMED_MAX]))}{more}, not at or below {self._accepted}; "
+            "if they belong to the cluster, name their domain in dns_srv_domains"
+        )
 
     def give_up(self) -> Sequence[Connection]:
         """Wait for the answer no longer, and return the connections that did."""

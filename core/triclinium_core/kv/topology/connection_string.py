@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.address import Address
+from triclinium_core.kv.topology.srv_targets import is_literal
 from triclinium_core.kv.topology.string_options import OPTIONS
 from triclinium_core.options import ClientOptions, TimeoutOptions
 
@@ -88,10 +89,11 @@ class ConnectionString:
         """The name under which DNS may list the cluster's nodes; None where the string names them itself."""
         if self.scheme is Scheme.MEMCACHED or len(self.addresses) > 1 or self.has_port:
             return None
-        host = self.addresses[0].host.removesuffix(".")
+        host = self.addresses[0].host
         # RFC 6761 §6.3: what is called localhost is this machine, and no business of a name server.
-        is_local = host.lower() == "localhost" or host.lower().endswith(".localhost")
-        return None if is_local or _is_literal(host) else f"_{self.scheme}._tcp.{host}"
+        is_local = host.lower().removesuffix(".").rpartition(".")[2] == "localhost"
+        # A final dot stays: it excludes search domains.
+        return None if is_local or is_literal(host) else f"_{self.scheme}._tcp.{host}"
 
 
 def parse_connection_string(text: object) -> ConnectionString:
@@ -155,11 +157,6 @@ def _parse_options(query: str) -> Mapping[str, str]:
             raise _wrong(f"option {name}={value[:40]} {error}") from error
         options[name] = value
     return options
-
-
-def _is_literal(host: str) -> bool:
-    """Tell whether a host is an address rather than a name; a resolver takes 127.1 for one too."""
-    return ":" in host or host.rpartition(".")[2].isdigit()
 
 
 def _shown(text: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.options import ClientOptions, TimeoutOptions, require_timeout
+from triclinium_core.options import ClientOptions, TimeoutOptions, require_domains, require_timeout
 
 FLAGS: Mapping[str, bool] = {"true": True, "false": False}
 ENDLESS = "inf"
@@ -31,6 +31,7 @@ UNITS: Mapping[str, Fraction] = {
 
 A_DURATION = "a duration > 0 with its unit, such as 2.5s, 500ms or 1m30s, or inf"
 A_FLAG = "true or false"
+A_LIST_OF_DOMAINS = "one or more domain names with commas between them"
 A_NETWORK = "the name of a network"
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
@@ -82,6 +83,18 @@ def read_name(text: str) -> str:
     return text
 
 
+def read_domains(text: str) -> tuple[str, ...]:
+    """Return the domains of a list with commas.
+
+    Raises:
+        ValueError: one of them is no domain; the words go behind the text.
+    """
+    try:
+        return require_domains("value", text.split(","))
+    except InvalidArgumentException as error:
+        raise ValueError(f"is not {A_LIST_OF_DOMAINS}") from error
+
+
 @dataclass(frozen=True, slots=True)
 class StringOption:
     """One option.
@@ -108,5 +121,6 @@ OPTIONS: Mapping[str, StringOption] = {
     "config_poll_floor": StringOption(TimeoutOptions, "config_poll_floor"),
     "network": StringOption(ClientOptions, "network", read_name, A_NETWORK),
     "enable_dns_srv": StringOption(ClientOptions, "enable_dns_srv", read_flag, A_FLAG),
+    "dns_srv_domains": StringOption(ClientOptions, "dns_srv_domains", read_domains, A_LIST_OF_DOMAINS),
 }
 """By name."""

@@ -50,7 +50,7 @@ def test_pings_alone_cause_no_warning() -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.10", "::1", "localhost", "LocalHost."])
 def test_credentials_on_loopback(host: str) -> None:
-    """What stays on this machine needs no warning."""
+    """Credentials that stay on this machine cause no warning."""
     simulation = Asking(hosts=[host])
     simulation.finish(asking())
 

@@ -1,0 +1,72 @@
+"""Hosts that a client accepts as targets of SRV records.
+
+Nothing authenticates an answer of DNS, and a certificate proves only the name of the host that shows it. So a target has
+to be at or below a domain that the connection string or the program names.
+
+Source: decision D66; RFC 2782; RFC 3490 for names outside ASCII.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+PARENT_LABELS_MIN = 4
+"""Labels from which on a host accepts its siblings. With three, the parent may be a public suffix such as ``co.uk``."""
+
+
+class AcceptedDomains:
+    """The domains at or below which targets are accepted; ``str`` names them.
+
+    Args:
+        host: the host of the connection string, a name.
+        others: further domains, and addresses, which accept themselves only.
+    """
+
+    def __init__(self, host: str, others: Sequence[str] = ()) -> None:
+        labels = _labels(host)
+        parent = (".".join(labels[1:]),) if len(labels) >= PARENT_LABELS_MIN else ()
+        self._names = tuple(dict.fromkeys((".".join(labels), *parent, *others)))
+        self._addresses = frozenset(name.lower() for name in others if is_literal(name))
+        self._domains = tuple(tuple(map(_spellings, _labels(name))) for name in self._names if not is_literal(name))
+
+    def __str__(self) -> str:
+        return " or ".join(self._names)
+
+    def accepts(self, target: str) -> bool:
+        """Return whether the client may connect to a host that DNS lists."""
+        if is_literal(target):
+            return target.lower() in self._addresses
+        labels = _labels(target.lower())
+        return "" not in labels and any(
+            len(labels) >= len(domain)
+            and all(label in spellings for label, spellings in zip(labels[-len(domain) :], domain, strict=True))
+            for domain in self._domains
+        )
+
+
+def is_literal(host: str) -> bool:
+    """Return whether a host is an address rather than a name. A system's resolver reads 127.1 as one, too."""
+    return ":" in host or host.removesuffix(".").rpartition(".")[2].isdigit()
+
+
+def _labels(name: str) -> list[str]:
+    return name.removesuffix(".").split(".")
+
+
+def _spellings(label: str) -> frozenset[str]:
+    """Return one label in lower case, and as well in the other of its two forms, Unicode and ASCII, if it has both.
+
+    A label with another meaning after the round trip, such as one with a sharp s, has one form only: resolvers disagree
+    on the other.
+    """
+    written = label.lower()
+    try:
+        if written.isascii():
+            other = written.encode().decode("idna")
+            again = other.encode("idna").decode()
+        else:
+            other = written.encode("idna").decode()
+            again = other.encode().decode("idna")
+    except UnicodeError:
+        return frozenset({written})
+    return frozenset({written, other} if again == written else {written})
