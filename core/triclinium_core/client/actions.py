@@ -47,6 +47,13 @@ class SendBytes(msgspec.Struct, frozen=True, gc=False):
 
     stream: StreamId
     data: bytes
+    unless_readable: bool = False
+    """Write only if nothing of the stream waits to be read, including what was read and not fed yet.
+
+    If bytes or the end of the stream wait, hand over nothing, close the stream, and report ``StreamLost``
+    (``LossCause.UNSOLICITED`` for bytes). Do not feed those bytes: the machine would take them for the answer. The order
+    is given only for streams that are not paused (decision D64).
+    """
 
     def __repr__(self) -> str:
         return f"SendBytes(stream={self.stream}, data=<{len(self.data)} bytes>)"

@@ -4,7 +4,8 @@ The contract, in full:
 
 1. ``now``, in monotonic seconds, never goes back.
 2. Carry out the actions in the order given before the next ``handle``, or queue them in that order. There is one
-   ``SendBytes`` for each stream at most, and it comes last.
+   ``SendBytes`` for each stream at most, and it comes last. With ``unless_readable``, write only if nothing of the stream
+   waits to be read; otherwise close the stream and feed ``StreamLost`` instead of those bytes.
 3. When ``wakeup`` has come, read what is readable on every stream and feed that, then feed ``TimePassed``; the first one
    starts the client. Spurious ones are harmless, and ``wakeup`` itself may be early.
 4. The machine is not re-entrant and not thread-safe: one call at a time.

@@ -158,6 +158,7 @@ class LossCause(Enum):
     UNREACHABLE = "address unreachable"
     NAME_NOT_RESOLVED = "host name not resolved"
     TLS = "TLS failed"
+    UNSOLICITED = "bytes received that answer no request"
     CLOSED_BY_US = "closed by the client"
 
 

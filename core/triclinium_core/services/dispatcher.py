@@ -28,6 +28,7 @@ from triclinium_core.services.pool.addresses import NODES_NAMED_MAX
 from triclinium_core.services.pool.endpoint import WAITING_MAX, Endpoint, choose
 from triclinium_core.services.pool.pool import Pool
 from triclinium_core.services.query.prepared_statements import PreparedStatements
+from triclinium_core.services.request import IdentifiedRequest
 from triclinium_core.telemetry.attributes import dispatch_attributes
 
 SECONDS_LEFT_MIN = 0.001
@@ -180,7 +181,12 @@ class Dispatcher:
 
     def _send(self, live: LiveRequest, endpoint: Endpoint, stream: StreamId, now: float) -> None:
         live.message = message = self._statements.message(live.request)
-        encode = partial(message.encode, max(live.deadline - now, SECONDS_LEFT_MIN))
+        context_id = live.answer.context_id = live.next_context_id()
+        remaining = max(live.deadline - now, SECONDS_LEFT_MIN)
+        if context_id is not None and isinstance(message, IdentifiedRequest):
+            encode = partial(message.encode, remaining, context_id)
+        else:
+            encode = partial(message.encode, remaining)
         if live.encoding is None or not message.has_body:
             encoded = encode()
         else:
@@ -194,7 +200,7 @@ class Dispatcher:
         if live.traced_as is not None:
             own = self._own_addresses.of(endpoint.address)
             attributes = dispatch_attributes(
-                (own.host, own.port), peer=connection.remote_address, operation_id=live.measured.operation_id
+                (own.host, own.port), peer=connection.remote_address, operation_id=context_id
             )
             self._emit(ReportDispatch(live.traced_as, attributes, stream))
         if live.tokens is not None:

@@ -29,6 +29,10 @@ class LiveRequest:
     """What the newest attempt sends: the request itself, or what has to go before it."""
     measured: MeasuredRequest
     answer: IncomingAnswer = field(default_factory=IncomingAnswer)
+    context_id: str | None = None
+    """Client context id of the first attempt; None if the service repeats no id in its answers."""
+    sends: int = 0
+    """Attempts that were sent, with what has to go before the request."""
     tokens: AnyRequestTokens | None = None
     """What a token strategy has lent the request; None under Couchbase's strategies."""
     pinned: Endpoint | None = None
@@ -57,6 +61,17 @@ class LiveRequest:
     def deadline(self) -> float:
         """When the request, or its first rows, are due."""
         return self.retry.annotation.deadline
+
+    def next_context_id(self) -> str | None:
+        """Return the client context id of the attempt that is about to be sent.
+
+        The user's own id is that of all attempts. Of another, later attempts have variants: an answer to an earlier
+        attempt must not count.
+        """
+        self.sends += 1
+        if self.sends == 1 or not self.context_id or self.request.client_context_id:
+            return self.context_id
+        return f"{self.context_id}-{self.sends}"
 
     def leave_endpoint(self) -> None:
         """Stand nowhere, because the newest attempt has failed, and remember where that was."""

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from triclinium_core.client.events import StreamId
 from triclinium_core.services.request import ServiceRequest
-from triclinium_core.services.statement.request import StatementRequest
 from triclinium_core.telemetry.facts import OperationFacts, microseconds, milliseconds
 from triclinium_core.telemetry.past_attempts import PastAttempts
 from triclinium_core.telemetry.span_names import SPAN_NAMES
@@ -30,10 +29,14 @@ class MeasuredRequest:
     Args:
         submitted_at: when it was submitted.
         timeout: seconds that it may take.
+        operation_id: name of a statement in the server's logs; None for all other requests (SDK-RFC 0067 "Operation ID").
     """
 
-    def __init__(self, request: ServiceRequest, submitted_at: float, timeout: float) -> None:
+    def __init__(
+        self, request: ServiceRequest, submitted_at: float, timeout: float, operation_id: str | None = None
+    ) -> None:
         self.submitted_at: float = submitted_at
+        self.operation_id: str | None = operation_id
         self.sent: Sent | None = None
         """The newest attempt; None before the first."""
         self._request = request
@@ -41,11 +44,6 @@ class MeasuredRequest:
         self._is_under_way = False
         self._past: PastAttempts | None = None
         self._encode_seconds: float | None = None
-
-    @property
-    def operation_id(self) -> str | None:
-        """What the server's logs call a statement; None for all other requests (SDK-RFC 0067 "Operation ID")."""
-        return self._request.client_context_id or None if isinstance(self._request, StatementRequest) else None
 
     def add_encoding(self, seconds: float) -> None:
         """Add how long the payload of an attempt took to encode, which somebody has measured."""

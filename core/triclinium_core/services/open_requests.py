@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import NamedTuple, assert_never, cast
 
 from triclinium_core import decoder_faults
@@ -62,7 +63,7 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service_responses import ServiceVerdict
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.retry.kinds import COUCHBASE
-from triclinium_core.services.answer.incoming_answer import Outcome, UnreadableAnswer
+from triclinium_core.services.answer.incoming_answer import ForeignAnswer, Outcome, UnreadableAnswer
 from triclinium_core.services.answer.rows import MalformedRows
 from triclinium_core.services.connection.connection import AnswerBegan, AnswerBroken, AnswerEnded, BodyReceived
 from triclinium_core.services.dispatcher import Dispatcher, Refused, Undispatched
@@ -72,7 +73,15 @@ from triclinium_core.services.pool.endpoint import Endpoint
 from triclinium_core.services.pool.pool import LostConnection, Pool
 from triclinium_core.services.query.prepared_statements import PreparedStatements
 from triclinium_core.services.query.request import PrepareRequest
-from triclinium_core.services.request import HttpAnswer, Listing, MalformedAnswer, ServiceRequest, ServiceResult
+from triclinium_core.services.request import (
+    HttpAnswer,
+    IdentifiedRequest,
+    Listing,
+    MalformedAnswer,
+    ServiceRequest,
+    ServiceResult,
+)
+from triclinium_core.services.statement.context_ids import ContextIds
 from triclinium_core.telemetry.gathering import Gathering
 from triclinium_core.telemetry.span_names import SPAN_NAMES
 
@@ -116,6 +125,7 @@ class OpenRequests:
         self._lent = LentTokens(emit=emit)
         self._timers = timers
         self._rng = rng
+        self._context_ids = ContextIds(rng)
         self._gathering = gathering
         self._emit = emit
         self._faults = FaultReports(emit=emit)
@@ -182,6 +192,10 @@ class OpenRequests:
     ) -> LiveRequest:
         # Decision T8: a strategy that has both shapes counts as Couchbase's.
         tokens = None if hasattr(strategy, COUCHBASE) else tokens_of(strategy)
+        context_id, error_context = None, request.error_context()
+        if isinstance(request, IdentifiedRequest):
+            context_id = request.client_context_id or self._context_ids.new()
+            error_context = replace(error_context, client_context_id=context_id)
         annotation = RequestAnnotation(
             operation=request.name,
             idempotent=request.idempotent,
@@ -190,7 +204,7 @@ class OpenRequests:
             deadline=now + timeout,
             service=request.service,
             client_context=client_context,
-            error_context=request.error_context(),
+            error_context=error_context,
         )
         live = self.open[token] = LiveRequest(
             token,
@@ -198,7 +212,8 @@ class OpenRequests:
             RetryMachine(annotation, rng=self._rng),
             timeout,
             message=request,
-            measured=MeasuredRequest(request, now, timeout),
+            measured=MeasuredRequest(request, now, timeout, context_id),
+            context_id=context_id,
             tokens=tokens,
         )
         live.deadline_timer = self._timers.schedule(live.deadline, TimerKind.REQUEST_DEADLINE, live)
@@ -299,6 +314,8 @@ class OpenRequests:
             self._give(live)
             if live.answer.pauses():
                 self._emit(PauseReading(stream))
+        except ForeignAnswer as error:
+            self._refuse_foreign(live, stream, str(error), now)
         except UnreadableAnswer as error:
             self._break(stream, live, str(error), now)
         except DecoderFault as fault:
@@ -335,6 +352,11 @@ class OpenRequests:
 
     def _end_answer(self, live: LiveRequest, stream: StreamId, is_reusable: bool, now: float) -> None:
         """Judge an answer that is whole, and have its connection carry the next request."""
+        try:
+            live.answer.check_whole()
+        except ForeignAnswer as error:
+            self._refuse_foreign(live, stream, str(error), now)
+            return
         endpoint = cast(Endpoint, self._pool.of_stream(stream))
         self._dispatcher.take_off(stream)
         self._end_attempt(live, now)
@@ -405,6 +427,15 @@ class OpenRequests:
             self._fail_unread(live, f"{endpoint.node} {text}", now)
         self._dispatcher.serve(endpoint, now)
 
+    def _refuse_foreign(self, live: LiveRequest, stream: StreamId, text: str, now: float) -> None:
+        """Close a connection that brought the answer to another request, and retry or fail the request as in flight."""
+        endpoint = cast(Endpoint, self._pool.of_stream(stream))
+        self._emit(ReportConnection(stream, endpoint.node, text, ReportLevel.WARNING))
+        self._dispatcher.close(stream, text)
+        self._end_attempt(live, now)
+        self._lose(live, facts.HandedOver.ALL, f"{endpoint.node} {text}", now)
+        self._dispatcher.serve(endpoint, now)
+
     def stream_lost(self, event: StreamLost, now: float) -> None:
         """Retry or fail what travelled on a stream that is gone, or waited for it."""
         lost = self._pool.lost(event)
@@ -420,14 +451,25 @@ class OpenRequests:
             reason = RetryReason.TLS_ERROR if event.cause is LossCause.TLS else RetryReason.SOCKET_NOT_AVAILABLE
             self._fail_waiting(lost, reason, now)
         elif live is not None:
+            if event.cause is LossCause.UNSOLICITED:
+                self._emit(ReportConnection(event.stream, lost.endpoint.node, lost.detail, ReportLevel.WARNING))
             # An answer without a length ends with the stream.
             if event.cause is LossCause.END_OF_STREAM and lost.connection.ends_with_stream():
-                self._judge(live, now)
+                self._judge_last(live, lost, now)
             elif lost.connection.fault is not None:
                 self._fail_undecoded(live, lost.connection.fault, now)
             else:
                 self._lose(live, lost.connection.handed_over(event.handed_over), lost.detail, now)
         self._dispatcher.serve(lost.endpoint, now)
+
+    def _judge_last(self, live: LiveRequest, lost: LostConnection, now: float) -> None:
+        """Judge an answer that has ended with its stream."""
+        try:
+            live.answer.check_whole()
+        except ForeignAnswer as error:
+            self._lose(live, facts.HandedOver.ALL, f"{lost.endpoint.node} {error}", now)
+        else:
+            self._judge(live, now)
 
     def _fail_waiting(self, lost: LostConnection, reason: RetryReason, now: float) -> None:
         """Retry or fail, elsewhere if possible, what waits for an endpoint to which a stream could not be opened."""

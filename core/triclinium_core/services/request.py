@@ -138,3 +138,17 @@ class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
     def error_context(self) -> ErrorContext:
         """Return what errors tell of the request."""
         return ErrorContext(service=str(self.service), operation=self.name, idempotent=self.idempotent)
+
+
+class IdentifiedRequest(ServiceRequest, frozen=True, kw_only=True):
+    """Base of requests whose answers repeat their client context id."""
+
+    def encode(self, remaining: float, context_id: str = "") -> HttpRequest:
+        """Return what one attempt sends.
+
+        Args:
+            remaining: as in ``ServiceRequest``.
+            context_id: client context id of the attempt; empty for that of the request, if it has one.
+        """
+        # Abstract, as in ServiceRequest.
+        raise NotImplementedError

@@ -57,6 +57,9 @@ READS_MAX = 64
 """Reads of each stream before the machine is told the time: of 256 KiB, more than the receive buffers of systems hold. A
 peer that sends on and on must not stop the time."""
 
+CHECKING_PASSES = 2
+"""Passes of the loop in which asyncio reads what has arrived: one to resume reading, one to read."""
+
 CAUSES = (
     (socket.gaierror, events.LossCause.NAME_NOT_RESOLVED),
     (ssl.SSLError, events.LossCause.TLS),
@@ -322,7 +325,7 @@ class AsyncioClient:
         stream = self._streams.get(order.stream)
         # None: it is lost, and the machine is about to hear of it.
         if stream is not None:
-            stream.send(order.data)
+            stream.send(order.data, unless_readable=order.unless_readable)
 
     def _close(self, order: actions.CloseStream) -> None:
         stream = self._streams.get(order.stream)
@@ -415,6 +418,7 @@ class Stream(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._unsent: deque[bytes] = deque()
         self._is_flush_due = False
+        self._is_checking = False
         self._is_paused = False
         self.handed_over = 0
         self._connecting = client.loop.create_task(self._connect(order), context=client.context)
@@ -424,12 +428,30 @@ class Stream(asyncio.Protocol):
         """Whether bytes wait that were not handed over."""
         return bool(self._unsent)
 
-    def send(self, data: bytes) -> None:
-        """Write ``data`` after all that was given before, joined with what else is given in this pass of the loop."""
+    def send(self, data: bytes, *, unless_readable: bool = False) -> None:
+        """Write ``data`` after all that was given before, joined with what else is given in this pass of the loop.
+
+        Args:
+            unless_readable: whether to end the stream instead if something waits to be read.
+        """
         self._unsent.append(data)
-        if not self._is_flush_due:
+        if unless_readable:
+            self._is_checking = True
+            self._call_soon(self._check, CHECKING_PASSES)
+        elif not self._is_flush_due:
             self._is_flush_due = True
-            self._client.loop.call_soon(self._flush, context=self._client.context)
+            self._call_soon(self._flush)
+
+    def _check(self, passes: int) -> None:
+        """Let asyncio read for some passes of its loop; then write, because nothing has come."""
+        if passes:
+            self._call_soon(self._check, passes - 1)
+        else:
+            self._is_checking = False
+            self._flush()
+
+    def _call_soon(self, callback: Callable[..., None], *args: object) -> None:
+        self._client.loop.call_soon(callback, *args, context=self._client.context)
 
     def pause_reading(self) -> None:
         """Read nothing more, so that what the peer sends stays with the system, and then with the peer."""
@@ -482,7 +504,7 @@ class Stream(asyncio.Protocol):
 
     def _flush(self) -> None:
         self._is_flush_due = False
-        while self._unsent and not self._is_paused and self._transport is not None:
+        while self._unsent and not self._is_paused and not self._is_checking and self._transport is not None:
             pieces = [self._unsent.popleft()]
             size = len(pieces[0])
             while self._unsent and size + len(self._unsent[0]) <= WRITE_SIZE_MAX:
@@ -507,6 +529,8 @@ class Stream(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Pass on what came."""
+        if self._is_checking:
+            self.end(events.LossCause.UNSOLICITED, "")
         if not self._is_ended:
             if len(data) >= READ_SIZE_MIN:
                 self._client.unread.add(self.name)

@@ -626,7 +626,7 @@ class Driver:
     def _send_bytes(self, action: SendBytes) -> None:
         stream = self._streams.get(action.stream)
         if stream is not None:
-            stream.send(action.data)
+            stream.send(action.data, action.unless_readable)
             self._sent_on.add(action.stream)
 
     def _close_stream(self, action: CloseStream) -> None:

@@ -30,6 +30,10 @@ RECEIVE_SIZE = 64 * 1024
 LAST_WORDS_SECONDS = 1.0
 """How long a stream that cannot be written to is still read: the answers to earlier requests may be there already."""
 
+READING_PASSES = 3
+"""Passes of trio's loop in which the reader of a stream without a bare socket receives what has arrived: one to resume,
+one for the socket below, one for the rest of a TLS record."""
+
 
 def new_nonce() -> str:
     """Return 24 random bytes as printable ASCII without a comma."""
@@ -78,16 +82,23 @@ class Stream:
         """Whether bytes wait that were not handed over."""
         return bool(self._unsent)
 
-    def send(self, data: bytes) -> None:
-        """Send ``data`` after all that was sent before: what the system takes at once, and the rest when it can."""
+    def send(self, data: bytes, unless_readable: bool = False) -> None:
+        """Send ``data`` after all that was sent before: what the system takes at once, and the rest when it can.
+
+        Args:
+            unless_readable: end the stream instead, with nothing of ``data`` handed over, if something waits to be read.
+        """
         # While the writer is inside of send_all nothing may overtake it.
         if self._socket is not None and not self._unsent and not self._is_writing:
-            sent = self._send_at_once(self._socket, data)
-            if sent == len(data):
-                return
-            self._unsent.append(memoryview(data)[sent:])
+            sent = 0
+            if not (unless_readable and _is_readable(self._socket)):
+                sent = self._send_at_once(self._socket, data)
+                if sent == len(data):
+                    return
+            # Once a part is handed over, it is too late to look.
+            self._unsent.append(_UnlessReadable(data) if unless_readable and not sent else memoryview(data)[sent:])
         else:
-            self._unsent.append(data)
+            self._unsent.append(_UnlessReadable(data) if unless_readable else data)
         self._idle_writer.unpark_all()
 
     def pause_reading(self) -> None:
@@ -141,6 +152,9 @@ class Stream:
         with self._reading:
             try:
                 while data := await (stream.receive_some() if bare is None else _receive_some(bare)):
+                    if self._unsent and type(self._unsent[0]) is _UnlessReadable:
+                        loss = StreamLoss(LossCause.UNSOLICITED, "")
+                        break
                     self._report(BytesReceived(self._order.stream, bytes(data)))
                     while self._is_paused:
                         await self._idle_reader.park()
@@ -156,6 +170,10 @@ class Stream:
                     self._is_writing = False
                     await self._idle_writer.park()
                 self._is_writing = True
+                if type(self._unsent[0]) is _UnlessReadable:
+                    # If something waits, the reader receives it in one of these passes and ends the stream.
+                    for _ in range(READING_PASSES):
+                        await trio.lowlevel.checkpoint()
                 data = self._take_unsent()
                 # Decision C24: what a send_all was given counts as handed over from the moment that it begins.
                 self.handed_over += len(data)
@@ -182,7 +200,11 @@ class Stream:
             self._unsent.appendleft(memoryview(first)[SEND_SIZE_MAX:])
             return memoryview(first)[:SEND_SIZE_MAX]
         pieces, size = [first], len(first)
-        while self._unsent and size + len(self._unsent[0]) <= SEND_SIZE_MAX:
+        while (
+            self._unsent
+            and size + len(self._unsent[0]) <= SEND_SIZE_MAX
+            and type(self._unsent[0]) is not _UnlessReadable
+        ):
             pieces.append(self._unsent.popleft())
             size += len(pieces[-1])
         return b"".join(pieces) if len(pieces) > 1 else pieces[0]
@@ -190,6 +212,22 @@ class Stream:
     def _report(self, event: Event) -> None:
         if not self._is_closed:
             self._feed(event)
+
+
+class _UnlessReadable(bytes):
+    """Bytes to send only if nothing waits to be read when their turn comes."""
+
+
+def _is_readable(bare: socket.socket) -> bool:
+    """Return whether bytes, the end of the stream or an error wait on a socket that does not block."""
+    try:
+        bare.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    except OSError:
+        # The reader receives the error as well, and knows what it means.
+        pass
+    return True
 
 
 @contextmanager

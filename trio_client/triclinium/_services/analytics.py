@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from uuid import uuid4
 
 from triclinium._context import strategy_for
 from triclinium._driver.driver import Driver
@@ -54,7 +53,8 @@ class AnalyticsQueries:
         Args:
             named_parameters: parameters of any name, such as that of an option.
             row_type: what rows are decoded into, each when it is taken; ``bytes`` for the JSON text.
-            client_context_id: what logs of the server call the query; a new UUID unless given.
+            client_context_id: name of the query in the server's logs, and the id that its answer must repeat. The default is a
+                new UUID; each retry appends its number. A given id is sent with every attempt.
 
         Raises:
             InvalidArgumentException: an argument is wrong.
@@ -71,7 +71,7 @@ class AnalyticsQueries:
             readonly=readonly,
             priority=priority,
             scan_consistency=scan_consistency,
-            client_context_id=client_context_id if client_context_id is not None else str(uuid4()),
+            client_context_id=client_context_id if client_context_id is not None else "",
             raw=RawOptions(raw),
         )
         decode, strategy = decoder_of(row_type), strategy_for(retry_strategy)

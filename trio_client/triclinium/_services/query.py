@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from uuid import uuid4
 
 from triclinium._context import strategy_for
 from triclinium._driver.driver import Driver
@@ -66,7 +65,8 @@ class Queries:
         Args:
             named_parameters: parameters of any name, such as that of an option.
             row_type: what rows are decoded into, each when it is taken; ``bytes`` for the JSON text.
-            client_context_id: what logs of the server call the query; a new UUID unless given.
+            client_context_id: name of the query in the server's logs, and the id that its answer must repeat. The default is a
+                new UUID; each retry appends its number. A given id is sent with every attempt.
 
         Raises:
             InvalidArgumentException: an argument is wrong.
@@ -84,7 +84,7 @@ class Queries:
             readonly=readonly,
             scan_consistency=scan_consistency,
             consistent_with=tokens_of(consistent_with),
-            client_context_id=client_context_id if client_context_id is not None else str(uuid4()),
+            client_context_id=client_context_id if client_context_id is not None else "",
             metrics=metrics,
             profile=profile,
             flex_index=flex_index,

@@ -18,6 +18,7 @@ from triclinium_core.errors import CouchbaseException
 from triclinium_core.retry.tables import transition_table
 from triclinium_core.services.answer.rows import MalformedRows, RowSplitter
 from triclinium_core.services.request import ServiceResult
+from triclinium_core.services.statement.context_ids import MEMBER, foreign_id, foreign_id_in
 
 HELD_SIZE_BYTES = 256 * 1024
 """Rows that nobody has asked for yet: from here on nothing more is read."""
@@ -34,6 +35,10 @@ Outcome = ServiceResult | CouchbaseException
 
 class UnreadableAnswer(ValueError):
     """What comes is not to be read on; the text says what the node did, as in "did not answer a list of rows"."""
+
+
+class ForeignAnswer(ValueError):
+    """An answer to another request; the text says what the node did."""
 
 
 @unique
@@ -69,6 +74,8 @@ class IncomingAnswer:
     def __init__(self) -> None:
         self.status: int = 0
         """HTTP status of the answer that is coming."""
+        self.context_id: str | None = None
+        """Client context id of the newest attempt, which its answer repeats; None if the service repeats none."""
         self.outcome: Outcome | None = None
         """What the request comes to, once that is known; the rows before it may still have to be taken."""
         self._reader = ReaderState.NEW
@@ -96,12 +103,15 @@ class IncomingAnswer:
         """
         self.status = status
         self._splitter = RowSplitter(rows_of) if rows_of is not None else None
+        if self._splitter is not None and self.context_id is not None:
+            self._splitter.noted_key = MEMBER
         self._body.clear()
 
     def receive(self, data: bytes) -> None:
         """Take a piece of the body.
 
         Raises:
+            ForeignAnswer: it names another request; its rows are dropped.
             UnreadableAnswer: it is no list of rows, or it is too large to be read whole.
             DecoderFault: the decoder of rows failed.
         """
@@ -113,13 +123,30 @@ class IncomingAnswer:
         try:
             rows = self._splitter.feed(data)
         except MalformedRows as error:
+            self._check_noted(self._splitter)
             raise UnreadableAnswer(f"did not answer a list of rows: {error}") from None
         except Exception as error:
             raise decoder_faults.unexpected(Decoder.ROWS, error) from None
+        if self._splitter.noted is not None:
+            self._check_noted(self._splitter)
         # Those of an error would be held until somebody wants them, and nobody ever does.
         if self.status == HTTP_OK:
             self._rows += rows
             self._rows_size += sum(map(len, rows))
+
+    def check_whole(self) -> None:
+        """Check an answer that was read whole and has ended.
+
+        Raises:
+            ForeignAnswer: it names another request.
+        """
+        if self._splitter is None and self.context_id is not None:
+            _refuse_foreign(foreign_id_in(self.context_id, bytes(self._body)))
+
+    def _check_noted(self, splitter: RowSplitter) -> None:
+        noted, splitter.noted = splitter.noted, None
+        if noted is not None and self.context_id is not None:
+            _refuse_foreign(foreign_id(self.context_id, noted))
 
     def pauses(self) -> bool:
         """Return whether reading is to pause from now on, for too much of what nobody has taken is held.
@@ -181,3 +208,9 @@ class IncomingAnswer:
             return False
         self._reader = state
         return True
+
+
+def _refuse_foreign(found: str | None) -> None:
+    """Raise ForeignAnswer if an id of another request was found."""
+    if found is not None:
+        raise ForeignAnswer(f"sent the answer to another request, with client context id {found!r}")

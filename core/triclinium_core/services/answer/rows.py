@@ -129,6 +129,7 @@ class RowSplitter:
     __slots__ = (
         "_boundaries",
         "_is_ours",
+        "_is_noted",
         "_misled",
         "_name_start",
         "_place",
@@ -145,6 +146,8 @@ class RowSplitter:
         "_seen",
         "_value",
         "key",
+        "noted",
+        "noted_key",
     )
 
     def __init__(
@@ -155,6 +158,10 @@ class RowSplitter:
         rest_size_bytes_max: int = REST_SIZE_BYTES_MAX,
     ) -> None:
         self.key: str = key
+        self.noted_key: str | None = None
+        """Name of a member whose value is noted when it is complete; None for no member."""
+        self.noted: bytes | None = None
+        """JSON text of the noted value; None until it is complete."""
         self._row_size_max = row_size_bytes_max
         self._rest_size_max = rest_size_bytes_max
         self._place = _START
@@ -164,7 +171,7 @@ class RowSplitter:
         # The document without its rows, and where in it they stood.
         self._rest = bytearray()
         self._name_start = 0
-        self._is_ours = self._seen = False
+        self._is_ours = self._seen = self._is_noted = False
         self._rows_at = self._rows_offset = self._rows_size = 0
         # An opening bracket and the row that has begun, ready to be decoded with whatever follows.
         self._row = bytearray(b"[")
@@ -266,21 +273,23 @@ class RowSplitter:
         self._rest += data[position:end]
         if self._place is _VALUE:
             self._place = _AFTER_VALUE
+            if self._is_noted:
+                self.noted = bytes(self._rest[self._name_start :])
             return end
         self._place = _AFTER_NAME
-        self._is_ours = self._name_is_ours(self._received + end)
+        name = self._name(self._received + end)
+        self._is_ours, self._is_noted = name == self.key, name == self.noted_key
         if self._is_ours and self._seen:
             raise self._refuse(f"the document has {self.key!r} twice", self._received + end)
         self._seen |= self._is_ours
         return end
 
-    def _name_is_ours(self, offset: int) -> bool:
+    def _name(self, offset: int) -> str:
         encoded = self._rest[self._name_start :]
         try:
-            name = _decode_name(encoded)
+            return _decode_name(encoded)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise self._refuse(f"the name of a member: {_read(error, encoded)[0]}", offset) from None
-        return name == self.key
 
     # -- The rows.
 

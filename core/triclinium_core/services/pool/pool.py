@@ -144,7 +144,8 @@ class Pool:
         connection = endpoint.connections[stream]
         if not (self._tls or self._has_warned or endpoint.is_loopback) and request.carries_credentials:
             self._warn_of_exposure(endpoint, stream)
-        self._sending.append(SendBytes(stream, connection.send(request)))
+        # HTTP matches answers by order only: bytes that wait here would become the answer (decision D64).
+        self._sending.append(SendBytes(stream, connection.send(request), unless_readable=True))
         return connection
 
     def _warn_of_exposure(self, endpoint: Endpoint, stream: StreamId) -> None:

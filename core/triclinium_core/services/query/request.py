@@ -21,7 +21,13 @@ from triclinium_core.services.mutation_state import vectors_of
 from triclinium_core.services.query.options import QueryProfile, QueryScanConsistency
 from triclinium_core.services.query.plans import PlanKey, PreparedPlan
 from triclinium_core.services.query.result import QueryMetaData, metadata_of
-from triclinium_core.services.request import HttpAnswer, HttpRequest, MalformedAnswer, ServiceRequest
+from triclinium_core.services.request import (
+    HttpAnswer,
+    HttpRequest,
+    IdentifiedRequest,
+    MalformedAnswer,
+    ServiceRequest,
+)
 from triclinium_core.services.statement.go_durations import SECONDS_MAX, go_duration
 from triclinium_core.services.statement.request import MEMBERS, StatementRequest
 
@@ -180,7 +186,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
         return metadata_of(answer)
 
 
-class PrepareRequest(ServiceRequest, frozen=True, kw_only=True):
+class PrepareRequest(IdentifiedRequest, frozen=True, kw_only=True):
     """Have a statement planned, and nothing else done."""
 
     name: ClassVar[str] = "query"
@@ -198,10 +204,10 @@ class PrepareRequest(ServiceRequest, frozen=True, kw_only=True):
         """The statement is the body."""
         return True
 
-    def encode(self, remaining: float) -> HttpRequest:
+    def encode(self, remaining: float, context_id: str = "") -> HttpRequest:
         """Return the query with ``PREPARE`` before its statement."""
         statement = f"PREPARE {self.query.statement}"
-        return msgspec.structs.replace(self.query, statement=statement, plan=None).encode(remaining)
+        return msgspec.structs.replace(self.query, statement=statement, plan=None).encode(remaining, context_id)
 
     def decode(self, answer: HttpAnswer) -> PreparedPlan:
         """Return the one row, which is the plan."""

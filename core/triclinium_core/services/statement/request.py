@@ -16,7 +16,7 @@ from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import check_name
 from triclinium_core.services.json_values import encode_members
-from triclinium_core.services.request import HttpRequest, ServiceRequest
+from triclinium_core.services.request import HttpRequest, IdentifiedRequest, ServiceRequest
 from triclinium_core.services.statement.go_durations import go_duration
 from triclinium_core.services.statement.identifiers import query_identifier
 from triclinium_core.services.statement.parameters import Parameters, RawOptions
@@ -52,7 +52,7 @@ class QueryContext(msgspec.Struct, frozen=True):
         return f"default:{identifier(self.bucket)}.{identifier(self.scope)}"
 
 
-class StatementRequest(ServiceRequest, frozen=True, kw_only=True):
+class StatementRequest(IdentifiedRequest, frozen=True, kw_only=True):
     """Base of requests in SQL++. ``repr`` shows no value of a parameter."""
 
     rows_of: ClassVar[str | None] = "results"
@@ -109,11 +109,12 @@ class StatementRequest(ServiceRequest, frozen=True, kw_only=True):
         """The statement is the body."""
         return True
 
-    def encode(self, remaining: float) -> HttpRequest:
+    def encode(self, remaining: float, context_id: str = "") -> HttpRequest:
         """Return the request as one JSON object; the service gives up when ``remaining`` is over, as the client does."""
         members = self.said()
-        if self.client_context_id:
-            members["client_context_id"] = self.client_context_id
+        context_id = context_id or self.client_context_id
+        if context_id:
+            members["client_context_id"] = context_id
         timeout = go_duration(max(remaining, 0.001))
         if timeout is not None:
             members["timeout"] = timeout

@@ -363,14 +363,16 @@ class Simulation:
                 self.lookups.append(service)
                 if self.services is not None:
                     self._answers.append(ServiceLookedUp(service, self.services.get(service, ())))
-            case SendBytes(stream, data):
+            case SendBytes(stream, data, unless_readable):
                 assert stream in self.links, f"bytes are ordered for stream {stream}, which is not there"
-                self.links[stream].outgoing += data
+                link = self.links[stream]
+                if unless_readable and (link.incoming or link.is_hung_up):
+                    self._drop(stream, LossCause.UNSOLICITED if link.incoming else LossCause.END_OF_STREAM)
+                else:
+                    link.outgoing += data
             case CloseStream(stream):
                 assert stream in self.links, f"stream {stream} is to be closed, and is not there"
-                link = self.links.pop(stream)
-                self._tell_of_loss(stream, link)
-                self._answers.append(StreamLost(stream, LossCause.CLOSED_BY_US, handed_over=link.handed_over))
+                self._drop(stream, LossCause.CLOSED_BY_US)
             case CompleteOperation(token, result):
                 self._settle(token)
                 self.results[token] = result
@@ -415,6 +417,12 @@ class Simulation:
                 self.changes.append(change)
             case _:
                 assert_never(action)
+
+    def _drop(self, stream: StreamId, cause: LossCause) -> None:
+        """Close a stream, and report its loss after the event that is being handled."""
+        link = self.links.pop(stream)
+        self._tell_of_loss(stream, link)
+        self._answers.append(StreamLost(stream, cause, handed_over=link.handed_over))
 
     def _ask(self, action: ConsultStrategy | AcquireToken | RecordSuccess) -> None:
         """Leave it to the test to ask an asynchronous strategy, and to answer for it."""
