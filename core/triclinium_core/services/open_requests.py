@@ -352,11 +352,12 @@ class OpenRequests:
 
     def _end_answer(self, live: LiveRequest, stream: StreamId, is_reusable: bool, now: float) -> None:
         """Judge an answer that is whole, and have its connection carry the next request."""
-        try:
-            live.answer.check_whole()
-        except ForeignAnswer as error:
-            self._refuse_foreign(live, stream, str(error), now)
-            return
+        if live.message.rows_of is None:
+            try:
+                live.answer.check_whole()
+            except ForeignAnswer as error:
+                self._refuse_foreign(live, stream, str(error), now)
+                return
         endpoint = cast(Endpoint, self._pool.of_stream(stream))
         self._dispatcher.take_off(stream)
         self._end_attempt(live, now)

@@ -78,6 +78,8 @@ class IncomingAnswer:
         """Client context id of the newest attempt, which its answer repeats; None if the service repeats none."""
         self.outcome: Outcome | None = None
         """What the request comes to, once that is known; the rows before it may still have to be taken."""
+        self._expected = b""
+        """The JSON text that most services send for the id: without escapes, and not cut."""
         self._reader = ReaderState.NEW
         self._is_paused = False
         self._splitter: RowSplitter | None = None
@@ -105,6 +107,7 @@ class IncomingAnswer:
         self._splitter = RowSplitter(rows_of) if rows_of is not None else None
         if self._splitter is not None and self.context_id is not None:
             self._splitter.noted_key = MEMBER
+            self._expected = f'"{self.context_id}"'.encode(errors="replace")
         self._body.clear()
 
     def receive(self, data: bytes) -> None:
@@ -127,7 +130,7 @@ class IncomingAnswer:
             raise UnreadableAnswer(f"did not answer a list of rows: {error}") from None
         except Exception as error:
             raise decoder_faults.unexpected(Decoder.ROWS, error) from None
-        if self._splitter.noted is not None:
+        if self._splitter.noted is not None and self._splitter.noted != self._expected:
             self._check_noted(self._splitter)
         # Those of an error would be held until somebody wants them, and nobody ever does.
         if self.status == HTTP_OK:
@@ -141,12 +144,18 @@ class IncomingAnswer:
             ForeignAnswer: it names another request.
         """
         if self._splitter is None and self.context_id is not None:
-            _refuse_foreign(foreign_id_in(self.context_id, bytes(self._body)))
+            found = foreign_id_in(self.context_id, bytes(self._body))
+            if found is not None:
+                raise _foreign(found)
 
     def _check_noted(self, splitter: RowSplitter) -> None:
         noted, splitter.noted = splitter.noted, None
-        if noted is not None and self.context_id is not None:
-            _refuse_foreign(foreign_id(self.context_id, noted))
+        if noted is None or self.context_id is None:
+            return
+        found = foreign_id(self.context_id, noted)
+        if found is not None:
+            self._rows, self._rows_size = [], 0
+            raise _foreign(found)
 
     def pauses(self) -> bool:
         """Return whether reading is to pause from now on, for too much of what nobody has taken is held.
@@ -210,7 +219,5 @@ class IncomingAnswer:
         return True
 
 
-def _refuse_foreign(found: str | None) -> None:
-    """Raise ForeignAnswer if an id of another request was found."""
-    if found is not None:
-        raise ForeignAnswer(f"sent the answer to another request, with client context id {found!r}")
+def _foreign(context_id: str) -> ForeignAnswer:
+    return ForeignAnswer(f"sent the answer to another request, with client context id {context_id!r}")

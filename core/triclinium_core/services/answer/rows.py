@@ -128,8 +128,8 @@ class RowSplitter:
 
     __slots__ = (
         "_boundaries",
-        "_is_ours",
         "_is_noted",
+        "_is_ours",
         "_misled",
         "_name_start",
         "_place",

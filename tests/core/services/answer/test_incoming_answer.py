@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.services.answer.incoming_answer import (
     BODY_SIZE_BYTES_MAX,
@@ -11,6 +12,7 @@ from triclinium_core.services.answer.incoming_answer import (
     HELD_SIZE_BYTES_MAX,
     HTTP_OK,
     READER_TRANSITIONS,
+    ForeignAnswer,
     IncomingAnswer,
     ReaderEvent,
     ReaderState,
@@ -132,3 +134,94 @@ def test_every_state_of_a_reader_hears_one_event() -> None:
 
     given, wanted = {ReaderEvent.ROWS_GIVEN}, {ReaderEvent.ROWS_WANTED}
     assert {ReaderState.NEW: given, ReaderState.WAITING: given, ReaderState.READING: wanted} == heard
+
+
+def identified(rows_of: str | None, context_id: str = "ours", status: int = HTTP_OK) -> IncomingAnswer:
+    """Return the answer to a request with a client context id, of which nothing has come."""
+    answer = IncomingAnswer()
+    answer.context_id = context_id
+    answer.begin(status, rows_of=rows_of)
+    return answer
+
+
+def receive_in_two(answer: IncomingAnswer, body: bytes, cut: int) -> None:
+    """Have an answer come in two pieces."""
+    answer.receive(body[:cut])
+    answer.receive(body[cut:])
+
+
+@rows(
+    ("body", "status"),
+    [
+        (b'{"clientContextID":"theirs","results":[1,2]}', 200),  # in front of the rows
+        (b'{"client\\u0043ontextID":"their\\u0073","results":[1,2]}', 200),  # escaped
+        (b'{"results":[1,2],"clientContextID":"theirs"}', 200),  # behind the rows
+        (b'{"clientContextID":"theirs","errors":[{"code":3000}],"status":"fatal"}', 400),  # of an error
+        (b'{"clientContextID":"theirs","results":[1,,', 200),  # of no list of rows
+    ],
+)
+def test_rows_of_another_request_are_never_handed_out(body: bytes, status: int) -> None:
+    """An answer with the id of another request is refused in every cut, and the rows that it held are dropped."""
+    for cut in range(len(body) + 1):
+        answer = identified("results", status=status)
+        with pytest.raises(ForeignAnswer, match="theirs"):
+            receive_in_two(answer, body, cut)
+
+        assert answer.take() is None
+
+
+def test_an_id_behind_rows_that_were_handed_out() -> None:
+    """If rows were handed out before the id of another request came, the answer is refused from there."""
+    answer = identified("results")
+    answer.receive(b'{"results":[1,')
+    assert [b"1"] == answer.take()
+
+    with pytest.raises(ForeignAnswer):
+        answer.receive(b'2],"clientContextID":"theirs"}')
+    assert answer.has_given_rows
+
+
+@rows(
+    "body",
+    [
+        b'{"clientContextID":"ours","results":[1]}',  # ours
+        b'{"clientContextID":"\\u006furs","results":[1]}',  # escaped
+        b'{"results":[1]}',  # none
+        b'{"clientContextID":null,"results":[1]}',  # null
+        b'{"a":{"clientContextID":"theirs"},"results":[1]}',  # deeper within
+    ],
+)
+def test_rows_of_our_request(body: bytes) -> None:
+    """An answer with our id, or with none, hands out its rows in every cut."""
+    for cut in range(len(body) + 1):
+        answer = identified("results")
+        receive_in_two(answer, body, cut)
+
+        assert [b"1"] == answer.take()
+
+
+def test_a_whole_answer_to_another_request() -> None:
+    """An answer that is read whole is checked when it has ended."""
+    for body, is_foreign in (
+        (b'{"clientContextID":"theirs"}', True),
+        (b'{"clientContextID":"ours"}', False),
+        (b"", False),
+    ):
+        answer = identified(None)
+        answer.receive(body)
+        try:
+            answer.check_whole()
+        except ForeignAnswer:
+            assert is_foreign
+        else:
+            assert not is_foreign
+
+
+def test_a_retry_is_answered_under_its_own_id() -> None:
+    """The next attempt is checked against its own id."""
+    answer = identified("results", "first")
+    answer.context_id = "second"
+    answer.begin(HTTP_OK, rows_of="results")
+
+    with pytest.raises(ForeignAnswer, match="first"):
+        answer.receive(b'{"clientContextID":"first","results":[1]}')

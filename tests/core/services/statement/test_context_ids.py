@@ -1,0 +1,88 @@
+"""Client context ids: distinct for each attempt, and compared as the services cut them."""
+
+from __future__ import annotations
+
+import json
+import random
+from uuid import UUID
+
+from tests.rows import rows
+from triclinium_core.retry.backoff import ConstantRandom
+from triclinium_core.services.statement.context_ids import ContextIds, foreign_id, foreign_id_in
+
+OURS = "0b1e-1"
+LONG = "x" * 63
+
+
+def test_ids_of_one_client_are_distinct_uuids() -> None:
+    """Ids are random UUIDs in form, and distinct even if every draw returns the same number."""
+    for rng in (random.Random(1), ConstantRandom(0.0), ConstantRandom(1.0)):
+        ids = ContextIds(rng)
+        made = [ids.new() for _ in range(3)]
+
+        assert 3 == len(set(made))
+        assert made == [str(UUID(each)) for each in made]
+        assert {4} == {UUID(each).version for each in made}
+
+
+def test_ids_of_two_clients_are_distinct() -> None:
+    """The first ids of two clients differ if their random numbers do."""
+    assert ContextIds(random.Random(1)).new() != ContextIds(random.Random(2)).new()
+
+
+@rows(
+    ("ours", "theirs"),
+    [
+        (OURS, json.dumps(OURS)),  # the same
+        ("aé/1", '"\\u0061\\u00e9\\/1"'),  # escaped
+        (OURS, "null"),  # null
+        (OURS, '""'),  # empty
+        (LONG + "yz", json.dumps(LONG + "y")),  # cut at 64 bytes
+        (LONG + "yz", json.dumps(LONG + "yz")),  # not cut
+        (LONG + "é", json.dumps(LONG + "\ufffd")),  # cut within a character, which is replaced
+        (LONG + "é", json.dumps(LONG)),  # cut within a character, which is dropped
+        ("x" * 61 + "🐍", json.dumps("x" * 61 + 3 * "\ufffd")),  # cut within a character of four bytes
+    ],
+)
+def test_own_ids(ours: str, theirs: str) -> None:
+    """An id is ours if it is the same up to the length that services keep; no id names no other request."""
+    assert foreign_id(ours, theirs.encode()) is None
+
+
+def test_an_id_with_half_a_character() -> None:
+    """An id that the service cut within a character, which leaves invalid UTF-8, is ours."""
+    assert foreign_id(LONG + "é", b'"' + (LONG + "é").encode()[:64] + b'"') is None
+
+
+@rows(
+    ("theirs", "shown"),
+    [
+        ('"0b1e-2"', "0b1e-2"),  # another one
+        ('"0b1e-"', "0b1e-"),  # the beginning of ours
+        ('"0b1e-11"', "0b1e-11"),  # longer than ours
+        ("5", "5"),  # a number
+        ('{"id":1}', '{"id":1}'),  # an object
+        ('"\\ud800"', "\\ud800"),  # a lone surrogate
+        ('"a\\nb\\u001b[2J"', "a b [2J"),  # lines
+    ],
+)
+def test_foreign_ids(theirs: str, shown: str) -> None:
+    """An id that differs is returned on one line, whatever its type."""
+    assert shown == foreign_id(OURS, theirs.encode())
+
+
+@rows(
+    ("body", "shown"),
+    [
+        (b'{"clientContextID":"0b1e-1","results":[]}', None),  # ours
+        (b'{"results":[],"clientContextID":"0b1e-2"}', "0b1e-2"),  # another one
+        (b'{"results":[]}', None),  # none
+        (b"<html>", None),  # a page of a proxy
+        (b"[]", None),  # an array
+        (b"", None),  # nothing
+        (b"[" * 100_000, None),  # nested too deeply
+    ],
+)
+def test_whole_answers(body: bytes, shown: str | None) -> None:
+    """A whole answer is foreign only if it is an object whose id names another request."""
+    assert shown == foreign_id_in(OURS, body)
