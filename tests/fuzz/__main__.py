@@ -1,4 +1,4 @@
-"""``python -m tests.fuzz --target node --inputs 10000000``: a target on random bends, seeded, for as long as one likes."""
+"""``python -m tests.fuzz --target node --inputs 10000000``: play a target on random inputs, seeded, for any time."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ import random
 import sys
 import time
 
+from tests.decoder_faults import reraise
 from tests.fuzz.documents import DOCUMENTS, play_rows
+from tests.fuzz.node_documents import play_input
 from tests.fuzz.scenes import SCENES
 from tests.fuzz.target import Attack, Edit, play, play_node
+from triclinium_core import decoder_faults
 
 SCENES_MAX = len(SCENES) * len(DOCUMENTS)
 """Each target takes the number of a scene modulo how many it has, so each of its scenes is drawn as often as the others."""
 REPORT_EVERY = 20_000
 TARGETS = {"client": play, "node": play_node, "rows": play_rows}
+DOCUMENTS_OF_NODES = "documents"
+"""Target whose inputs are JSON documents with changes at any path, not bytes."""
 
 
 def draw(rng: random.Random) -> Attack:
@@ -34,16 +39,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--inputs", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
-    parser.add_argument("--target", choices=TARGETS, default="client")
+    parser.add_argument("--target", choices=(*TARGETS, DOCUMENTS_OF_NODES), default="client")
     parser.add_argument("--first", type=int, default=0, help="number of the first input")
     arguments = parser.parse_args()
+    decoder_faults.unexpected = reraise
     began = time.perf_counter()
     for number in range(arguments.first, arguments.first + arguments.inputs):
-        attack = draw(random.Random(arguments.seed * 2**40 + number))
+        rng = random.Random(arguments.seed * 2**40 + number)
         try:
-            TARGETS[arguments.target](attack)
+            if arguments.target == DOCUMENTS_OF_NODES:
+                play_input(number, rng)
+            else:
+                TARGETS[arguments.target](draw(rng))
         except BaseException:
-            print(f"input {number} broke it: {attack}", file=sys.stderr)
+            print(f"input {number} broke it", file=sys.stderr)
             print(
                 f"replay: python -m tests.fuzz --seed {arguments.seed} --target {arguments.target} --first {number} --inputs 1",
                 file=sys.stderr,

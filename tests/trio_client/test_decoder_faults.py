@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
 import pytest
-import trio
 from trio.testing import MockClock
 
 from tests.trio_client.pair import open_pair
+from triclinium import Cluster
 from triclinium.errors import DecodingFailureException
 
 pytestmark = pytest.mark.usefixtures("contain_decoder_faults")
@@ -20,12 +21,30 @@ def boom(*args: object, **kwargs: object) -> NoReturn:
     raise KeyError("planted")
 
 
+async def read_document(cluster: Cluster) -> object:
+    """Read a document by its key."""
+    return await cluster.bucket("travel").default_collection().get("ada")
+
+
+async def read_rows(cluster: Cluster) -> object:
+    """Read the rows of a statement."""
+    async with cluster.query("SELECT 1") as result:
+        return await result.rows()
+
+
 @pytest.mark.parametrize(
-    "target",
-    ["triclinium_core.kv.open_operations.decode_response", "triclinium_core.services.answer.rows.RowSplitter.feed"],
+    ("target", "read"),
+    [
+        ("triclinium_core.kv.open_operations.decode_response", read_document),
+        ("triclinium_core.services.answer.rows.RowSplitter.feed", read_rows),
+    ],
 )
 async def test_a_defect_is_logged_once(
-    target: str, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    target: str,
+    read: Callable[[Cluster], Awaitable[object]],
+    autojump_clock: MockClock,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each caller of a decoder with a defect gets an exception; the log has one ERROR with a traceback; others go on."""
     async with open_pair() as pair:
@@ -35,13 +54,8 @@ async def test_a_defect_is_logged_once(
             planted.setattr(target, boom)
             for _ in range(3):
                 with pytest.raises(DecodingFailureException):
-                    if "rows" in target:
-                        async with pair.cluster.query("SELECT 1") as result:
-                            await result.rows()
-                    else:
-                        await people.get("ada")
-        with trio.fail_after(10):
-            found = await people.get("ada")
+                    await read(pair.cluster)
+        found = await people.get("ada")
 
     (record,) = (record for record in caplog.records if record.levelno == logging.ERROR)
     assert 1 == found.content

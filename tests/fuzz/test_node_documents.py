@@ -1,0 +1,67 @@
+"""Changed JSON documents of nodes, on inputs that Hypothesis draws, and the honest ones."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.fuzz.json_mutations import CHANGES, DELETE, RENAME, REPEAT, Text, changed, encoded, part, paths
+from tests.fuzz.node_documents import (
+    OF_KEY_VALUE,
+    OF_SERVICES,
+    READ_NAMED,
+    Client,
+    Node,
+    play_document,
+    play_input,
+    systematic,
+)
+from triclinium_core.errors import CouchbaseException
+
+
+@given(seed=st.integers(0, 2**64 - 1))
+def test_any_document(seed: int) -> None:
+    """Whatever a document of a node holds, each caller gets one result or one exception of the library."""
+    play_document(random.Random(seed))
+
+
+@pytest.mark.parametrize("number", range(0, len(systematic()), len(systematic()) // 40))
+def test_systematic_changes(number: int) -> None:
+    """A sample of the systematic changes of configs, manifests and error maps ends nothing; the gate plays all of them."""
+    play_input(number, random.Random(0))
+
+
+def test_honest_documents() -> None:
+    """The honest documents are read: the client finds a document of a named collection, and no caller gets an error."""
+    client = Client(Node())
+    client.ask(READ_NAMED)
+    for document, play in (*OF_KEY_VALUE, *OF_SERVICES):
+        play(encoded(document))
+
+    assert not isinstance(client.outcomes[1], CouchbaseException)
+
+
+def test_changes_are_where_they_belong() -> None:
+    """A change at a path changes that value alone; a path that an earlier change has removed changes nothing."""
+    document = {"a": [1, {"b": 2}], "c": 3}
+
+    assert {(), ("a",), ("a", 0), ("a", 1), ("a", 1, "b"), ("c",)} == set(paths(document))
+    assert {"a": [1, {"b": "x"}], "c": 3} == json.loads(encoded(changed(document, ("a", 1, "b"), Text('"x"'))))
+    assert {"a": [{"b": 2}], "c": 3} == json.loads(encoded(changed(document, ("a", 0), DELETE)))
+    assert {"a": [1, {"B": 2}], "c": 3} == json.loads(encoded(changed(document, ("a", 1, "b"), RENAME)))
+    assert b'"c":3,"c":3,"c":null' in encoded(changed(document, ("c",), REPEAT))
+    assert document == changed(changed(document, ("a",), part(document, ("a",))), ("x", 1), DELETE)
+
+
+def test_changes_of_all_kinds() -> None:
+    """Long, negative and fractional numbers, null, surrogates, deep and wide values are among the replacements."""
+    texts = [change.json for change in CHANGES if isinstance(change, Text)]
+
+    assert {"null", "-1", "1.5", "1e400"} <= set(texts)
+    assert any(text.isdigit() and len(text) > 4_300 for text in texts)
+    assert any("\\ud800" in text for text in texts)
+    assert any(text.startswith("[" * 1_000) for text in texts)
+    assert any(text.count(",") > 1_000 for text in texts)
