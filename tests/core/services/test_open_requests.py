@@ -9,7 +9,16 @@ import pytest
 
 from tests.core.services.asking import ANSWER, ROWS, STATEMENT, Asking, asking
 from tests.rows import rows
-from triclinium_core.client.actions import Action, CloseStream, OpenStream, PauseReading, ResumeReading, SendBytes
+from triclinium_core.client.actions import (
+    Action,
+    CloseStream,
+    OpenStream,
+    PauseReading,
+    ReportConnection,
+    ReportLevel,
+    ResumeReading,
+    SendBytes,
+)
 from triclinium_core.client.events import (
     AuthenticatorChanged,
     BytesReceived,
@@ -36,7 +45,7 @@ from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.answer.incoming_answer import HELD_SIZE_BYTES, HELD_SIZE_BYTES_MAX
-from triclinium_core.services.management.buckets import GetBucket
+from triclinium_core.services.management.buckets import AllBucketsResult, GetAllBuckets, GetBucket
 from triclinium_core.services.query.result import QueryMetaData
 from triclinium_core.services.request import HttpRequest
 from triclinium_core.telemetry.defaults import ThresholdLoggingTracer
@@ -692,6 +701,25 @@ def test_an_answer_that_means_nothing(body: str) -> None:
 
     assert isinstance(simulation.errors[token], CouchbaseException)
     assert ROWS == simulation.rows[good]
+
+
+def test_a_list_that_is_not_whole() -> None:
+    """Rows that cannot be read are left out of a list, and one warning counts them."""
+    simulation = Asking()
+    body = '[{"name":"a","quota":{}},{"name":7},null]'
+    simulation.nodes.script.answer("GET /pools/default/buckets", FakeAnswer(body=body), service=Service.MANAGEMENT)
+
+    token = simulation.finish(GetAllBuckets())
+    found = simulation.answers[token]
+    warnings = [
+        action.text
+        for action in simulation.actions
+        if isinstance(action, ReportConnection) and action.level is ReportLevel.WARNING
+    ]
+
+    assert isinstance(found, AllBucketsResult)
+    assert ["a"] == [each.settings.name for each in found.buckets]
+    assert ["get_all_buckets: left out 2 rows that this version of the client cannot read"] == warnings
 
 
 def test_a_node_that_has_left_is_not_asked_for_ever() -> None:

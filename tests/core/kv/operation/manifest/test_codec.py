@@ -75,6 +75,36 @@ def test_the_range_of_an_id(id_: tuple[bytes, int]) -> None:
 
 
 @rows(
+    ("collection", "max_expiry", "history"),
+    [
+        ('"maxTTL":null,"history":null', None, None),
+        ('"maxTTL":"forever","history":"all"', None, None),
+        ('"maxTTL":-2,"history":1', None, None),
+        ('"maxTTL":4294967296,"history":{}', None, None),
+        ('"maxTTL":-1,"history":false', -1, False),
+    ],
+)
+def test_unknown_values_of_a_collection(collection: str, max_expiry: int | None, history: bool | None) -> None:
+    """A setting of an unknown form is None, and a null list is empty; all other collections are read."""
+    value = f"""{{"uid":"2","scopes":[{{"uid":"0","name":"_default","collections":null,"limits":null}},
+        {{"uid":"8","name":"s","collections":[{{"uid":"9","name":"a",{collection}}},{{"uid":"a","name":"b"}}]}}]}}"""
+    found = decode_response(QUESTION, response(value=value.encode()), vbucket=0)
+    assert isinstance(found, CollectionsManifest)
+    default, scope = found.scopes
+
+    assert () == default.collections
+    assert ["a", "b"] == [each.name for each in scope.collections]
+    assert (max_expiry, history) == (scope.collections[0].max_expiry, scope.collections[0].history)
+
+
+def test_no_scopes() -> None:
+    """A null list of scopes is empty."""
+    found = decode_response(QUESTION, response(value=b'{"uid":"2","scopes":null}'), vbucket=0)
+
+    assert CollectionsManifest(uid=2, scopes=()) == found
+
+
+@rows(
     "value",
     [
         b"",
@@ -88,7 +118,7 @@ def test_the_range_of_an_id(id_: tuple[bytes, int]) -> None:
         *(MANIFEST.replace(b'"a"', b'"%s"' % digits) for digits in (*NO_NUMBERS, b"1" * 9, b"f" * 16)),
         *(MANIFEST.replace(b'"8"', b'"%s"' % digits) for digits in (*NO_NUMBERS, b"1" * 9, b"f" * 16)),
         *(MANIFEST.replace(b"1f", digits) for digits in (*NO_NUMBERS, b"1" * 17, b"8" + b"0" * 15, b"f" * 16)),
-        *(MANIFEST.replace(b":60", b":" + number) for number in (b"-2", b"4294967296", b"1.5", b"9" * 5000)),
+        MANIFEST.replace(b":60", b":" + b"9" * 5000),
         MANIFEST + b" " * MANIFEST_LIMITS.size_bytes_max,
         MANIFEST.replace(b'"uid":"1f"', b'"uid":"1f","more":[%s]' % b",".join([b"{}"] * MANIFEST_LIMITS.objects_max)),
     ],

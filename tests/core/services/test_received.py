@@ -1,0 +1,113 @@
+"""JSON of a service, read one member at a time."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+
+import msgspec
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.core.services.management.answers import JSON
+from tests.rows import rows
+from triclinium_core.services.received import (
+    INTEGER_MAX,
+    UNKNOWN_MAX,
+    Members,
+    body_members,
+    members_of,
+    readable,
+    unknown_parts,
+)
+from triclinium_core.services.request import HttpAnswer, MalformedAnswer
+from triclinium_core.shown import SERVER_TEXT_MAX
+
+
+class Word(StrEnum):
+    """Words of a service."""
+
+    KNOWN = "known"
+
+
+def members(text: str) -> Members:
+    """Return the members of an object with one member ``a``."""
+    return members_of(msgspec.Raw(f'{{"a":{text}}}'.encode()))
+
+
+@rows(
+    ("text", "integer", "number", "flag", "word"),
+    [
+        ("5", 5, 5.0, None, None),
+        (str(INTEGER_MAX), INTEGER_MAX, float(INTEGER_MAX), None, None),
+        (str(INTEGER_MAX + 1), None, float(INTEGER_MAX + 1), None, None),
+        ("9" * 5000, None, None, None, None),
+        ("1e999", None, None, None, None),
+        ("1.5", None, 1.5, None, None),
+        ("true", None, None, True, None),
+        ("null", None, None, None, None),
+        ('"known"', None, None, None, Word.KNOWN),
+        ('"new"', None, None, None, "new"),
+        ('"' + "x" * 101 + '"', None, None, None, None),
+        ('""', None, None, None, None),
+        (r'"\u001b[2J"', None, None, None, None),
+    ],
+)
+def test_values(text: str, integer: int | None, number: float | None, flag: bool | None, word: str | None) -> None:
+    """A value is read as what it is, and as nothing else."""
+    found = members(text)
+
+    assert (integer, number, flag, word) == (
+        found.integer("a"),
+        found.number("a"),
+        found.get("a", bool),
+        found.word("a", Word),
+    )
+
+
+def test_what_is_missing() -> None:
+    """A member that is missing is None or empty."""
+    found = members_of(msgspec.Raw(b"{}"))
+
+    assert (None, None, 0, "", {}, [], ()) == (
+        found.integer("a"),
+        found.number("a"),
+        found.count("a"),
+        found.text("a"),
+        found.members("a").raw,
+        found.array("a"),
+        found.texts("a"),
+    )
+    assert not found.is_set("a")
+    assert [] == found.no_arrays("a")
+
+
+def test_rows_that_are_refused() -> None:
+    """They are counted, and raise only if no row is left."""
+    row, other = msgspec.Raw(b"{}"), msgspec.Raw(b"7")
+
+    assert ((Members({}),), 1) == readable([row, other], members_of)
+    assert ((), 0) == readable([], members_of)
+    with pytest.raises(MalformedAnswer):
+        readable([other], members_of)
+
+
+def test_unknown_parts() -> None:
+    """Their texts are short, printable and few, and the last one counts the others."""
+    texts = unknown_parts([msgspec.Raw(b'"\x1b[2J\n' + b"x" * 5000)] * (UNKNOWN_MAX + 5))
+
+    assert UNKNOWN_MAX + 1 == len(texts)
+    assert all(text.isprintable() and len(text) <= SERVER_TEXT_MAX for text in texts)
+    assert "5" in texts[-1]
+
+
+@given(JSON | st.binary(max_size=64))
+def test_any_body(body: object) -> None:
+    """An object has members that can be read as anything, and everything else raises MalformedAnswer."""
+    try:
+        found = body_members(HttpAnswer(200, body if isinstance(body, bytes) else json.dumps(body).encode()))
+    except MalformedAnswer:
+        return
+    for name in found.raw:
+        found.integer(name), found.number(name), found.text(name), found.word(name, Word), found.texts(name)
+        found.objects(name), found.members(name), found.no_arrays(name), found.get(name, object)
