@@ -33,7 +33,7 @@ LOCK_TIME_MAX = 30
 
 _OUR_TRANSCODERS = frozenset({JsonTranscoder, RawJsonTranscoder, RawStringTranscoder, RawBinaryTranscoder})
 _NAME = re.compile(r"[A-Za-z0-9_\-%]{1,251}")
-_BUCKET_NAME = re.compile(r"[A-Za-z0-9_.\-%]{1,100}")
+_BUCKET_NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.\-%]{1,100}")
 
 
 def check_name(value: object, parameter: str) -> str:
@@ -48,7 +48,7 @@ def check_name(value: object, parameter: str) -> str:
         )
     pattern, rule = _NAME, "1 to 251 characters out of A-Z a-z 0-9 _ - %"
     if parameter == "bucket":
-        pattern, rule = _BUCKET_NAME, "1 to 100 characters out of A-Z a-z 0-9 _ . - %"
+        pattern, rule = _BUCKET_NAME, "1 to 100 characters out of A-Z a-z 0-9 _ . - %, and neither '.' nor '..'"
     if not pattern.fullmatch(value):
         raise InvalidArgumentException(f"{parameter}={_cut(value)} must be {rule}", parameter=parameter)
     return value

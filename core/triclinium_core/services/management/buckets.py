@@ -25,7 +25,8 @@ from triclinium_core.checks import (
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.validation import REPLICAS_MAX, UINT64_MAX
-from triclinium_core.services.management.request import ManagementRequest, check_bucket_name, path, reading
+from triclinium_core.services.management.request import ManagementRequest, check_bucket_name, reading
+from triclinium_core.services.paths import path
 from triclinium_core.services.received import Members, body_members, kept_word, members_of, readable
 from triclinium_core.services.request import HttpAnswer, Listing, ServiceResult
 from triclinium_core.shown import one_line

@@ -19,7 +19,7 @@ from triclinium_core.kv.operation.manifest.codec import decode_manifest, parse_u
 from triclinium_core.kv.operation.manifest.types import CollectionsManifest
 from triclinium_core.kv.operation.validation import check_name
 from triclinium_core.services.management.buckets import BUCKETS, EXPIRY_SECONDS_MAX, BucketRequest, whole_seconds
-from triclinium_core.services.management.request import path
+from triclinium_core.services.paths import path
 from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceResult
 from triclinium_core.shown import one_line
 

@@ -1,9 +1,6 @@
-"""What all management requests have in common: a method, a path, a form, and an answer in JSON.
+"""Common parts of management requests: a method, a path, a form, and an answer in JSON.
 
-Names travel as one segment of a path each. A name may hold a slash, a percent sign or any Unicode, and stays one segment;
-``.`` and ``..`` are refused, for servers and proxies take them for steps through the tree.
-
-Source: SDK-RFC 0054; RFC 3986 "Path", "Remove Dot Segments".
+Source: SDK-RFC 0054.
 """
 
 from __future__ import annotations
@@ -12,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import ClassVar
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
-from triclinium_core.checks import check_text
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import check_name
 from triclinium_core.retry.couchbase.tables.idempotency import is_idempotent
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.paths import check_segment
 from triclinium_core.services.request import (
     Done,
     HttpAnswer,
@@ -28,13 +25,8 @@ from triclinium_core.services.request import (
     ServiceRequest,
     ServiceResult,
 )
-from triclinium_core.shown import shown
 
 FORM = "application/x-www-form-urlencoded"
-NAME_BYTES_MAX = 1024
-"""Far more than servers take, and the first line of a request stays short."""
-
-_DOT_SEGMENTS = frozenset({".", ".."})
 
 
 class ManagementRequest(ServiceRequest, frozen=True, kw_only=True):
@@ -79,11 +71,6 @@ class ManagementRequest(ServiceRequest, frozen=True, kw_only=True):
         return replace(ServiceRequest.error_context(self), http_method=self.method, http_path=self.target)
 
 
-def path(*segments: str) -> str:
-    """Return an absolute path of these segments, each percent-encoded as a whole."""
-    return "".join(f"/{quote(segment, safe='')}" for segment in segments)
-
-
 @contextmanager
 def reading(what: str) -> Iterator[None]:
     """Treat a value that the library refuses as a mistake of the service, which sent it.
@@ -95,20 +82,6 @@ def reading(what: str) -> Iterator[None]:
         yield
     except InvalidArgumentException as error:
         raise MalformedAnswer(f"an impossible {what}: {error.message}") from error
-
-
-def check_segment(value: object, parameter: str) -> str:
-    """Return a name that travels in a path.
-
-    Raises:
-        InvalidArgumentException: it is not a string, is empty or too long, has control characters, or is ``.`` or
-            ``..``.
-    """
-    name = check_text(value, parameter)
-    if name in _DOT_SEGMENTS or not name.isprintable() or len(name.encode()) > NAME_BYTES_MAX:
-        rule = f"at most {NAME_BYTES_MAX} bytes, printable, and neither '.' nor '..'"
-        raise InvalidArgumentException(f"{parameter}={shown(name)} must be {rule}", parameter=parameter)
-    return name
 
 
 def check_bucket_name(value: object, parameter: str = "bucket_name") -> str:

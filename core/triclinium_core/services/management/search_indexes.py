@@ -21,13 +21,8 @@ from triclinium_core.kv.operation.validation import check_name
 from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.json_values import encode_json
-from triclinium_core.services.management.request import (
-    ManagementRequest,
-    check_bucket_name,
-    check_segment,
-    path,
-    reading,
-)
+from triclinium_core.services.management.request import ManagementRequest, check_bucket_name, reading
+from triclinium_core.services.paths import check_segment, path
 from triclinium_core.services.received import (
     Members,
     body_members,

@@ -17,13 +17,8 @@ import msgspec
 from triclinium_core.checks import check_choice, check_text, check_type
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import check_name
-from triclinium_core.services.management.request import (
-    ManagementRequest,
-    check_password,
-    check_segment,
-    path,
-    reading,
-)
+from triclinium_core.services.management.request import ManagementRequest, check_password, reading
+from triclinium_core.services.paths import check_segment, path
 from triclinium_core.services.received import (
     Members,
     body_members,

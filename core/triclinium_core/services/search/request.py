@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, unique
 from typing import ClassVar
-from urllib.parse import quote
 
 from triclinium_core.checks import check_flag, check_text, check_type
 from triclinium_core.error_context import ErrorContext
@@ -22,6 +21,7 @@ from triclinium_core.kv.operation.validation import check_name
 from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.json_values import encode_members
+from triclinium_core.services.paths import check_segment, path
 from triclinium_core.services.request import HttpAnswer, HttpRequest, ServiceRequest
 from triclinium_core.services.search.facets import Facet
 from triclinium_core.services.search.parts import (
@@ -273,7 +273,7 @@ class SearchQueryRequest(ServiceRequest, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check_text(self.client_context_id, "client_context_id", empty=True)
-        if not INDEX_NAME.fullmatch(check_text(self.index, "index")) or self.index in (".", ".."):
+        if not INDEX_NAME.fullmatch(check_segment(self.index, "index")):
             raise refused(self.index, "index", "the name of an index: characters out of A-Z a-z 0-9 _ - . %")
         check_type(self.search, "search", SearchRequest)
         check_type(self.options, "options", SearchOptions)
@@ -302,7 +302,7 @@ class SearchQueryRequest(ServiceRequest, frozen=True, kw_only=True):
         parts = ["index", self.index]
         if self.bucket_name is not None and self.scope_name is not None:
             parts = ["bucket", self.bucket_name, "scope", self.scope_name, *parts]
-        return f"/api/{'/'.join(quote(part, safe='') for part in parts)}/query"
+        return path("api", *parts, "query")
 
     @property
     def has_body(self) -> bool:

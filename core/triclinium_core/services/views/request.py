@@ -11,13 +11,12 @@ from urllib.parse import quote, urlencode
 
 from triclinium_core.checks import check_choice, check_text, check_type
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import check_name
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.paths import check_segment, path
 from triclinium_core.services.request import HttpAnswer, HttpRequest, ServiceRequest
 from triclinium_core.services.views.options import DesignDocumentNamespace, ViewOptions
 from triclinium_core.services.views.result import ViewMetaData, decode_meta_data
-from triclinium_core.shown import shown
 
 
 class ViewRequest(ServiceRequest, frozen=True, kw_only=True):
@@ -38,9 +37,7 @@ class ViewRequest(ServiceRequest, frozen=True, kw_only=True):
         check_text(self.client_context_id, "client_context_id", empty=True)
         check_name(self.bucket_name, "bucket")
         for name, value in (("design_document", self.design_document), ("view_name", self.view_name)):
-            if check_text(value, name) in (".", ".."):
-                # In a path these lead elsewhere, percent-encoded or not.
-                raise InvalidArgumentException(f"{name}={shown(value)} cannot be a name", parameter=name)
+            check_segment(value, name, printable=False)
         check_choice(self.namespace, "namespace", DesignDocumentNamespace)
         check_type(self.options, "options", ViewOptions)
 
@@ -58,8 +55,7 @@ class ViewRequest(ServiceRequest, frozen=True, kw_only=True):
     def path(self) -> str:
         """Where the view is asked."""
         design_document = self.namespace.value + self.design_document
-        bucket, document, view = (quote(name, safe="") for name in (self.bucket_name, design_document, self.view_name))
-        return f"/{bucket}/_design/{document}/_view/{view}"
+        return path(self.bucket_name, "_design", design_document, "_view", self.view_name)
 
     @property
     def has_body(self) -> bool:

@@ -27,7 +27,7 @@ from triclinium_core.services.management.collections import (
     UpdateCollection,
     UpdateCollectionSettings,
 )
-from triclinium_core.services.management.request import NAME_BYTES_MAX, ManagementRequest, path
+from triclinium_core.services.management.request import ManagementRequest
 from triclinium_core.services.management.search_indexes import (
     AnalyzeDocument,
     GetAllSearchIndexes,
@@ -52,6 +52,7 @@ from triclinium_core.services.management.users import (
     UpsertUser,
     User,
 )
+from triclinium_core.services.paths import NAME_BYTES_MAX
 
 ONE_OF_EACH: tuple[ManagementRequest, ...] = (
     CreateBucket(BucketSettings(name="b", ram_quota_mb=100)),
@@ -175,11 +176,6 @@ def test_a_percent_sign_in_the_name_of_a_bucket() -> None:
     """It is legal, and encoded: the server reads no slash."""
     assert "/pools/default/buckets/a%252Fb" == GetBucket("a%2Fb").target
     assert "/pools/default/buckets/a.b-c_d" == GetBucket("a.b-c_d").target
-
-
-def test_a_path_of_segments() -> None:
-    """A slash within a segment separates nothing."""
-    assert "/a/b%2Fc/%25" == path("a", "b/c", "%")
 
 
 def test_a_form_holds_any_text() -> None:

@@ -1,0 +1,50 @@
+"""Paths of requests over HTTP, built from names.
+
+Each name is one segment. It may hold a slash, a percent sign or any Unicode, and stays one segment. ``.`` and ``..`` are
+refused: URL parsers remove them, also percent-encoded, and the path would name something else. So is an empty name.
+
+Source: RFC 3986 "Path", "Remove Dot Segments"; WHATWG URL Standard, "double-dot URL path segment".
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from triclinium_core.checks import check_text
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.shown import shown
+
+NAME_BYTES_MAX = 1024
+"""Far more than servers accept; it keeps the first line of a request short."""
+
+DOT_SEGMENTS = frozenset({".", ".."})
+
+
+def path(*segments: str) -> str:
+    """Return an absolute path of these segments, each percent-encoded as a whole.
+
+    Raises:
+        InvalidArgumentException: a segment is empty, ``.`` or ``..``. Requests check their names earlier.
+    """
+    for segment in segments:
+        if not segment or segment in DOT_SEGMENTS:
+            raise InvalidArgumentException(f"{shown(segment)} is no segment of a path", parameter="path")
+    return "".join(f"/{quote(segment, safe='')}" for segment in segments)
+
+
+def check_segment(value: object, parameter: str, *, printable: bool = True) -> str:
+    """Return a name that becomes a segment of a path.
+
+    Args:
+        printable: whether it must be printable and short, as the names of a cluster's resources are.
+
+    Raises:
+        InvalidArgumentException: it is not a string, is empty, ``.`` or ``..``, or is too long or has control characters.
+    """
+    name = check_text(value, parameter)
+    if name in DOT_SEGMENTS:
+        raise InvalidArgumentException(f"{parameter}={shown(name)} must be neither '.' nor '..'", parameter=parameter)
+    if printable and (not name.isprintable() or len(name.encode()) > NAME_BYTES_MAX):
+        rule = f"printable, and at most {NAME_BYTES_MAX} bytes"
+        raise InvalidArgumentException(f"{parameter}={shown(name)} must be {rule}", parameter=parameter)
+    return name

@@ -1,0 +1,89 @@
+"""Names in the paths of all requests over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import unquote
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.rows import rows
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.services.management import buckets, collections, search_indexes, users
+from triclinium_core.services.paths import path
+from triclinium_core.services.request import ServiceRequest
+from triclinium_core.services.search.queries import MatchNoneQuery
+from triclinium_core.services.search.request import SearchQueryRequest, SearchRequest
+from triclinium_core.services.views.request import ViewRequest
+
+SEARCH = SearchRequest.create(MatchNoneQuery())
+NAMED: tuple[Callable[[str], ServiceRequest], ...] = (
+    lambda name: buckets.CreateBucket(buckets.BucketSettings(name=name, ram_quota_mb=100)),
+    lambda name: buckets.UpdateBucket(buckets.BucketSettings(name=name, ram_quota_mb=100)),
+    buckets.DropBucket,
+    buckets.GetBucket,
+    buckets.FlushBucket,
+    collections.GetAllScopes,
+    lambda name: collections.CreateScope(name, "s"),
+    lambda name: collections.DropScope("b", name),
+    lambda name: collections.CreateCollection("b", name, "c"),
+    lambda name: collections.DropCollection("b", "s", name),
+    lambda name: collections.UpdateCollection("b", "s", name, collections.UpdateCollectionSettings(max_expiry=1)),
+    users.GetUser,
+    users.DropUser,
+    lambda name: users.UpsertUser(users.User(username=name)),
+    users.GetGroup,
+    users.DropGroup,
+    lambda name: users.UpsertGroup(users.Group(name=name)),
+    search_indexes.GetSearchIndex,
+    search_indexes.DropSearchIndex,
+    search_indexes.GetIndexedDocumentsCount,
+    search_indexes.PauseIngest,
+    lambda name: search_indexes.AnalyzeDocument(name, {}),
+    lambda name: search_indexes.UpsertSearchIndex(search_indexes.SearchIndex(name=name)),
+    lambda name: search_indexes.GetSearchIndex("i", scope=search_indexes.SearchScope(name, "s")),
+    lambda name: search_indexes.GetSearchIndex("i", scope=search_indexes.SearchScope("b", name)),
+    lambda name: SearchQueryRequest(index=name, search=SEARCH),
+    lambda name: SearchQueryRequest(index="i", search=SEARCH, bucket_name=name, scope_name="s"),
+    lambda name: SearchQueryRequest(index="i", search=SEARCH, bucket_name="b", scope_name=name),
+    lambda name: ViewRequest(bucket_name=name, design_document="d", view_name="v"),
+    lambda name: ViewRequest(bucket_name="b", design_document=name, view_name="v"),
+    lambda name: ViewRequest(bucket_name="b", design_document="d", view_name=name),
+)
+"""Every request with a name in its path, by that name."""
+
+
+@pytest.mark.parametrize("make", NAMED)
+def test_names_that_are_no_segment(make: Callable[[str], ServiceRequest]) -> None:
+    """An empty name, a dot and two dots are refused when the request is made."""
+    for name in ("", ".", ".."):
+        with pytest.raises(InvalidArgumentException):
+            make(name)
+
+
+@given(st.text() | st.text(".%2eE/\\ab"))
+def test_any_name_is_refused_or_one_segment(name: str) -> None:
+    """The path of a request has as many segments as with another name, and none is empty or a dot segment."""
+    for make in NAMED:
+        honest = make("a").encode(1.0).target.split("/")
+        try:
+            target = make(name).encode(1.0).target
+        except InvalidArgumentException:
+            continue
+        segments = target.partition("?")[0].split("/")
+
+        assert len(honest) == len(segments)
+        assert not {"", ".", ".."} & {unquote(part) for part in segments[1:]}
+
+
+def test_a_path_of_segments() -> None:
+    """A slash or a percent sign within a segment is encoded."""
+    assert "/a/b%2Fc/%25" == path("a", "b/c", "%")
+
+
+@rows("segment", ["", ".", ".."])
+def test_a_path_of_other_segments(segment: str) -> None:
+    """A path refuses an empty segment, a dot and two dots, whatever request it is for."""
+    with pytest.raises(InvalidArgumentException):
+        path("a", segment)
