@@ -5,7 +5,6 @@ Source: kv_engine docs/range_scans, daemon/protocol/mcbp/range_scan_create_execu
 
 from __future__ import annotations
 
-import binascii
 import zlib
 from base64 import b64decode
 from collections import deque
@@ -120,7 +119,7 @@ def _term(included: str | None, excluded: str | None, name: str) -> tuple[bytes,
         raise CommandRefused(Status.INVALID_ARGUMENTS, f"a range has either {name} or excl_{name}")
     try:
         term = b64decode(included if included is not None else str(excluded), validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise CommandRefused(Status.INVALID_ARGUMENTS, f"{name} is not base64: {error}") from error
     if len(term) > KEY_SIZE_MAX:
         raise CommandRefused(

@@ -252,3 +252,27 @@ def test_a_scan_ends_when_its_vbucket_moves() -> None:
     assert [0, 1] == open_there
     assert scan_id != other
     assert 0 == nodes[1].open_scans
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"range": {"start": "\u00e9", "end": "/w=="}},
+        {"collection": "x"},
+        {"collection": "9" * 5000},
+        {"snapshot_requirements": {"vb_uuid": "9" * 5000, "seqno": 10**400}},
+    ],
+)
+def test_scans_that_no_client_asks_for(client: NodeClient, wanted: dict[str, Any]) -> None:
+    """Text that is no base64 or no number is answered with an error, and the node goes on."""
+    assert Status.SUCCESS != status_of(create(client, **wanted))
+    assert Status.SUCCESS == status_of(create(client, range=ALL))
+
+
+def test_a_number_that_no_decoder_accepts(client: NodeClient) -> None:
+    """A scan with a number of 5,000 digits is refused, and one with a large number of samples returns all documents."""
+    value = b'{"sampling":{"samples":%s}}' % (b"9" * 5000)
+    reply = client.ask(Opcode.RANGE_SCAN_CREATE, vbucket=VBUCKET, value=value, datatype=Datatype.JSON)
+
+    assert Status.INVALID_ARGUMENTS == status_of(reply)
+    assert Status.SUCCESS == status_of(create(client, sampling={"samples": 10**400, "seed": -(10**400)}))

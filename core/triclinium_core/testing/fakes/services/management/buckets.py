@@ -15,7 +15,7 @@ from triclinium_core.kv.operation.validation import REPLICAS_MAX
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json
 from triclinium_core.testing.fakes.services.management import collections
-from triclinium_core.testing.fakes.services.requests import FakeRequest
+from triclinium_core.testing.fakes.services.requests import FakeRequest, integer_of
 from triclinium_core.testing.fakes.store.buckets import COUCHBASE, EPHEMERAL, MEMCACHED, FakeBucket
 from triclinium_core.testing.fakes.store.config import SERVICE_NAMES, bucket_uuid
 from triclinium_core.testing.fakes.store.state import NodeState
@@ -183,7 +183,7 @@ def _wrong_settings(form: Mapping[str, str]) -> dict[str, str]:
             errors[name] = f"must be one of {', '.join(choices)}"
     for name, (least, most) in _NUMBERS.items():
         value = form.get(name)
-        if value is not None and not (value.isdecimal() and least <= int(value) <= most):
+        if value is not None and integer_of(value, least, most) is None:
             errors[name] = f"must be an integer from {least} to {most}"
     return errors
 

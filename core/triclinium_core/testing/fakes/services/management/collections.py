@@ -12,11 +12,14 @@ import msgspec
 
 from triclinium_core.kv.operation.validation import DEFAULT_NAME
 from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json
-from triclinium_core.testing.fakes.services.requests import FakeRequest
+from triclinium_core.testing.fakes.services.requests import FakeRequest, integer_of
 from triclinium_core.testing.fakes.store.collections import FakeCollections
 
 _NAME = re.compile(r"[A-Za-z0-9-][A-Za-z0-9_%-]{0,250}")
 """What a scope or a collection may be called; names that begin otherwise are the server's own."""
+
+_UID = re.compile(r"[0-9A-Fa-f]{1,16}")
+"""Uid of a manifest: 64 bits in hexadecimal."""
 
 MAX_EXPIRY_MAX = 2_147_483_647
 """Seconds."""
@@ -110,11 +113,8 @@ def _missing(collections: FakeCollections, scope: str, name: str) -> ServiceRepl
 def _read_settings(form: Mapping[str, str]) -> dict[str, int | bool] | ServiceReply:
     settings: dict[str, int | bool] = {}
     if "maxTTL" in form:
-        try:
-            seconds = int(form["maxTTL"])
-        except ValueError:
-            seconds = -2
-        if not -1 <= seconds <= MAX_EXPIRY_MAX:
+        seconds = integer_of(form["maxTTL"], -1, MAX_EXPIRY_MAX)
+        if seconds is None:
             return _wrong("maxTTL", f"The value must be in range from -1 to {MAX_EXPIRY_MAX}")
         settings["maxTTL"] = seconds
     if "history" in form:
@@ -125,10 +125,7 @@ def _read_settings(form: Mapping[str, str]) -> dict[str, int | bool] | ServiceRe
 
 
 def _is_uid(text: str, newest: int) -> bool:
-    try:
-        return int(text, 16) <= newest
-    except ValueError:
-        return False
+    return _UID.fullmatch(text) is not None and int(text, 16) <= newest
 
 
 def _changed(collections: FakeCollections) -> ServiceReply:

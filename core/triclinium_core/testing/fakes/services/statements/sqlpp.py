@@ -15,6 +15,8 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from triclinium_core.testing.fakes.services.requests import integer_of
+
 _TOKEN = re.compile(
     r"""\s*(?:
       (?P<comment> --[^\n\r]* | /\*.*?\*/ )
@@ -281,9 +283,11 @@ class SqlReader:
                 return inner
             case "sign", "[":
                 items = self.read_list(self.read_value, "]")
-                return _constant(items)
+                # A missing item of an array is null.
+                return _constant([None if item is MISSING else item for item in items])
             case "sign", "{":
-                return _constant(dict(self.read_list(self._read_pair, "}")))
+                pairs = self.read_list(self._read_pair, "}")
+                return _constant({name: value for name, value in pairs if value is not MISSING})
             case _, text:
                 raise NotUnderstood(text)
 
@@ -301,8 +305,8 @@ class SqlReader:
             parameter = f"${self._marks}"
         name = parameter[1:]
         if name.isdecimal():
-            number = int(name)
-            if 1 <= number <= len(self._parameters.positional):
+            number = integer_of(name, 1, len(self._parameters.positional))
+            if number is not None:
                 return self._parameters.positional[number - 1]
         elif name in self._parameters.named:
             return self._parameters.named[name]
