@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 from cffi import FFI
+
+BIND_NOW = ["-Wl,-z,relro,-z,now"] if sys.platform == "linux" else []
+"""Linker options that resolve all symbols when the module is loaded and then make their table read-only."""
 
 ffibuilder = FFI()
 
@@ -21,6 +26,7 @@ ffibuilder.set_source(
     sources=["scan.c"],
     include_dirs=["."],
     depends=["scan.h"],
+    extra_link_args=BIND_NOW,
 )
 
 if __name__ == "__main__":
