@@ -30,9 +30,9 @@ RECEIVE_SIZE = 64 * 1024
 LAST_WORDS_SECONDS = 1.0
 """How long a stream that cannot be written to is still read: the answers to earlier requests may be there already."""
 
-READING_PASSES = 3
-"""Passes of trio's loop in which the reader of a stream without a bare socket receives what has arrived: one to resume,
-one for the socket below, one for the rest of a TLS record."""
+READING_PASSES = 6
+"""Passes of trio's loop in which the reader of a stream without a bare socket receives what has arrived: one to resume, two
+for each read of ``trio.SSLStream``, which may need two for one record, and one to report the end."""
 
 
 def new_nonce() -> str:

@@ -493,6 +493,39 @@ async def what_a_pause_held_back_comes_whole(open_driver: OpenDriver) -> None:
         ensure(came == expected, f"after a pause {expected!r} was to come, and {came!r} came")
 
 
+async def nothing_is_sent_while_something_waits(open_driver: OpenDriver) -> None:
+    """``SendBytes`` with ``unless_readable`` sends on a silent stream; on another it loses the stream, with nothing sent.
+
+    Something waits if the peer has sent bytes, or has closed, before the order.
+    """
+    async with on_trial(open_driver) as trial:
+        peer = await trial.connect(FIRST)
+        await trial.order(SendBytes(FIRST, b"1"), SendBytes(FIRST, b"2", unless_readable=True))
+        came = await peer.receive(2)
+        ensure(came == b"12", f"nothing waited to be read, b'12' was ordered, and {came!r} arrived")
+
+        for stream, closes in ((SECOND, False), (THIRD, True)):
+            peer = await trial.connect(stream, then=on(StreamOpened, PauseReading(stream)))
+            # What is being read while the pause begins may still be fed.
+            peer.send(b"read")
+            await trial.quiet()
+            if closes:
+                peer.close()
+            else:
+                peer.send(b"unread")
+            await trial.quiet()
+            fed = len(b"".join(received(trial, stream)))
+            await trial.order(ResumeReading(stream), SendBytes(stream, b"request", unless_readable=True))
+            lost = await trial.loss_of(stream)
+            came = b"" if closes else await peer.receive(len(b"request"))
+            ensure(not came, f"something waited to be read, and {came!r} was sent")
+            ensure(
+                lost.handed_over in (0, None), f"nothing was to be sent, and {lost.handed_over} bytes were handed over"
+            )
+            more = len(b"".join(received(trial, stream))) - fed
+            ensure(not more, f"{more} bytes that had waited were fed, which the machine takes for the answer")
+
+
 def received(trial: Trial, stream: StreamId) -> list[bytes]:
     """Return what the machine was told of a stream, piece by piece."""
     return [event.data for event in trial.machine.events if isinstance(event, BytesReceived) and event.stream == stream]
@@ -517,4 +550,5 @@ LAWS: Sequence[Law] = (
     whoever_stops_reading_abandons,
     a_pause_pauses,
     what_a_pause_held_back_comes_whole,
+    nothing_is_sent_while_something_waits,
 )

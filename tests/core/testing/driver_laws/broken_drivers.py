@@ -208,6 +208,13 @@ class NeverResumes(AsyncioClient):
         pass
 
 
+class SendsWithoutLooking(AsyncioClient):
+    """Sends at once, whatever waits to be read."""
+
+    def _send(self, order: SendBytes) -> None:
+        super()._send(SendBytes(order.stream, order.data))
+
+
 BROKEN: Mapping[type[AsyncioClient], Law] = {
     WritesTheLastFirst: laws.actions_are_carried_out_in_order,
     KeepsItsAlarm: laws.an_earlier_alarm_rings,
@@ -227,5 +234,6 @@ BROKEN: Mapping[type[AsyncioClient], Law] = {
     KeepsItsRequests: laws.whoever_stops_reading_abandons,
     ReadsThroughPauses: laws.a_pause_pauses,
     NeverResumes: laws.what_a_pause_held_back_comes_whole,
+    SendsWithoutLooking: laws.nothing_is_sent_while_something_waits,
 }
 """Each with the one law that it breaks."""
