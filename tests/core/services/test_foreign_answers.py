@@ -122,7 +122,7 @@ class Twice(Asking):
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: str(pair.service))
 def test_an_answer_that_comes_twice_is_none_to_the_next_request(pair: Pair) -> None:
-    """Whatever size the driver reads, the request behind an answer that came twice gets its own answer."""
+    """After an answer that came twice, the next request gets its own answer, for reads of every size."""
     whole = Twice(pair, 64 * 1024).answer_size()
     sizes = {size for size in range(1, whole + 1) if whole % size in (0, 1, size - 1)} | {2 * whole}
     for size in sorted(sizes):
@@ -277,3 +277,15 @@ def test_a_given_id_is_that_of_all_attempts() -> None:
 
     assert ROWS == simulation.rows[token]
     assert ["mine"] * 3 == ids_of(simulation)
+
+
+def test_a_plan_of_another_request() -> None:
+    """A PREPARE whose answer names another request is sent again, and its plan is not remembered."""
+    simulation = Asking(enhanced=False)
+    plan = b'{"clientContextID":"another","results":[{"name":"theirs"}],"status":"success"}'
+    simulation.nodes[0].faults.next(Service.QUERY, faults.http_status(200, plan))
+
+    token = simulation.finish(asking(adhoc=False, readonly=True))
+
+    assert ROWS == simulation.rows[token]
+    assert [True, True, False] == [b"PREPARE" in each.body for each in simulation.asked]

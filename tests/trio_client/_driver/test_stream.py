@@ -458,6 +458,7 @@ async def test_a_request_behind_a_whole_answer_waits_for_silence(
         await theirs.send_all(b"first")
         await theirs.send_all(b"again")
         received = await what_comes(theirs)
+        await trio.testing.wait_all_tasks_blocked()
         ears.stream.close()
         await trio.aclose_forcefully(theirs)
 
@@ -482,6 +483,7 @@ async def test_what_a_pause_held_back_is_no_answer(make_pair: Callable[[], Await
         ears.stream.resume_reading()
         ears.stream.send(b"request", unless_readable=True)
         received = await what_comes(theirs)
+        await trio.testing.wait_all_tasks_blocked()
         ears.stream.close()
         await trio.aclose_forcefully(theirs)
 

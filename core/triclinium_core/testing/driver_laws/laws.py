@@ -506,7 +506,7 @@ async def nothing_is_sent_while_something_waits(open_driver: OpenDriver) -> None
 
         for stream, closes in ((SECOND, False), (THIRD, True)):
             peer = await trial.connect(stream, then=on(StreamOpened, PauseReading(stream)))
-            # What is being read while the pause begins may still be fed.
+            # A read that was under way when the pause began may still be fed.
             peer.send(b"read")
             await trial.quiet()
             if closes:

@@ -1,0 +1,308 @@
+"""A service that answers twice, over real sockets and in every cut: the second copy is never the answer to the next request."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import NamedTuple
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+import triclinium
+from tests.trio_client.pair import PATIENCE
+from triclinium import Cluster
+from triclinium.abc import ConnectedStream, Connector
+from triclinium.errors import CouchbaseException, DmlFailureException, UserNotFoundException
+from triclinium.search import TermQuery
+from triclinium.testing import FakeAnswer, Service, answer_twice, open_fake_cluster, open_tcp_cluster
+
+Outcome = Sequence[object] | type[CouchbaseException]
+
+
+def http(body: bytes, status: bytes = b"200 OK", headers: bytes = b"") -> bytes:
+    """Return a whole answer."""
+    return b"HTTP/1.1 %b\r\n%bContent-Length: %d\r\n\r\n%b" % (status, headers, len(body), body)
+
+
+class TalkativeService:
+    """Answers each request with the next answer, and repeats what it sent when the test wants that.
+
+    Args:
+        greeting: bytes that it sends on the first connection before any request.
+    """
+
+    def __init__(self, *answers: bytes, greeting: bytes = b"") -> None:
+        self._answers = list(answers)
+        self._greeting = greeting
+        self.greets: bool = bool(greeting)
+        self._newest: socket.socket | None = None
+        self._last = b""
+        self.requests: list[bytes] = []
+        """All that came, by connection."""
+
+    async def serve(self, stream: trio.SocketStream) -> None:
+        """Answer the requests of one connection."""
+        index = len(self.requests)
+        self.requests.append(b"")
+        async with stream:
+            greeting, self._greeting = self._greeting, b""
+            try:
+                await stream.send_all(greeting)
+                while await self._read_request(stream, index):
+                    self._last = self._answers.pop(0)
+                    self._newest = stream.socket._sock  # type: ignore[attr-defined]  # sends without a turn of the loop
+                    await stream.send_all(self._last)
+            except trio.BrokenResourceError:
+                pass
+
+    def repeat(self) -> None:
+        """Send the last answer once more: it has arrived when this returns."""
+        assert self._newest is not None
+        self._newest.send(self._last)
+
+    async def _read_request(self, stream: trio.SocketStream, index: int) -> bool:
+        """Read one request; return whether there was one."""
+        request = b""
+        while b"\r\n\r\n" not in request or len(request) < _size_of(request):
+            if not (data := await stream.receive_some()):
+                return False
+            request += data
+            self.requests[index] += data
+        return True
+
+
+def _size_of(request: bytes) -> int:
+    head, _, _ = request.partition(b"\r\n\r\n")
+    lengths = [line.split(b":")[1] for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+    return len(head) + 4 + sum(map(int, lengths))
+
+
+class Instead:
+    """A connector that connects to another port in place of one; the first time, it waits for a greeting if there is one."""
+
+    def __init__(self, inner: Connector, ports: dict[int, int], *, is_greeted: bool) -> None:
+        self._inner = inner
+        self._ports = ports
+        self._is_greeted = is_greeted
+
+    async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
+        """Connect."""
+        connected = await self._inner.connect(host, self._ports.get(port, port), tls=tls)
+        if port in self._ports and self._is_greeted:
+            self._is_greeted = False
+            assert isinstance(connected.stream, trio.SocketStream)
+            await trio.lowlevel.wait_readable(connected.stream.socket)
+        return connected
+
+
+@asynccontextmanager
+async def client_of(talkative: TalkativeService, service: Service) -> AsyncIterator[Cluster]:
+    """Give the block a client with one connection to a service, and the test a minute."""
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery, open_tcp_cluster() as fake:
+            (listener,) = await nursery.start(partial(trio.serve_tcp, talkative.serve, 0, host="127.0.0.1"))
+            port = fake.node.options.ports(tls=False)[service]
+            async with triclinium.open_cluster(
+                fake.connection_string,
+                fake.authenticator,
+                connector=Instead(
+                    fake.connector, {port: listener.socket.getsockname()[1]}, is_greeted=talkative.greets
+                ),
+                max_http_connections=1,
+            ) as cluster:
+                yield cluster
+            nursery.cancel_scope.cancel()
+
+
+async def query(cluster: Cluster, statement: str) -> Sequence[object]:
+    """Return rows of a query under an id of the user's."""
+    async with cluster.query(statement, client_context_id="mine") as result:
+        return await result.rows()
+
+
+async def analyze(cluster: Cluster, statement: str) -> Sequence[object]:
+    """Return rows of an analytics query under an id of the user's."""
+    async with cluster.analytics_query(statement, client_context_id="mine") as result:
+        return await result.rows()
+
+
+async def search(cluster: Cluster, index: str) -> Sequence[object]:
+    """Return the ids that a search finds."""
+    async with cluster.search(index, TermQuery("inn")) as result:
+        return [row.id for row in await result.rows()]
+
+
+async def view(cluster: Cluster, name: str) -> Sequence[object]:
+    """Return the keys of a view."""
+    async with cluster.bucket("default").view_query(name, "v") as result:
+        return [row.key for row in await result.rows()]
+
+
+async def read_buckets(cluster: Cluster, _: str) -> Sequence[object]:
+    """Return all buckets."""
+    return await cluster.buckets().get_all_buckets()
+
+
+async def drop_user(cluster: Cluster, name: str) -> Sequence[object]:
+    """Delete a user."""
+    await cluster.users().drop_user(name)
+    return []
+
+
+Call = Callable[[Cluster, str], Awaitable[Sequence[object]]]
+
+
+async def outcome_of(call: Call, cluster: Cluster, name: str) -> Outcome:
+    """Return what a call returns, or how it fails."""
+    try:
+        return await call(cluster, name)
+    except CouchbaseException as error:
+        return type(error)
+
+
+class Case(NamedTuple):
+    """Two calls of one service, how it answers them, and their outcomes."""
+
+    service: Service
+    calls: tuple[Call, Call]
+    answers: tuple[bytes, bytes]
+    outcomes: tuple[Outcome, Outcome]
+
+
+SIZES = (1, 2, 3, 4, 5, 7, 8, 16, 32, 64, 512)
+"""Bytes of a piece: at some of them the first copy ends with a piece, whatever its length is. Every size is tried in
+``tests/core/services/test_foreign_answers.py``."""
+
+DELETE_FAILED = b'{"results":[],"errors":[{"code":12009,"msg":"DML Error"}],"status":"errors"}'
+
+CASES: Sequence[Case] = [
+    Case(
+        Service.QUERY,
+        (query, query),
+        (http(b'{"results":[1],"status":"success"}'), http(DELETE_FAILED)),
+        ([1], DmlFailureException),
+    ),
+    Case(
+        Service.ANALYTICS,
+        (analyze, analyze),
+        (http(b'{"results":[1],"status":"success"}'), http(b'{"results":[2],"status":"success"}')),
+        ([1], [2]),
+    ),
+    Case(
+        Service.SEARCH,
+        (search, search),
+        (
+            http(b'{"status":{},"hits":[{"index":"i","id":"a","score":1}],"total_hits":1}'),
+            http(b'{"status":{},"hits":[{"index":"i","id":"b","score":1}],"total_hits":1}'),
+        ),
+        (["a"], ["b"]),
+    ),
+    Case(
+        Service.VIEWS,
+        (view, view),
+        (
+            http(b'{"total_rows":1,"rows":[{"id":"d","key":1,"value":0}]}'),
+            http(b'{"total_rows":1,"rows":[{"id":"d","key":2,"value":0}]}'),
+        ),
+        ([1], [2]),
+    ),
+    Case(
+        Service.MANAGEMENT,
+        (read_buckets, drop_user),
+        (http(b"[]"), http(b'"Unknown user."', b"404 Object Not Found")),
+        ([], UserNotFoundException),
+    ),
+]
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.service))
+async def test_a_second_copy_that_waits_in_the_socket(case: Case) -> None:
+    """The next request gets its own answer, on another connection, and the first connection receives nothing of it."""
+    talkative = TalkativeService(*case.answers)
+    async with client_of(talkative, case.service) as cluster:
+        first = await outcome_of(case.calls[0], cluster, "first")
+        one = len(talkative.requests[0])
+        talkative.repeat()
+        second = await outcome_of(case.calls[1], cluster, "second")
+
+    assert case.outcomes == (first, second)
+    assert [one, True] == [len(talkative.requests[0]), bool(talkative.requests[1])]
+
+
+@pytest.mark.native
+@pytest.mark.parametrize(
+    "behind",
+    [http(b"[]")[:1], b"\r\n", b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\n\r\n", b"\x15\x03\x01"],
+)
+async def test_whatever_waits_in_the_socket(behind: bytes) -> None:
+    """A part of an answer, an interim answer, an empty line or anything else that waits loses the connection."""
+    case = CASES[1]
+    talkative = TalkativeService(*case.answers)
+    async with client_of(talkative, case.service) as cluster:
+        first = await outcome_of(case.calls[0], cluster, "first")
+        talkative._last = behind
+        talkative.repeat()
+        second = await outcome_of(case.calls[1], cluster, "second")
+
+    assert case.outcomes == (first, second)
+    assert 2 == len(talkative.requests)
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("version", [b"HTTP/1.0", b"HTTP/1.1"])
+async def test_answers_behind_which_a_connection_ends(version: bytes) -> None:
+    """An answer of HTTP/1.0, or with ``Connection: close``, is the last of its connection."""
+    case = CASES[1]
+    header = b"Connection: close\r\n" if version == b"HTTP/1.1" else b""
+    answers = (
+        http(body, headers=header).replace(b"HTTP/1.1", version)
+        for body in (b'{"results":[1],"status":"success"}',) * 2
+    )
+    talkative = TalkativeService(*answers)
+    async with client_of(talkative, case.service) as cluster:
+        for _ in range(2):
+            assert [1] == await outcome_of(analyze, cluster, "any")
+
+    assert 2 == len(talkative.requests)
+
+
+@pytest.mark.parametrize("call", [query, analyze, search, view], ids=lambda call: call.__name__)
+async def test_an_answer_that_comes_twice_in_every_cut(call: Call, autojump_clock: MockClock) -> None:
+    """In pieces of any size, each of several requests gets its own rows behind an answer that came twice."""
+    with trio.fail_after(PATIENCE):
+        for size in SIZES:
+            async with open_fake_cluster(piece_sizes=[size]) as fake, fake.open_client() as cluster:
+                for name in ("a", "b", "c"):
+                    script(fake.nodes.script.answer, call, name, twice=name == "b")
+                got = [await outcome_of(call, cluster, name) for name in ("a", "b", "c")]
+
+            assert [["a"], ["b"], ["c"]] == got, f"in pieces of {size} bytes"
+
+
+def script(answer: Callable[..., None], call: Call, name: str, *, twice: bool) -> None:
+    """Make the fake answer a call with its name."""
+    fault = answer_twice() if twice else None
+    if call is search:
+        answer(name, FakeAnswer(rows=[{"index": "i", "id": name, "score": 1.0}], fault=fault), service=Service.SEARCH)
+    elif call is view:
+        answer(f"{name}/v", FakeAnswer(rows=[{"id": "d", "key": name, "value": 0}], fault=fault), service=Service.VIEWS)
+    else:
+        service = Service.QUERY if call is query else Service.ANALYTICS
+        answer(name, FakeAnswer(rows=[name], fault=fault), service=service)
+
+
+@pytest.mark.native
+async def test_an_answer_in_front_of_the_first_request() -> None:
+    """An answer that waits on a new connection is not the answer to its first request."""
+    case = CASES[1]
+    talkative = TalkativeService(case.answers[1], greeting=case.answers[0])
+    async with client_of(talkative, case.service) as cluster:
+        outcome = await outcome_of(case.calls[1], cluster, "second")
+
+    assert [2] == outcome
+    assert [False, True] == [bool(requests) for requests in talkative.requests]
