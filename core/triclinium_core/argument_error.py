@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from triclinium_core.shown import printable
+
 
 class ArgumentError(ValueError):
     """An argument is of the wrong type or out of range; nothing was done.
@@ -13,7 +15,7 @@ class ArgumentError(ValueError):
     """
 
     def __init__(self, message: str = "", *, parameter: str = "") -> None:
-        super().__init__(message)
+        super().__init__(printable(message))
         self.parameter: str = parameter
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+
+from triclinium_core.shown import beginning, json_text
+
+TEXT_MAX = 1_000
+"""Maximum length of a text in a context as JSON: a line of the log has several of them."""
+
+LISTED_MAX = 50
+"""Maximum number of entries of a list in a context as JSON."""
 
 CONNECTIONS_SHOWN = 4
 """Of how many connections, and of how much else that was waited for, a message tells; the context has all."""
@@ -76,6 +83,7 @@ class ErrorContext:
     client_context_id: str | None = None
     """What the logs of the server call the request."""
     statement: str | None = None
+    """The statement, cut to ``STATEMENT_SHOWN_MAX`` characters. Its literals may hold data."""
     parameters: tuple[str, ...] = ()
     """Names of the statement's parameters, positional ones as ``$1``, ``$2``; their values are told nowhere."""
     index: str | None = None
@@ -107,19 +115,24 @@ class ErrorContext:
     """What else was not yet as the call waited for it: an index that is built, a node on which a bucket warms up."""
 
     def to_json(self) -> str:
-        """Return the known, finite fields as one line of JSON, keys in declaration order, sets as sorted lists."""
+        """Return the known, finite fields as one line of JSON, keys in declaration order, sets as sorted lists.
+
+        Texts have at most ``TEXT_MAX`` characters and lists ``LISTED_MAX`` entries.
+        """
         known: dict[str, object] = {}
         for spec in fields(self):
             value: object = getattr(self, spec.name)
             if isinstance(value, frozenset):
                 value = sorted(value)
-            if isinstance(value, tuple):
-                value = list(value)
+            if isinstance(value, str):
+                value = beginning(value, TEXT_MAX)
+            if isinstance(value, list | tuple):
+                value = [beginning(each, TEXT_MAX) if isinstance(each, str) else each for each in value[:LISTED_MAX]]
             if isinstance(value, float) and not math.isfinite(value):
                 value = None  # JSON has no such number, and endless is what a missing timeout says too
             if value is not None and value not in ("", []):
                 known[spec.name] = value
-        return json.dumps(known)
+        return json_text(known)
 
 
 def standing(context: ErrorContext) -> str | None:

@@ -58,12 +58,14 @@ from typing import ClassVar
 
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.error_context import ErrorContext
+from triclinium_core.shown import printable
 
 
 class CouchbaseException(Exception):
     """Base of everything that triclinium raises (RFC 0058, 0).
 
-    ``context`` tells what is known of the request; ``str()`` is one line that ends in the next step where we know one.
+    ``context`` has the known facts of the request. ``str()`` is one printable line of at most ``MESSAGE_MAX`` characters.
+    Its end is the next step if there is one.
     """
 
     rfc_class: ClassVar[type[CouchbaseException]]
@@ -75,6 +77,8 @@ class CouchbaseException(Exception):
         cls.rfc_class = rfc_class if rfc_class is not None else cls
 
     def __init__(self, message: str = "", context: ErrorContext | None = None) -> None:
+        # A message may quote a node or a caller.
+        message = printable(message)
         super().__init__(message)
         self.message: str = message
         self.context = context if context is not None else ErrorContext()

@@ -1,9 +1,19 @@
-"""Values in messages: short, and without fail."""
+"""Foreign text in messages, logs and output: printable, on one line, and bounded.
+
+Foreign is what a node, a network or a caller chose. ``str.isprintable`` is the rule: it rejects control characters (C0,
+DEL, C1), bidirectional controls, line and paragraph separators and lone surrogates. Each becomes a visible escape, as
+in ``repr``, so that no text can forge a line of a log or command a terminal.
+"""
 
 from __future__ import annotations
 
+import json
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import TypeVar
+
+T = TypeVar("T")
 
 _BITS_MAX = 10_000
 """Python refuses to write out integers that are a little longer, in time that grows by the square of their length."""
@@ -15,17 +25,71 @@ SERVER_TEXT_MAX = 300
 _TEXT_READ_MAX = 2_000
 """Characters that are looked at: the beginning of a page in HTML is mostly white space."""
 
+MESSAGE_MAX = 4_000
+"""Maximum length of an error message: three times the longest one that the client writes itself."""
+
+STATEMENT_SHOWN_MAX = 1_000
+"""Maximum length of a statement in errors, logs and spans: enough to recognise it, and short enough for a log."""
+
+VALUE_SHOWN_MAX = 500
+"""Maximum length of a value in a message; a nested one can exceed the limits of its parts."""
+
+
+def printable(text: str, most: int = MESSAGE_MAX) -> str:
+    r"""Return ``text`` with at most ``most`` characters, each non-printable one written as an escape such as ``\x1b``.
+
+    A text that is too long loses its middle, because messages end with the next step.
+    """
+    if len(text) <= most and text.isprintable():
+        return text
+    if len(text) > most:
+        text = _cut(text, most)
+    return _cut("".join(each if each.isprintable() else _escaped(each) for each in text), most)
+
+
+def _cut(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    end = most // 4
+    return f"{text[: most - end - 3]}...{text[-end:]}"
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
 
 def one_line(text: str) -> str:
-    """Return how a text of a server begins, on one line: at most ``SERVER_TEXT_MAX`` characters that can be printed.
+    """Return the beginning of a server's text as one printable line of at most ``SERVER_TEXT_MAX`` characters.
 
-    One space stands for each run of others and of white space: a line break would forge a line of the log.
+    A run of white space becomes one space; other characters that cannot be printed become escapes.
     """
-    begun = text[:_TEXT_READ_MAX]
-    if not begun.isprintable():
-        begun = "".join(sign if sign.isprintable() else " " for sign in begun)
-    line = " ".join(begun.split())
+    line = " ".join(text[:_TEXT_READ_MAX].split())
+    if not line.isprintable():
+        line = "".join(each if each.isprintable() else _escaped(each) for each in line)
     return line if len(line) <= SERVER_TEXT_MAX else f"{line[: SERVER_TEXT_MAX - 3]}..."
+
+
+def beginning(text: str, most: int) -> str:
+    """Return at most ``most`` characters of ``text``; three dots end a text that was cut."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def printable_json(text: str) -> str:
+    """Return encoded JSON with each non-printable character but the line break as an escape, equal in meaning."""
+    return "\n".join(
+        line if line.isprintable() else "".join(each if each.isprintable() else _json_escape(each) for each in line)
+        for line in text.split("\n")
+    )
+
+
+def json_text(value: object) -> str:
+    """Return ``value`` as one printable line of JSON in ASCII."""
+    return printable_json(json.dumps(value))
+
+
+def _json_escape(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 class _Short(reprlib.Repr):
@@ -39,15 +103,30 @@ _SHORT.maxother = 200
 
 
 def shown(value: object) -> str:
-    """Return ``repr(value)``, shortened where it is long or deeply nested.
+    """Return ``repr(value)``, printable, and shortened where it is long or deeply nested.
 
-    Where it cannot be had, it is the name of the type: a value of the caller's may raise whatever it likes. A message
-    must not fail for what it is about.
+    Return the name of the type if ``repr`` raises: a message must not fail because of the value it is about.
     """
     try:
-        return _SHORT.repr(value)
+        return printable(_SHORT.repr(value), VALUE_SHOWN_MAX)
     except Exception:
-        return f"<{type(value).__name__}>"
+        return printable(f"<{type(value).__name__}>", VALUE_SHOWN_MAX)
+
+
+def total_repr(describe: Callable[[T], str]) -> Callable[[T], str]:
+    """Return a ``__repr__`` that never fails for lack of attributes, and is printable.
+
+    If a constructor raises, its half-built object is a local variable of the traceback, and crash reports show it.
+    """
+
+    @wraps(describe)
+    def described(self: T) -> str:
+        try:
+            return printable(describe(self))
+        except AttributeError:
+            return f"<{type(self).__name__}: not initialised>"
+
+    return described
 
 
 JSON_KINDS: Mapping[type, str] = {

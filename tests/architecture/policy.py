@@ -100,10 +100,15 @@ PROGRAMS: Mapping[str, str] = {
 """Modules of the core that are run and never imported, and that bring its environment, with the reason."""
 
 IMPORTS_OF: Mapping[str, Sequence[str]] = {
-    "triclinium_core.error_context": (),
-    "triclinium_core.argument_error": (),
+    "triclinium_core.error_context": ("triclinium_core.shown",),
+    "triclinium_core.argument_error": ("triclinium_core.shown",),
+    "triclinium_core.concealment": (),
     "triclinium_core.lazy_names": (),
-    "triclinium_core.errors": ("triclinium_core.argument_error", "triclinium_core.error_context"),
+    "triclinium_core.errors": (
+        "triclinium_core.argument_error",
+        "triclinium_core.error_context",
+        "triclinium_core.shown",
+    ),
     "triclinium_core.shown": (),
     "triclinium_core.decoder_faults": ("triclinium_core.shown",),
     "triclinium_core.checks": ("triclinium_core.argument_error", "triclinium_core.errors", "triclinium_core.shown"),
@@ -112,6 +117,7 @@ IMPORTS_OF: Mapping[str, Sequence[str]] = {
         "triclinium_core.errors",
         "triclinium_core.error_context",
         "triclinium_core.checks",
+        "triclinium_core.concealment",
         "triclinium_core.lazy_names",
         "triclinium_core.retry",
         "triclinium_core.shown",
@@ -162,11 +168,11 @@ IMPORTS_OF: Mapping[str, Sequence[str]] = {
 """Modules and packages that import the standard library and, of everything else, only this."""
 
 LAYERS: Sequence[Sequence[str]] = (
+    ("triclinium_core.concealment", "triclinium_core.shown"),
     (
         "triclinium_core.argument_error",
         "triclinium_core.error_context",
         "triclinium_core.lazy_names",
-        "triclinium_core.shown",
     ),
     ("triclinium_core.decoder_faults", "triclinium_core.errors"),
     ("triclinium_core.checks",),

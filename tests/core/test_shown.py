@@ -1,14 +1,26 @@
-"""Values in messages: short, and without fail."""
+"""Foreign text and values in messages: printable, bounded, and without fail."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from tests.rows import rows
-from triclinium_core.shown import SERVER_TEXT_MAX, in_json, one_line, shown
+from triclinium_core.shown import (
+    MESSAGE_MAX,
+    SERVER_TEXT_MAX,
+    VALUE_SHOWN_MAX,
+    in_json,
+    one_line,
+    printable,
+    printable_json,
+    shown,
+    total_repr,
+)
 
 
 class _Unspeakable:
@@ -65,8 +77,69 @@ def test_texts_of_servers() -> None:
 
 
 def test_texts_of_servers_that_forge_lines_of_the_log() -> None:
-    """Of them nothing is left but what can be printed, on one line."""
-    assert "tr\u00e4ge WARNING [31m" == one_line("tr\u00e4ge\r\nWARNING\u2028\ud800\x1b[31m")
+    """White space becomes one space, and each other character that cannot be printed an escape."""
+    assert "tr\u00e4ge WARNING \\ud800\\x1b[31m" == one_line("tr\u00e4ge\r\nWARNING\u2028\ud800\x1b[31m")
+
+
+ANY_TEXT = st.text(st.characters(codec=None), max_size=50)
+
+
+@given(ANY_TEXT, st.integers(10, 60))
+def test_foreign_text_is_printable(text: str, most: int) -> None:
+    """A text of any characters is printable, within its bound, and unchanged by a second pass."""
+    once = printable(text, most)
+
+    assert once.isprintable()
+    assert len(once) <= most
+    assert once == printable(once, most)
+    assert one_line(text).isprintable()
+
+
+def test_a_long_message_keeps_its_end() -> None:
+    """A message beyond the bound loses its middle, because the next step is its end."""
+    cut = printable("subject: " + "x" * MESSAGE_MAX + ": the next step")
+
+    assert MESSAGE_MAX == len(cut)
+    assert cut.startswith("subject: ")
+    assert cut.endswith(": the next step")
+
+
+@given(st.lists(ANY_TEXT))
+def test_printable_json_means_the_same(texts: list[str]) -> None:
+    """Escapes change no value, and line breaks between values stay."""
+    # Surrogates that make a pair are one character of JSON.
+    texts = [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for text in texts]
+    encoded = printable_json(json.dumps(texts, ensure_ascii=False, indent=1))
+
+    assert texts == json.loads(encoded)
+    assert encoded.replace("\n", "").isprintable()
+
+
+class _Loud:
+    def __repr__(self) -> str:
+        return "\x1b[31m\n" * VALUE_SHOWN_MAX
+
+
+def test_the_representation_of_a_value_is_foreign_text() -> None:
+    """A ``repr`` with escapes and line breaks is shown printable and bounded."""
+    assert shown(_Loud()).isprintable()
+    assert len(shown([_Loud()])) <= VALUE_SHOWN_MAX
+
+
+class _Half:
+    name: str
+
+    @total_repr
+    def __repr__(self) -> str:
+        return f"<half {self.name}>"
+
+
+def test_the_representation_of_a_half_built_object() -> None:
+    """An object without attributes has a representation; so has one whose name has an escape."""
+    bare, named = _Half(), _Half()
+    named.name = "\x1b"
+
+    assert ("<_Half: not initialised>", r"<half \x1b>") == (repr(bare), repr(named))
 
 
 @rows(

@@ -22,6 +22,7 @@ from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.operation.requests import Keyspace, Noop
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.options import Authenticator
+from triclinium_core.shown import total_repr
 
 
 class Cluster(Watched, Queries, AnalyticsQueries, Searches):
@@ -31,6 +32,7 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
         super().__init__(driver, None)
         self._connection_string = connection_string
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<Cluster {self._connection_string}>"
 

@@ -15,6 +15,7 @@ from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.operation.validation import DEFAULT_NAME, check_name
 from triclinium_core.services.management.search_indexes import SearchScope
 from triclinium_core.services.statement.request import QueryContext
+from triclinium_core.shown import total_repr
 
 
 class Bucket(Watched, ViewQueries):
@@ -25,6 +26,7 @@ class Bucket(Watched, ViewQueries):
         self._name = name
         self._keyspace = Keyspace(name)
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<Bucket {self._name}>"
 
@@ -70,6 +72,7 @@ class Scope(Queries, AnalyticsQueries, Searches):
         self._keyspace = Keyspace(bucket, name)
         self._query_context = QueryContext(bucket, name)
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<Scope {self._keyspace.bucket}.{self.name}>"
 

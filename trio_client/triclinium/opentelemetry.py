@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from importlib.metadata import version
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.shown import shown
+from triclinium_core.shown import shown, total_repr
 from triclinium_core.telemetry.metrics import OPERATION_DURATION
 from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, StatusCode
 
@@ -56,6 +56,7 @@ class OpenTelemetryRequestSpan:
         self.span: trace.Span = span
         self.context: Context = trace.set_span_in_context(span, context)
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<OpenTelemetryRequestSpan over {self.span!r}>"
 

@@ -36,6 +36,7 @@ from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy
 from triclinium_core.retry.cassandra.requests.judgement import Step, judge
 from triclinium_core.retry.cassandra.requests.request import CassandraRequest, RequestKind
 from triclinium_core.retry.tables import table_of
+from triclinium_core.shown import printable, total_repr
 
 try:
     import cassandra
@@ -111,6 +112,7 @@ class DriverRetryPolicy(_DriverBase):
         super().__init__()
         self._policy = policy
 
+    @total_repr
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._policy!r})"
 
@@ -190,7 +192,7 @@ class DriverRetryPolicy(_DriverBase):
         )
         judgement = judge(request, failure, node="a node", retry_count=retry_num, preparing=False)
         if isinstance(judgement.error, PolicyFailed):
-            judgement.error.add_note(f"what the node answered: {failure}")
+            judgement.error.add_note(printable(f"what the node answered: {failure}"))
             raise judgement.error
         level = judgement.verdict.consistency if judgement.verdict and not request.is_prepare else None
         return DECISIONS[judgement.step], None if level is None else _VALUES[level]

@@ -12,7 +12,7 @@ from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.smithy import protocols
 from triclinium_core.retry.smithy.asynchronous import require_strategy
 from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy, RetryToken
-from triclinium_core.shown import shown
+from triclinium_core.shown import shown, total_repr
 
 try:
     from smithy_core.exceptions import RetryError
@@ -69,6 +69,7 @@ class SmithyCoreRetryStrategy:
             )
         self._strategy = strategy
 
+    @total_repr
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._strategy!r})"
 

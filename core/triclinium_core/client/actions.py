@@ -16,6 +16,7 @@ from triclinium_core.retry.combined.request_tokens import AsyncRequestTokens
 from triclinium_core.retry.couchbase.strategy import AsyncRetryStrategy, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.services.request import ServiceResult
+from triclinium_core.shown import total_repr
 from triclinium_core.telemetry.tracing import AttributeValue
 
 
@@ -55,6 +56,7 @@ class SendBytes(msgspec.Struct, frozen=True, gc=False):
     is given only for streams that are not paused (decision D64).
     """
 
+    @total_repr
     def __repr__(self) -> str:
         return f"SendBytes(stream={self.stream}, data=<{len(self.data)} bytes>)"
 
@@ -94,6 +96,7 @@ class RowsReceived(msgspec.Struct, frozen=True):
     token: Token
     rows: Sequence[bytes]
 
+    @total_repr
     def __repr__(self) -> str:
         return f"RowsReceived(token={self.token}, rows=<{len(self.rows)} rows>)"
 

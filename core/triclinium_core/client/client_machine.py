@@ -114,7 +114,7 @@ from triclinium_core.services.ping.pings import ServicePings
 from triclinium_core.services.pool.endpoint import Endpoint
 from triclinium_core.services.pool.pool import Pool
 from triclinium_core.services.request import ServiceRequest
-from triclinium_core.shown import shown
+from triclinium_core.shown import shown, total_repr
 from triclinium_core.telemetry.gathering import Gathering
 
 TIME_MAX = 1e12
@@ -236,6 +236,7 @@ class ClientMachine:
         )
         return pool, requests, ServicePings(pool, requests)
 
+    @total_repr
     def __repr__(self) -> str:
         open_operations = len(self._operations.open) + self._requests.count + len(self._inquiries)
         return f"<ClientMachine: connections={len(tuple(self._connections.all))} open_operations={open_operations}>"

@@ -20,6 +20,7 @@ from triclinium_core.options import Authenticator
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase.strategy import RetryAction
 from triclinium_core.services.request import Encoding, ServiceRequest
+from triclinium_core.shown import total_repr
 
 Token = NewType("Token", int)
 """Names a user's operation, or inquiry, for its whole life; an opaque names one attempt on one connection."""
@@ -109,6 +110,7 @@ class StreamOpened(msgspec.Struct, frozen=True, gc=False):
     def __post_init__(self) -> None:
         _check_nonce(self.nonce)
 
+    @total_repr
     def __repr__(self) -> str:
         return f"StreamOpened(stream={self.stream}, {self.local_address!r} to {self.remote_address!r})"
 
@@ -144,6 +146,7 @@ class BytesReceived(msgspec.Struct, frozen=True, gc=False):
         if type(self.data) is not bytes and not isinstance(self.data, bytes | bytearray | memoryview):
             raise InvalidArgumentException(f"data must be bytes, not {type(self.data).__name__}", parameter="data")
 
+    @total_repr
     def __repr__(self) -> str:
         return f"BytesReceived(stream={self.stream}, data=<{len(self.data)} bytes>)"
 
@@ -232,6 +235,7 @@ class AuthenticatorChanged(msgspec.Struct, frozen=True, gc=False):
     def __post_init__(self) -> None:
         _check_nonce(self.nonce)
 
+    @total_repr
     def __repr__(self) -> str:
         return f"AuthenticatorChanged({self.authenticator!r})"
 

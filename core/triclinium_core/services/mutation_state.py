@@ -14,7 +14,7 @@ from triclinium_core.checks import check_type
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.mutation_tokens import check_mutation_token
 from triclinium_core.kv.operation.results import CounterResult, MutateInResult, MutationResult, MutationToken
-from triclinium_core.shown import shown
+from triclinium_core.shown import shown, total_repr
 
 Mutation = MutationResult | CounterResult | MutateInResult | MutationToken
 """What tells where a mutation stands in the history of its vbucket."""
@@ -87,6 +87,7 @@ class MutationState:
 
     __hash__: ClassVar[None]  # type: ignore[assignment]  # it changes
 
+    @total_repr
     def __repr__(self) -> str:
         buckets = sorted({bucket for bucket, _ in self._newest})
         return f"<MutationState of {len(self._newest)} vbuckets in {', '.join(buckets) or 'no bucket'}>"

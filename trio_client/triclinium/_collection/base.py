@@ -11,6 +11,7 @@ from triclinium_core.checks import Duration
 from triclinium_core.kv.operation.requests import JSON_TRANSCODER, Keyspace
 from triclinium_core.kv.operation.results import Cas
 from triclinium_core.kv.operation.validation import check_transcoder, encode_expiry
+from triclinium_core.shown import total_repr
 from triclinium_core.telemetry.attributes import keyspace_attributes
 from triclinium_core.telemetry.span_names import WrappingCall
 from triclinium_core.telemetry.tracing import RequestSpan
@@ -27,6 +28,7 @@ class CollectionBase:
         self._driver = driver
         self._keyspace = keyspace
 
+    @total_repr
     def __repr__(self) -> str:
         keyspace = self._keyspace
         return f"<{type(self).__name__} {keyspace.bucket}.{keyspace.scope}.{keyspace.collection}>"

@@ -18,6 +18,7 @@ from triclinium_core.kv.operation.replica.reads import ReplicaReads, partial_rea
 from triclinium_core.kv.operation.results import GetReplicaResult, LookupInReplicaResult
 from triclinium_core.kv.operation.subdocument.specs import LookupInSpec
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.shown import total_repr
 from triclinium_core.telemetry.span_names import WrappingCall
 from triclinium_core.telemetry.tracing import RequestSpan
 from triclinium_core.transcoding.transcoder import Transcoder
@@ -37,6 +38,7 @@ class ReplicaResults(FanOutResults[R_co]):
         super().__init__(reads, tasks)
         self._reads = reads
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<ReplicaResults errors={len(self.errors)}>"
 

@@ -13,6 +13,7 @@ from triclinium_core.kv.operation.results import MutationToken, ScanResult
 from triclinium_core.kv.operation.scan.machine import ScanMachine, ScanOptions, newest_tokens
 from triclinium_core.kv.operation.scan.types import ScanType
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.shown import total_repr
 from triclinium_core.telemetry.span_names import WrappingCall
 from triclinium_core.telemetry.tracing import RequestSpan
 from triclinium_core.transcoding.transcoder import Transcoder
@@ -30,6 +31,7 @@ class ScanResults(FanOutResults[ScanResult]):
         super().__init__(scan, tasks)
         self._keyspace = scan.options.keyspace
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<ScanResults of {self._keyspace.bucket}.{self._keyspace.scope}.{self._keyspace.collection}>"
 

@@ -14,6 +14,7 @@ import trio
 from triclinium._trio_run import TrioRun
 from triclinium_core.client.actions import PublishTopology
 from triclinium_core.kv.topology.topology import Topology, TopologyChange
+from triclinium_core.shown import total_repr
 
 
 class TopologyChanges:
@@ -28,6 +29,7 @@ class TopologyChanges:
         self._is_closed = False
         self._run = TrioRun()
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<TopologyChanges unseen={len(self._unseen)}>"
 

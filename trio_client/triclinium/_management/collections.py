@@ -23,6 +23,7 @@ from triclinium_core.services.management.collections import (
     UpdateCollection,
     UpdateCollectionSettings,
 )
+from triclinium_core.shown import total_repr
 from triclinium_core.telemetry.attributes import keyspace_attributes
 from triclinium_core.telemetry.span_names import WrappingCall
 from triclinium_core.telemetry.tracing import RequestSpan
@@ -44,6 +45,7 @@ class CollectionManager(Manager):
         super().__init__(driver)
         self._bucket = bucket
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<CollectionManager {self._bucket}>"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from triclinium._driver.driver import Driver
+from triclinium_core.shown import total_repr
 
 
 class Manager:
@@ -29,5 +30,6 @@ class Manager:
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"

@@ -12,6 +12,7 @@ from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.management import query_indexes as statements, steps
 from triclinium_core.services.management.query_indexes import IndexKeyspace, QueryIndex, QueryIndexesResult
+from triclinium_core.shown import total_repr
 from triclinium_core.telemetry.attributes import keyspace_attributes
 from triclinium_core.telemetry.span_names import WrappingCall
 from triclinium_core.telemetry.tracing import RequestSpan
@@ -227,6 +228,7 @@ class CollectionQueryIndexManager(Manager):
         super().__init__(driver)
         self._on = IndexKeyspace(keyspace.bucket or "", keyspace.scope, keyspace.collection)
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<CollectionQueryIndexManager {self._on.bucket}.{self._on.scope}.{self._on.collection}>"
 

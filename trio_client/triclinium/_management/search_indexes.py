@@ -28,6 +28,7 @@ from triclinium_core.services.management.search_indexes import (
     UpsertSearchIndex,
 )
 from triclinium_core.services.request import Done
+from triclinium_core.shown import total_repr
 from triclinium_core.telemetry.tracing import RequestSpan
 
 
@@ -47,6 +48,7 @@ class SearchIndexManager(Manager):
         super().__init__(driver)
         self._scope = scope
 
+    @total_repr
     def __repr__(self) -> str:
         if self._scope is None:
             return "<SearchIndexManager>"

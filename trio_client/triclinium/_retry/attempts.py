@@ -14,6 +14,7 @@ from triclinium_core.retry.calls.reports import RetryHook
 from triclinium_core.retry.calls.retryable import RETRY_SAFE, RetryOn, check_info
 from triclinium_core.retry.calls.terms import CallTerms
 from triclinium_core.retry.smithy.classification import ErrorInfo
+from triclinium_core.shown import total_repr
 
 
 def attempts(
@@ -63,6 +64,7 @@ class Attempt:
         self._info: ErrorInfo | None = None
         self._state = _State.WAITING
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<Attempt {self.number}: {self._state.value}>"
 
@@ -143,6 +145,7 @@ class Attempts:
         self._call = RetriedCall(terms)
         self._attempt: Attempt | None = None
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<Attempts {self._call.number}: {self._standing}>"
 

@@ -16,6 +16,7 @@ from triclinium._driver.log import retry_logger
 from triclinium_core.retry.calls.reports import RetryGivenUp, RetryHook, RetryReport, RetryScheduled
 from triclinium_core.retry.calls.terms import check_hooks
 from triclinium_core.retry.checks import check_integer
+from triclinium_core.shown import printable, shown
 
 
 class TestMode(NamedTuple):
@@ -88,16 +89,18 @@ def tell_hooks(report: RetryReport, hooks: Sequence[RetryHook]) -> None:
         try:
             hook(report)
         except Exception:
-            retry_logger.exception("the retry hook %r raised, and was passed over", hook)
+            retry_logger.exception("the retry hook %s raised, and was passed over", shown(hook))
 
 
 def _log(report: RetryReport) -> None:
     level = logging.INFO if isinstance(report, RetryGivenUp) else logging.DEBUG
     if not retry_logger.isEnabledFor(level):
         return
-    extra: dict[str, object] = {"call": report.name, "attempt": report.attempt, "token_scope": report.token_scope}
+    extra: dict[str, object] = {"attempt": report.attempt}
+    for name, text in (("call", report.name), ("token_scope", report.token_scope)):
+        extra[name] = None if text is None else printable(text)
     if isinstance(report, RetryScheduled):
         extra["delay"] = report.delay
     elif isinstance(report, RetryGivenUp):
         extra["ending"] = report.ending.name
-    retry_logger.log(level, "%s", report, extra=extra)
+    retry_logger.log(level, "%s", printable(str(report)), extra=extra)

@@ -18,7 +18,7 @@ from triclinium_core.errors import DecodingFailureException, InvalidArgumentExce
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.answer.surrogates import first_lone_surrogate
 from triclinium_core.services.request import ServiceRequest, ServiceResult
-from triclinium_core.shown import shown
+from triclinium_core.shown import shown, total_repr
 from triclinium_core.telemetry.tracing import RequestSpan, check_parent
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ class RowResult(Generic[MetaData, Row]):
         self._wait: trio.CancelScope | None = None
         """Around the task that waits for rows, if one does."""
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._opened.request!r}>"
 
@@ -231,6 +232,7 @@ class RowsBlock(AbstractAsyncContextManager[Result]):
         self._result: Result | None = None
         self._is_entered = False
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<the rows of {self._request!r}, for `async with`>"
 
@@ -258,6 +260,9 @@ class RowsBlock(AbstractAsyncContextManager[Result]):
         raise TypeError(f"rows come in a block; {self._hint}")
 
     def __getattr__(self, name: str) -> object:
+        if name == "_request":
+            # A constructor that raised has set none, and the hint needs it.
+            raise AttributeError("the block was not initialised", name=name, obj=self)
         raise AttributeError(f"no {name!r} outside a block; {self._hint}", name=name, obj=self)
 
     @property

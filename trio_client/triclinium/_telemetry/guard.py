@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol, TypeVar, runtime_checkable
 
+from triclinium_core.shown import shown
 from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan
 
 T = TypeVar("T")
@@ -46,7 +47,7 @@ class Guard:
             if not self._has_failed:
                 self._has_failed = True
                 logger.exception(
-                    "%r failed; operations go on without it, and further failures are not logged", self._subject
+                    "%s failed; operations go on without it, and further failures are not logged", shown(self._subject)
                 )
             return None
 

@@ -26,7 +26,7 @@ from triclinium_core.retry.calls.terms import CallTerms
 from triclinium_core.retry.checks import check_type
 from triclinium_core.retry.smithy.classification import ErrorInfo
 from triclinium_core.retry.smithy.protocols import AnyRetryStrategy
-from triclinium_core.shown import shown
+from triclinium_core.shown import shown, total_repr
 
 __all__ = ["ATTEMPTS", "FailedAnswer", "HttpRetryTransport", "HttpTransportLibrary", "host_of"]
 
@@ -209,6 +209,7 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
         CallTerms[object](self._strategy, hooks=self._hooks)
         self._transport = self.default_transport() if transport is None else transport
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<RetryTransport over {type(self._transport).__name__}: {shown(self._strategy)}>"
 

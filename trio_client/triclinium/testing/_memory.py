@@ -17,6 +17,7 @@ from triclinium.testing._memory_stream import memory_stream_pair
 from triclinium.testing._node_server import NodeServer, serving
 from triclinium_core.checks import check_type
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.shown import total_repr
 from triclinium_core.testing import FakeNodeOptions, FakeNodes, NodePort
 
 
@@ -82,6 +83,7 @@ class FakeConnector:
         self._piece_sizes = _checked(piece_sizes)
         self._connections = count(1)
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<FakeConnector {self._server.nodes!r}>"
 

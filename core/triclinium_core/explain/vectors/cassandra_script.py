@@ -53,6 +53,7 @@ from triclinium_core.retry.cassandra.requests.events import (
 from triclinium_core.retry.cassandra.requests.machine import RequestMachine
 from triclinium_core.retry.cassandra.requests.request import CassandraRequest
 from triclinium_core.retry.cassandra.verdicts import RetryVerdict
+from triclinium_core.shown import printable
 
 RequestEnd = Complete | CompleteEmpty | Fail
 """How a request ends."""
@@ -211,5 +212,5 @@ def _error_answered(name: str, detail: str) -> CoordinatorError | None:
 
 def _noted(error: CassandraErrorT, text: str) -> CassandraErrorT:
     # A note stays with an error also where the machine hands on a copy.
-    error.add_note(text)
+    error.add_note(printable(text))
     return error

@@ -16,7 +16,7 @@ from triclinium_core.explain.vectors import (
     smithy as smithy_questions,
 )
 from triclinium_core.explain.vectors.fields import AnswerFields, Ask, MalformedQuestion, Question
-from triclinium_core.shown import in_json
+from triclinium_core.shown import in_json, json_text, printable
 
 FAMILIES: Mapping[str, Mapping[str, Ask]] = {
     "couchbase": couchbase_questions.ASKS,
@@ -61,9 +61,9 @@ def _answer_line(line: str | bytes, number: int) -> tuple[str, bool]:
         question = _decode(line)
         if isinstance(question, Mapping):
             identity = _identity(question)
-        return json.dumps({"id": identity, **answer(question)}), True
+        return json_text({"id": identity, **answer(question)}), True
     except MalformedQuestion as error:
-        return json.dumps({"id": identity, "error": f"line {number}: {error}"}), False
+        return json_text({"id": identity, "error": f"line {number}: {printable(str(error))}"}), False
 
 
 def _decode(line: str | bytes) -> Mapping[str, object]:

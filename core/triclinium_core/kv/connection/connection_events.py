@@ -7,6 +7,7 @@ import msgspec
 from triclinium_core.kv.connection.bootstrap import BootstrapFailure
 from triclinium_core.kv.connection.in_flight import InFlightRequest
 from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.shown import total_repr
 
 
 class BytesOrdered(msgspec.Struct, frozen=True, gc=False):
@@ -14,6 +15,7 @@ class BytesOrdered(msgspec.Struct, frozen=True, gc=False):
 
     data: bytes
 
+    @total_repr
     def __repr__(self) -> str:
         return f"BytesOrdered(data=<{len(self.data)} bytes>)"
 

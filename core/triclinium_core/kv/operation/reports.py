@@ -5,13 +5,13 @@ Source: SDK-RFC 0061.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from enum import Enum, unique
 
 import msgspec
 
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.shown import json_text
 
 REPORT_VERSION = 2
 """Of the JSON form (RFC 0061: "always 2")."""
@@ -158,7 +158,7 @@ class DiagnosticsResult(msgspec.Struct, frozen=True, kw_only=True):
 
 def _as_json(report_id: str, sdk: str, config_rev: int | None, services: Mapping[str, list[dict[str, object]]]) -> str:
     report = {"version": REPORT_VERSION, "id": report_id, "config_rev": config_rev, "sdk": sdk, "services": services}
-    return json.dumps(_without_none(report))
+    return json_text(_without_none(report))
 
 
 def _ping_as_json(found: EndpointPingReport) -> dict[str, object]:

@@ -21,6 +21,7 @@ from triclinium_core.retry.calls.retryable import for_strategy, info_of_error
 from triclinium_core.retry.calls.terms import CallTerms, delay_of, is_refusal
 from triclinium_core.retry.smithy.classification import ErrorInfo
 from triclinium_core.retry.smithy.protocols import RetryToken
+from triclinium_core.shown import total_repr
 
 T = TypeVar("T")
 
@@ -111,6 +112,7 @@ class CallMachine:
         self._error: Exception | None = None
         self._is_safe = False
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<CallMachine: attempt {self.number}>"
 

@@ -32,7 +32,7 @@ from typing import TypedDict, Unpack
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.checks import check_choice, check_flag, check_integer
 from triclinium_core.retry.tables import table_of
-from triclinium_core.shown import shown
+from triclinium_core.shown import printable, shown
 
 NODES_SHOWN_MAX = 3
 """How many nodes a message names."""
@@ -68,6 +68,9 @@ class CassandraError(Exception):
 
     execution_info: ExecutionInfo | None = None
     """How the request went; None for an error that no request was failed with, such as those on the way."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
     def __reduce__(self) -> tuple[object, ...]:
         state = dict(self.__dict__)

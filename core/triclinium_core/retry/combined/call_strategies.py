@@ -27,6 +27,7 @@ from triclinium_core.retry.couchbase.strategy import (
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo, classify
 from triclinium_core.retry.smithy.protocols import RetryError, RetryToken
+from triclinium_core.shown import total_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class _Calls:
         self._deadline = deadline
         self._client_context = client_context
 
+    @total_repr
     def __repr__(self) -> str:
         return repr(self._strategy)
 

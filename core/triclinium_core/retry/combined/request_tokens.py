@@ -24,6 +24,7 @@ from triclinium_core.retry.combined.strategies import AnyRetryStrategy, TokenSco
 from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS, RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.smithy.protocols import AsyncRetryStrategy, RetryStrategy, RetryToken, is_async
+from triclinium_core.shown import total_repr
 
 ERRORS_OF_UNWELL_SERVICES: tuple[type[CouchbaseException], ...] = (
     e.TimeoutException,
@@ -71,6 +72,7 @@ class _Tokens:
         self.obstacle: str | None = None
         """Why the first attempt has not been made yet, in words; None where the strategy is no obstacle."""
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self._strategy!r}>"
 

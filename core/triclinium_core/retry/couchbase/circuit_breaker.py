@@ -17,6 +17,7 @@ from enum import Enum, unique
 
 from triclinium_core.checks import Duration, check_duration, check_flag, check_number
 from triclinium_core.retry.tables import transition_table
+from triclinium_core.shown import total_repr
 
 
 @unique
@@ -117,6 +118,7 @@ class CircuitBreaker:
         self._failures = 0
         self._opened_at: float | None = None
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<CircuitBreaker: {self.state.name} operations={self._operations} failures={self._failures}>"
 

@@ -20,7 +20,7 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.kinds import COUCHBASE, other_kind
 from triclinium_core.retry.values import lean
-from triclinium_core.shown import shown
+from triclinium_core.shown import shown, total_repr
 
 
 @lean
@@ -164,6 +164,7 @@ class BestEffortRetryStrategy:
             )
         self._backoff = backoff if backoff is not None else exponential()
 
+    @total_repr
     def __repr__(self) -> str:
         return f"{type(self).__name__}(backoff={self._backoff!r})"
 
@@ -222,6 +223,7 @@ class ErrorMapRetryStrategy:
                 )
         self.otherwise: RetryStrategy = otherwise if otherwise is not None else FastFailOnTerminalErrorRetryStrategy()
 
+    @total_repr
     def __repr__(self) -> str:
         return f"{type(self).__name__}(otherwise={self.otherwise!r})"
 
@@ -245,6 +247,7 @@ class FailFastRetryStrategy:
     Source: RFC 0049 "Fail Fast (Strict)"; decision C1.
     """
 
+    @total_repr
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 

@@ -13,7 +13,7 @@ from triclinium_core.retry.smithy.backoff import backoff_delay, check_backoff
 from triclinium_core.retry.smithy.classification import ErrorInfo, classify
 from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy, RetryError, RetryToken
 from triclinium_core.retry.smithy.tokens import SingleUseToken, require_scope, require_token
-from triclinium_core.shown import shown
+from triclinium_core.shown import shown, total_repr
 
 RETRY_AFTER_CLAMP = 5.0
 """Seconds by which a server's wish may lengthen a backoff where it is clamped (smithy-core 0.8)."""
@@ -26,6 +26,7 @@ class BaseRetryStrategy:
         self._max_attempts = check_integer(max_attempts, "max_attempts")
         self._backoff = check_backoff(backoff, "backoff")
 
+    @total_repr
     def __repr__(self) -> str:
         return f"{type(self).__name__}(max_attempts={self._max_attempts})"
 

@@ -16,6 +16,7 @@ from triclinium_core.retry.smithy.classification import ErrorInfo
 from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy
 from triclinium_core.retry.smithy.quota import SCOPES_MAX
 from triclinium_core.retry.smithy.tokens import SingleUseToken
+from triclinium_core.shown import total_repr
 
 
 class BreakerRetryStrategy(BaseRetryStrategy):
@@ -48,6 +49,7 @@ class BreakerRetryStrategy(BaseRetryStrategy):
         self._counts: dict[str | None, list[int]] = {}
         """Requests and failed attempts of each scope."""
 
+    @total_repr
     def __repr__(self) -> str:
         return f"{type(self).__name__}(max_attempts={self._max_attempts}, failure_share={self._failure_share_max:g})"
 

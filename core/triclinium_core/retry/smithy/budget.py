@@ -13,6 +13,7 @@ from triclinium_core.retry.smithy.classification import ErrorInfo
 from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy, RetryError, RetryToken
 from triclinium_core.retry.smithy.quota import SCOPES_MAX
 from triclinium_core.retry.smithy.tokens import SingleUseToken, require_token
+from triclinium_core.shown import total_repr
 
 ATTEMPTS_MAX = 1_000
 """Attempts of one request where nobody says otherwise: the budget is what ends them."""
@@ -52,6 +53,7 @@ class BudgetRetryStrategy(BaseRetryStrategy):
         self._missing: dict[str | None, float] = {}
         """What the budget of a scope lacks; nothing for one that is full."""
 
+    @total_repr
     def __repr__(self) -> str:
         return f"{type(self).__name__}(capacity={self._capacity:g}, deposit={self._deposit:g})"
 

@@ -9,6 +9,7 @@ Source: smithy-core's ``StandardRetryQuota``, botocore's ``RetryQuota``; decisio
 from __future__ import annotations
 
 from triclinium_core.retry.checks import check_integer
+from triclinium_core.shown import total_repr
 
 SCOPES_MAX = 10_000
 """Scopes whose shortage is remembered. Beyond that the one that was refused or served a retry longest ago counts as full
@@ -31,6 +32,7 @@ class RetryQuota:
         self.capacity: int = check_integer(capacity, "quota_capacity")
         self._taken: dict[str | None, int] = {}
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<RetryQuota: capacity={self.capacity} taken={sum(self._taken.values())}>"
 

@@ -16,7 +16,7 @@ import math
 
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.checks import is_number
-from triclinium_core.shown import shown
+from triclinium_core.shown import shown, total_repr
 
 BETA = 0.7
 """The share of the rate that a throttling answer leaves."""
@@ -89,6 +89,7 @@ class RateLimiter:
         self._highest = 0.0
         self._throttled_at = 0.0
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<RateLimiter: {f'{self.rate:g} a second' if self.is_enabled else 'no limit'}>"
 

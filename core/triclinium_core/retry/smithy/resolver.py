@@ -18,7 +18,7 @@ from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 from triclinium_core.retry.smithy.protocols import AnyRetryStrategy
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
-from triclinium_core.shown import shown
+from triclinium_core.shown import shown, total_repr
 
 RetryMode = Literal["simple", "standard", "adaptive"]
 """Which of the strategies."""
@@ -75,6 +75,7 @@ class RetryStrategyResolver:
         # The arguments are checked now, and what most clients use is there.
         self.resolve()
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<RetryStrategyResolver: {len(self._strategies)} strategies>"
 

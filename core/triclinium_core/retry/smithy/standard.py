@@ -14,6 +14,7 @@ from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy, RetryError, RetryToken
 from triclinium_core.retry.smithy.quota import RetryQuota
 from triclinium_core.retry.smithy.tokens import require_token
+from triclinium_core.shown import total_repr
 
 
 class StandardRetryStrategy(BaseRetryStrategy):
@@ -61,6 +62,7 @@ class StandardRetryStrategy(BaseRetryStrategy):
         self._quota = RetryQuota(numbers.quota_capacity if quota_capacity is None else quota_capacity)
         self._clamps = check_flag(clamp_retry_after, "clamp_retry_after")
 
+    @total_repr
     def __repr__(self) -> str:
         return f"{type(self).__name__}(max_attempts={self._max_attempts}, quota_capacity={self.quota_capacity})"
 

@@ -10,6 +10,7 @@ from triclinium_core.kv.address import Address
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreaker, CircuitBreakerOptions
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.connection.connection import HttpConnection
+from triclinium_core.shown import total_repr
 
 WAITING_MAX = 16_384
 """Requests that wait for a connection of one endpoint at most; the next one fails, and was not sent."""
@@ -45,6 +46,7 @@ class Endpoint:
         """When an open breaker has slept long enough."""
         self._connections_max = connections_max
 
+    @total_repr
     def __repr__(self) -> str:
         return (
             f"<Endpoint {self.service} {self.node}: {len(self.connections)} connections, {len(self.waiting)} waiting>"

@@ -22,6 +22,7 @@ from triclinium_core.services.connection.credentials import has_credentials, hea
 from triclinium_core.services.pool.addresses import addresses_of, obstacle_of, outside_of
 from triclinium_core.services.pool.endpoint import Endpoint
 from triclinium_core.services.request import HttpRequest
+from triclinium_core.shown import one_line
 
 CREDENTIALS_EXPOSED = (
     "credentials are sent to it over plain HTTP, where anyone on the network can read them; connect with couchbases://"
@@ -184,7 +185,7 @@ class Pool:
         if endpoint is None:
             return None
         connection = self._forget(endpoint, event.stream)
-        detail = f"{endpoint.node}: {event.cause.value}{f' ({event.text})' if event.text else ''}"
+        detail = f"{endpoint.node}: {event.cause.value}{f' ({one_line(event.text)})' if event.text else ''}"
         if connection is None:
             endpoint.last_error = detail
         return LostConnection(endpoint, connection, detail)

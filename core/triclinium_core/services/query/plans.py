@@ -12,6 +12,7 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from triclinium_core.services.request import ServiceResult
+from triclinium_core.shown import total_repr
 
 PLANS_MAX = 5000
 """As many as other Couchbase clients remember. A program has dozens of statements; one that writes values into them has
@@ -27,6 +28,7 @@ class PreparedPlan(ServiceResult, frozen=True):
     encoded_plan: str | None = None
     """For nodes that do not know the name; None where they ask each other."""
 
+    @total_repr
     def __repr__(self) -> str:
         return f"PreparedPlan({self.name!r})"
 

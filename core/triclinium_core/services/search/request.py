@@ -37,6 +37,7 @@ from triclinium_core.services.search.queries import MatchNoneQuery, SearchQuery
 from triclinium_core.services.search.result import SearchMetaData, decode_meta_data
 from triclinium_core.services.search.sorting import Sort
 from triclinium_core.services.search.vectors import VectorSearch
+from triclinium_core.shown import total_repr
 
 INDEX_NAME = re.compile(r"[A-Za-z0-9_.%-]+")
 """The names that the service allows for an index, with ``bucket.scope.`` in front for an index of a scope."""
@@ -281,6 +282,7 @@ class SearchQueryRequest(ServiceRequest, frozen=True, kw_only=True):
             check_name(self.bucket_name, "bucket")
             check_name(self.scope_name, "scope")
 
+    @total_repr
     def __repr__(self) -> str:
         return f"SearchQueryRequest({self.path})"
 

@@ -15,6 +15,7 @@ import msgspec
 from triclinium_core.checks import check_text, check_type
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.services.json_values import encode_json
+from triclinium_core.shown import total_repr
 
 PREFIX = "$"
 """Begins the name of a parameter in a request."""
@@ -55,6 +56,7 @@ class Parameters:
         object.__setattr__(self, "positional", encoded)
         object.__setattr__(self, "named", _encode_named({} if named is None else named, keywords or {}))
 
+    @total_repr
     def __repr__(self) -> str:
         return f"Parameters({', '.join(self.names)})"
 
@@ -107,6 +109,7 @@ class RawOptions:
         encoded = tuple((name, encode_json(value, f"raw[{name!r}]")) for name, value in options.items())
         object.__setattr__(self, "options", encoded)
 
+    @total_repr
     def __repr__(self) -> str:
         return f"RawOptions({', '.join(name for name, _ in self.options)})"
 

@@ -13,7 +13,7 @@ from triclinium_core.checks import check_choice, check_flag, check_integer, chec
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.services.json_values import encode_json
-from triclinium_core.shown import shown
+from triclinium_core.shown import shown, total_repr
 
 
 @unique
@@ -138,6 +138,7 @@ class ViewOptions:
         object.__setattr__(self, "parameters", tuple(parameters.items()))
         object.__setattr__(self, "keys", _encoded_keys(keys) if keys is not None else None)
 
+    @total_repr
     def __repr__(self) -> str:
         names = [name for name, _ in self.parameters] + (["keys"] if self.keys is not None else [])
         return f"ViewOptions({', '.join(names)})"

@@ -21,6 +21,7 @@ from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.reports import ClusterState, DiagnosticsResult
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.options import Authenticator
+from triclinium_core.shown import total_repr
 
 Answer = Callable[[Event], Sequence[Action]]
 """What a scripted machine orders when it hears of an event."""
@@ -66,6 +67,7 @@ class ScriptedMachine:
         self.reports: Sequence[ReportTelemetry] = ()
         """What is left to tell at the end."""
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<ScriptedMachine: {len(self.events)} events>"
 

@@ -11,6 +11,7 @@ from triclinium_core.retry.smithy.budget import BudgetRetryStrategy
 from triclinium_core.retry.smithy.protocols import RetryStrategy, RetryToken
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 from triclinium_core.retry.smithy.tokens import SingleUseToken
+from triclinium_core.shown import total_repr
 from triclinium_core.testing.oracle.loans import Loan, LoanBook, TokenEnd
 
 
@@ -30,6 +31,7 @@ class CheckedStrategy:
         self._taken: defaultdict[str | None, int] = defaultdict(int)
         """By scope, what retries cost that nobody gave back."""
 
+    @total_repr
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._strategy!r})"
 
@@ -119,6 +121,7 @@ class AwaitedStrategy:
         self._strategy = strategy
         self._think = think
 
+    @total_repr
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._strategy!r})"
 

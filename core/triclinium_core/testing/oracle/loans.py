@@ -21,6 +21,7 @@ from triclinium_core.retry.combined.reason_infos import FailedAttemptError
 from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.smithy.protocols import RetryToken
+from triclinium_core.shown import total_repr
 from triclinium_core.testing.oracle.submissions import Violation
 
 
@@ -71,6 +72,7 @@ class Loan:
     """Whether it had to wait for its strategy."""
     is_over: bool = False
 
+    @total_repr
     def __repr__(self) -> str:
         return f"operation {self.request} under a token strategy"
 

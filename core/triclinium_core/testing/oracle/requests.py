@@ -17,6 +17,7 @@ from triclinium_core.client.actions import ReportRetry
 from triclinium_core.errors import CouchbaseException, TimeoutException
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.services.answer.incoming_answer import HELD_SIZE_BYTES
+from triclinium_core.shown import total_repr
 from triclinium_core.testing.fakes.faults import (
     Delay,
     HangUpAfterApplying,
@@ -75,6 +76,7 @@ class Asked:
     is_void: bool = False
     """Whether its caller was told that it is not applied."""
 
+    @total_repr
     def __repr__(self) -> str:
         return f"request {self.token} ({self.drawn.request.name} {self.drawn.key[1].decode()})"
 

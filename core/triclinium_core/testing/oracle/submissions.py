@@ -27,6 +27,7 @@ from triclinium_core.kv.operation.requests import (
 from triclinium_core.kv.operation.subdocument.requests import MutateIn
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.shown import total_repr
 from triclinium_core.testing.fakes.commands.index import CHANGING_OPCODES
 
 Instant = tuple[float, int]
@@ -71,6 +72,7 @@ class Submission:
         self.created: bool = isinstance(operation, Store)
         """Whether, once applied, it has made the document that there is: for a count only its result tells."""
 
+    @total_repr
     def __repr__(self) -> str:
         return f"operation {self.token} ({self.operation.name} {self.operation.key!r})"
 

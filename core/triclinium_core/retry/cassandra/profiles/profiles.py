@@ -40,7 +40,7 @@ from triclinium_core.retry.cassandra.requests.speculation import (
     require_speculation,
 )
 from triclinium_core.retry.checks import check_flag
-from triclinium_core.shown import shown
+from triclinium_core.shown import shown, total_repr
 
 _POLICY, _SPECULATION = "retry_policy", "speculative_execution_policy"
 
@@ -229,6 +229,7 @@ class ExecutionProfiles:
             )
         return self._profiles[name]
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<ExecutionProfiles {', '.join(self._profiles)}>"
 

@@ -63,7 +63,7 @@ from triclinium_core.retry.cassandra.requests.states import (
 )
 from triclinium_core.retry.cassandra.verdicts import RetryVerdict
 from triclinium_core.retry.invalid_event import InvalidEvent
-from triclinium_core.shown import shown
+from triclinium_core.shown import shown, total_repr
 
 REPREPARATIONS_MAX = 3
 """How often a statement is prepared on one node before the next node is tried: one that forgets it as often right after
@@ -100,6 +100,7 @@ class RequestMachine:
         self._history = History(request.consistency)
         self._speculation: _Speculation | None = None
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<RequestMachine {self.request.kind}: {self.state.name}>"
 

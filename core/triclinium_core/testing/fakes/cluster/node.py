@@ -38,6 +38,7 @@ from triclinium_core.kv.wire.constants import HelloFeature, Magic
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.shown import total_repr
 from triclinium_core.testing.fakes.answers import CommandAnswer, CommandRefused
 from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand, log_command
 from triclinium_core.testing.fakes.cluster.network import FakeNetwork
@@ -104,6 +105,7 @@ class FakeNode:
         node._begin(NodeState(cluster, index))
         return node
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<FakeNode {Address(self.options.host, self.options.port)}>"
 

@@ -38,6 +38,7 @@ from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.address import Address
 from triclinium_core.options import SECONDS_MAX
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.shown import total_repr
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.options import FakeNodeOptions, placed
 from triclinium_core.testing.fakes.services.script import FakeScript
@@ -112,6 +113,7 @@ class FakeNodes:
         self.plans: FakePlans = cluster.services.plans
         self.indexes: FakeIndexes = cluster.services.indexes
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<FakeNodes {', '.join(map(repr, self._nodes))}>"
 

@@ -20,6 +20,7 @@ from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX, UINT32_MAX, check_value
 from triclinium_core.kv.wire.constants import Datatype
 from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.shown import total_repr
 from triclinium_core.testing.fakes.answers import CommandRefused
 from triclinium_core.transcoding.flags import JSON_FLAGS
 
@@ -86,6 +87,7 @@ class FakeDocuments:
         self._sequence_numbers: Counter[tuple[str, int]] = Counter()
         self._last_cas = 0
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<FakeDocuments: {len(self._documents)} documents>"
 

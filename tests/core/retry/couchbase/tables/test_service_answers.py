@@ -91,7 +91,7 @@ def test_failures(service: Service, http_status: int, body: str, is_failure: boo
 @rows(
     ("service", "body", "told"),
     [
-        (QUERY, '{"errors": [{"code": 3000, "msg": "syntax  error\\n near \\u0007 x"}]}', "syntax error near x"),
+        (QUERY, '{"errors": [{"code": 3000, "msg": "syntax  error\\n near \\u0007 x"}]}', "syntax error near \\x07 x"),
         (QUERY, '{"errors": [{"code": 3000}]}', ""),
         (SEARCH, '{"error": "index not found", "request": {}, "status": "fail"}', "index not found"),
         (VIEWS, '{"error": "not_found", "reason": "deleted"}', "not_found; deleted"),
