@@ -9,6 +9,7 @@ Source: kv_engine ``docs/BinaryProtocol.md``, ``docs/ErrorMap.md``; decisions C6
 from __future__ import annotations
 
 import json
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -57,6 +58,10 @@ HELLO_SIZE_MAX = 1024
 """Bytes of granted features that are looked at; a server grants what it was asked for, some twenty bytes."""
 MECHANISMS_SIZE_MAX = 1024
 """Bytes of mechanism names that are looked at; servers have some fifty."""
+MECHANISMS_MAX = 20
+"""Mechanism names that are kept; servers offer four, and statistics and ``ping`` show them."""
+_MECHANISM = re.compile(r"[A-Z0-9_-]{1,20}")
+"""The name of a SASL mechanism (RFC 4422 §3.1). Others are dropped."""
 
 
 @unique
@@ -313,7 +318,8 @@ class Bootstrap:
 
     def _on_mechanisms(self, frame: Frame) -> bytes:
         if frame.status == Status.SUCCESS:
-            names = frame.value[:MECHANISMS_SIZE_MAX].decode("ascii", "replace").split()
+            listed = frame.value[:MECHANISMS_SIZE_MAX].decode("ascii", "replace").split()
+            names = [name for name in listed if _MECHANISM.fullmatch(name)][:MECHANISMS_MAX]
             self.negotiated.offered_mechanisms = self._sasl.offered = tuple(names)
         return b""
 

@@ -24,6 +24,7 @@ from tests.core.kv.connection.peer import (
 from tests.rows import rows
 from triclinium_core.kv.connection.bootstrap import (
     HELLO_SIZE_MAX,
+    MECHANISMS_MAX,
     MECHANISMS_SIZE_MAX,
     Bootstrap,
     BootstrapFailure,
@@ -313,6 +314,15 @@ def test_odd_lists(value: bytes) -> None:
 
     assert bootstrap.is_done
     assert MECHANISMS_SIZE_MAX >= len(" ".join(bootstrap.negotiated.offered_mechanisms))
+
+
+def test_mechanisms_with_other_names_are_dropped() -> None:
+    """A list keeps names of the form that RFC 4422 gives them, and a bounded number of these."""
+    bootstrap = Bootstrap(plan())
+    listed = b"SCRAM-SHA512 \x1b]0;owned\x07\x1b[2J\x1b[31mFAKE scram-sha1 [red] " + b"Q" * 21 + b" X_1" * 100
+    play(bootstrap, Answering(values={LIST: listed}))
+
+    assert ("SCRAM-SHA512", *["X_1"] * (MECHANISMS_MAX - 1)) == bootstrap.negotiated.offered_mechanisms
 
 
 # HELLO and error map.
