@@ -194,7 +194,7 @@ class Dispatcher:
             live.measured.add_encoding(seconds)
         connection = self._pool.send(stream, encoded)
         self._travelling[stream] = live
-        live.stream = stream
+        live.stream, live.secrets = stream, connection.secrets.with_passwords(message.passwords)
         remote = connection.remote_address or endpoint.node
         live.measured.begin_attempt(Sent(stream, connection.local_address, remote, now))
         if live.traced_as is not None:

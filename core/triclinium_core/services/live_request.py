@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from triclinium_core.client.events import StreamId, Token
 from triclinium_core.client.timers import TimerId
+from triclinium_core.concealment import NO_SECRETS, Secrets
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.address import Address
 from triclinium_core.retry.combined.request_tokens import AnyRequestTokens
@@ -49,6 +50,8 @@ class LiveRequest:
     """On which it travels; None while it does not."""
     answered_on: StreamId | None = None
     """Stream of the newest answer that is whole, which may be closed by now."""
+    secrets: Secrets = NO_SECRETS
+    """Credentials and passwords that the newest attempt carried; no error may repeat them."""
     failed_at: Address | None = None
     """Where the newest attempt that failed had gone."""
 

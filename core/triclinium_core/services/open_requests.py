@@ -403,7 +403,8 @@ class OpenRequests:
         try:
             self._statements.learn(live.message, answer)
         except MalformedAnswer as error:
-            self._fail_for_good(live, DecodingFailureException, f"the plan cannot be read: {error}", now)
+            text = live.secrets.conceal(f"the plan cannot be read: {error}")
+            self._fail_for_good(live, DecodingFailureException, text, now)
         except DecoderFault as fault:
             self._fail_undecoded(live, fault, now)
         else:
@@ -419,7 +420,8 @@ class OpenRequests:
         Args:
             fault: the defect behind it, if a decoder failed on what the peer sent.
         """
-        endpoint = cast(Endpoint, self._pool.of_stream(stream))
+        endpoint, connection = cast(Endpoint, self._pool.of_stream(stream)), self._pool.connection(stream)
+        text = connection.secrets.conceal(text) if connection is not None else text
         if fault is not None:
             self._report_fault(stream, endpoint, fault)
         self._emit(ReportConnection(stream, endpoint.node, text))
@@ -588,7 +590,7 @@ class OpenRequests:
     def _fail_unread(self, live: LiveRequest, text: str, now: float) -> None:
         """Fail a request whose answer makes no sense, and say what that leaves open."""
         applied = "" if live.request.idempotent else "; it may have been applied"
-        self._fail_for_good(live, DecodingFailureException, f"{text}{applied}", now)
+        self._fail_for_good(live, DecodingFailureException, f"{live.secrets.conceal(text)}{applied}", now)
 
     def _fail_for_good(self, live: LiveRequest, error: type[CouchbaseException], text: str, now: float) -> None:
         """Fail a request that cannot succeed, without asking its strategy."""
@@ -686,7 +688,9 @@ def _classified(live: LiveRequest, body: bytes) -> ServiceVerdict:
         DecoderFault: the decoder failed.
     """
     try:
-        return service_responses.classify(live.request.service, live.answer.status, body, live.request.name)
+        return service_responses.classify(
+            live.request.service, live.answer.status, body, live.request.name, live.secrets
+        )
     except Exception as error:
         raise decoder_faults.unexpected(Decoder.SERVICE_VERDICT, error) from None
 

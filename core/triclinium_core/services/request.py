@@ -15,7 +15,7 @@ import msgspec
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.shown import one_line
+from triclinium_core.shown import one_line, total_repr
 
 T = TypeVar("T")
 
@@ -36,6 +36,7 @@ class HttpRequest(msgspec.Struct, frozen=True):
     carries_credentials: bool = True
     """Whether the connection adds its ``authorization`` header."""
 
+    @total_repr
     def __repr__(self) -> str:
         return f"HttpRequest({self.method} {self.target}, body=<{len(self.body)} bytes>)"
 
@@ -106,6 +107,11 @@ class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
     def has_body(self) -> bool:
         """Whether ``encode`` has a payload to encode, and so takes a time that is worth telling."""
         return False
+
+    @property
+    def passwords(self) -> tuple[str, ...]:
+        """Passwords in the request, which its error must not repeat."""
+        return ()
 
     @property
     def bucket(self) -> str | None:

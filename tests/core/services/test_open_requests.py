@@ -46,6 +46,7 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.answer.incoming_answer import HELD_SIZE_BYTES, HELD_SIZE_BYTES_MAX
 from triclinium_core.services.management.buckets import AllBucketsResult, GetAllBuckets, GetBucket
+from triclinium_core.services.management.users import ChangePassword
 from triclinium_core.services.query.result import QueryMetaData
 from triclinium_core.services.request import HttpRequest
 from triclinium_core.telemetry.defaults import ThresholdLoggingTracer
@@ -441,6 +442,61 @@ def test_nonsense_costs_only_its_own_request(fault: Fault, kind: type[CouchbaseE
 
     assert kind is type(simulation.errors[bad])
     assert ROWS == simulation.rows[good] == simulation.rows[again]
+
+
+BASIC = "QWRtaW5pc3RyYXRvcjpwYXNzd29yZA=="
+"""The credentials of ``Asking``, as its requests carry them."""
+
+
+def _answer(status: str, kind: str, body: str) -> bytes:
+    return f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+
+
+@rows(
+    "answer",
+    [
+        _answer("400 Bad Request", "text/html", f"<html>authorization: Basic {BASIC}</html>"),
+        _answer("400 Bad Request", "text/html", f"<html>authorization: Basic {BASIC[:11]}"),
+        _answer("502 Bad Gateway", "text/html", f"<html>{'x' * 270} Basic {BASIC}"),
+        _answer("400 Bad Request", "text/plain", f"Authorization=Basic%20{BASIC.replace('=', '%3D').lower()}"),
+        _answer("400 Bad Request", "text/plain", "user Administrator:password is refused"),
+        _answer("200 OK", "application/json", json.dumps({"errors": [{"code": 5000, "msg": f"got {BASIC}"}]})),
+        _answer("400 x", "application/json", json.dumps({"errors": [{"msg": BASIC}]}).replace("=", "\\u003d")),
+        f"POST /query/service HTTP/1.1\r\nauthorization: Basic {BASIC}\r\n\r\n".encode(),
+        f"HTTP/1.1 200 OK\r\nContent-Encoding: {BASIC}\r\n\r\n".encode(),
+        f"authorization Basic {BASIC}\r\n\r\n".encode(),
+    ],
+)
+def test_an_answer_that_repeats_the_credentials(answer: bytes) -> None:
+    """Neither the error, its context nor an event of the connection has any part of them."""
+    simulation = Asking(timeouts=TimeoutOptions(query=5.0))
+    simulation.nodes[0].faults.always(Service.QUERY, faults.raw_answer(answer))
+    token = simulation.finish(asking())
+    error = simulation.errors[token]
+    reports = [action.text for action in simulation.actions if isinstance(action, ReportConnection)]
+
+    for told in (str(error), error.context.to_json(), repr(error.context), *reports):
+        assert "QWRtaW" not in told.replace("%", "")
+        assert "qwrtaw" not in told.lower()
+        assert "Administrator:password" not in told
+
+
+def test_a_password_in_a_request_that_is_repeated() -> None:
+    """An error of management does not repeat the new password that the request carried."""
+    simulation = Asking()
+    echo = _answer("400 Bad Request", "text/plain", "name=&roles=&password=correct%20horse%20battery")
+    simulation.nodes[0].faults.always(Service.MANAGEMENT, faults.raw_answer(echo))
+    error = simulation.errors[simulation.finish(ChangePassword(new_password="correct horse battery"))]
+
+    assert "horse" not in str(error) + error.context.to_json()
+
+
+def test_rows_that_hold_the_credentials() -> None:
+    """Rows are data of the service, and arrive as they are."""
+    simulation = Asking()
+    simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[{"n": BASIC}]))
+
+    assert [f'{{"n":"{BASIC}"}}'.encode()] == simulation.rows[simulation.finish(asking())]
 
 
 @rows(

@@ -63,6 +63,7 @@ from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.tables.service_responses import ServiceVerdict
 from triclinium_core.retry.invalid_event import InvalidEvent
 from triclinium_core.retry.values import lean
+from triclinium_core.shown import total_repr
 
 
 @lean
@@ -153,6 +154,7 @@ class RetryMachine:
         self._times_out = True
         """Whether a request whose delay is over, and that is not sent again, has run out of time."""
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<RetryMachine {self.annotation.operation}: {self.state.name} retry_attempts={self.retry_attempts}>"
 

@@ -15,9 +15,10 @@ import h11
 import msgspec
 
 from triclinium_core import decoder_faults
+from triclinium_core.concealment import Secrets
 from triclinium_core.decoder_faults import Decoder, DecoderFault
 from triclinium_core.retry.couchbase.events import HandedOver
-from triclinium_core.services.connection.credentials import without_credentials
+from triclinium_core.services.connection.credentials import secrets_of, without_credentials
 from triclinium_core.services.request import HttpRequest
 from triclinium_core.shown import one_line
 
@@ -88,6 +89,8 @@ class HttpConnection:
     ) -> None:
         self.local_address: str | None = local_address
         self.remote_address: str | None = remote_address
+        self.secrets: Secrets = secrets_of(headers)
+        """The credentials of the headers."""
         self.last_heard: float = -math.inf
         """When bytes came last."""
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEADERS_SIZE_BYTES_MAX)

@@ -1,12 +1,13 @@
-"""How a request shows who asks: the header that each kind of authenticator stands in.
+"""The header of a request that carries the credentials, for each kind of authenticator.
 
 Source: RFC 7617 (Basic), RFC 6750 (Bearer).
 """
 
 from __future__ import annotations
 
-from base64 import b64encode
+from base64 import b64decode, b64encode
 
+from triclinium_core.concealment import PASSWORD_MIN, Secrets
 from triclinium_core.options import Authenticator, JwtAuthenticator, PasswordAuthenticator
 
 Headers = tuple[tuple[str, str], ...]
@@ -33,3 +34,17 @@ def without_credentials(headers: Headers) -> Headers:
 def has_credentials(headers: Headers) -> bool:
     """Return whether the headers show a password or a token."""
     return any(name == AUTHORIZATION for name, _ in headers)
+
+
+def secrets_of(headers: Headers) -> Secrets:
+    """Return the credentials in the headers of a request, encoded and decoded, for texts that may repeat them."""
+    value = dict(headers).get(AUTHORIZATION, "")
+    scheme, _, token = value.partition(" ")
+    if scheme != "Basic":
+        return Secrets((token,) if token else ())
+    try:
+        pair = b64decode(token).decode("utf-8", "replace")
+    except ValueError:
+        return Secrets((token,))
+    password = pair.partition(":")[2]
+    return Secrets((token,), (pair, *([password] if len(password) >= PASSWORD_MIN else [])))

@@ -30,7 +30,7 @@ from triclinium_core.services.received import (
     unknown_parts,
 )
 from triclinium_core.services.request import HttpAnswer, Listing, MalformedAnswer, ServiceResult
-from triclinium_core.shown import one_line, shown
+from triclinium_core.shown import one_line, shown, total_repr
 
 ANY = "*"
 """As the bucket of a role: all buckets."""
@@ -428,6 +428,11 @@ class UpsertUser(ManagementRequest, frozen=True):
         """The user."""
         return path(*_RBAC, "users", self.domain, self.user.username)
 
+    @property
+    def passwords(self) -> tuple[str, ...]:
+        """The new password, if there is one."""
+        return () if self.user.password is None else (self.user.password,)
+
     def form(self) -> Mapping[str, str]:
         """Return name and roles; groups and password if given."""
         form = {"name": self.user.display_name, "roles": _joined(self.user.roles)}
@@ -450,6 +455,7 @@ class ChangePassword(ManagementRequest, frozen=True):
     def __post_init__(self) -> None:
         check_password(self.new_password, "new_password")
 
+    @total_repr
     def __repr__(self) -> str:
         return "ChangePassword()"
 
@@ -457,6 +463,11 @@ class ChangePassword(ManagementRequest, frozen=True):
     def target(self) -> str:
         """Where passwords are changed."""
         return path("controller", "changePassword")
+
+    @property
+    def passwords(self) -> tuple[str, ...]:
+        """The new password."""
+        return (self.new_password,)
 
     def form(self) -> Mapping[str, str]:
         """Return the password."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from triclinium_core.concealment import NO_SECRETS, Secrets
 from triclinium_core.retry.couchbase.tables.kv_status import ErrorClass
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
@@ -95,11 +96,14 @@ class ServiceVerdict:
 _LIST = "RFC 0049 Response Code Retry List"
 
 
-def classify(service: Service, http_status: int, body: bytes | str, operation: str = "") -> ServiceVerdict:
+def classify(
+    service: Service, http_status: int, body: bytes | str, operation: str = "", secrets: Secrets = NO_SECRETS
+) -> ServiceVerdict:
     """Return what an answer asks for. A body that is not JSON is taken as text, never as a mistake of the caller.
 
     Args:
         operation: name of the request, on which the errors of management depend.
+        secrets: credentials that the texts of the verdict must not repeat.
     """
     answer = read_answer(service, http_status, body, operation)
     if not answer.is_failure:
@@ -111,11 +115,11 @@ def classify(service: Service, http_status: int, body: bytes | str, operation: s
         row.error,
         f"{_LIST}: {'not in the list' if line is None else line.clause}",
         row.clause,
-        answer.told,
+        secrets.conceal(answer.told),
         answer.code,
         answer.more_codes,
         answer.server_permits_retry,
-        one_line(answer.raw) if answer.is_foreign else "",
+        secrets.conceal(one_line(answer.raw)) if answer.is_foreign else "",
     )
 
 

@@ -1,0 +1,90 @@
+"""Credentials in foreign text: a proxy or a service that repeats a request must not put them into an error or a log."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+PART_MIN = 6
+"""Length from which a part of a token is replaced: six characters of base64 carry four bytes, less than a password."""
+
+PASSWORD_MIN = 6
+"""Length from which a password is replaced as a word; a shorter one may be an ordinary word of the text."""
+
+CONCEALED = "***"
+"""The replacement."""
+
+_UNIT = re.compile(
+    r"%([0-9a-f]{2})|\\u00([0-9a-f]{2})|&#x0*([0-9a-f]{2});|&#0*([0-9]{2,3});|\\([/+=\"])|(.)", re.I | re.S
+)
+"""One character of a text, as a percent-code, a JSON escape, an HTML reference or itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """Credentials in the forms in which a text may repeat them."""
+
+    tokens: tuple[str, ...] = ()
+    """Opaque ones, such as the base64 of a user name and a password; any part of ``PART_MIN`` characters counts."""
+    passwords: tuple[str, ...] = ()
+    """Readable ones; only the whole counts."""
+
+    def __repr__(self) -> str:
+        return "Secrets()"
+
+    def with_passwords(self, passwords: tuple[str, ...]) -> Secrets:
+        """Return these secrets with more passwords; short ones are left out."""
+        more = tuple(password for password in passwords if len(password) >= PASSWORD_MIN)
+        return Secrets(self.tokens, (*self.passwords, *more)) if more else self
+
+    def conceal(self, text: str) -> str:
+        """Return ``text`` with ``***`` for each secret, in any case and in the escapes of URLs, JSON and HTML."""
+        if not (text and (self.tokens or self.passwords)):
+            return text
+        units = list(_UNIT.finditer(text))
+        plain = "".join(_lower(_character(unit)) for unit in units)
+        spans = [span for token in self.tokens for span in _parts(plain, token)]
+        spans += [span for password in self.passwords for span in _wholes(plain, password)]
+        kept, done = [], 0
+        for start, end in sorted(spans):
+            if start >= done:
+                kept += [text[_start(units, done, text) : _start(units, start, text)], CONCEALED]
+            done = max(done, end)
+        return "".join([*kept, text[_start(units, done, text) :]])
+
+
+NO_SECRETS = Secrets()
+
+
+def _character(unit: re.Match[str]) -> str:
+    percent, json, hexadecimal, decimal, escaped, itself = unit.groups()
+    code = percent or json or hexadecimal
+    if code is not None:
+        return chr(int(code, 16))
+    return chr(int(decimal)) if decimal is not None else escaped or itself
+
+
+def _lower(character: str) -> str:
+    lower = character.lower()
+    # One character has a lower case of two, which would move all after it.
+    return lower if len(lower) == 1 else character
+
+
+def _start(units: list[re.Match[str]], index: int, text: str) -> int:
+    return units[index].start() if index < len(units) else len(text)
+
+
+def _parts(plain: str, token: str) -> list[tuple[int, int]]:
+    """Return where ``plain`` has a part of a token, in pieces that may overlap; of a short one, the whole."""
+    if len(token) < PART_MIN:
+        return _wholes(plain, token)
+    lower = "".join(map(_lower, token))
+    parts = {lower[at : at + PART_MIN] for at in range(len(lower) - PART_MIN + 1)}
+    return [(at, at + PART_MIN) for at in range(len(plain) - PART_MIN + 1) if plain[at : at + PART_MIN] in parts]
+
+
+def _wholes(plain: str, password: str) -> list[tuple[int, int]]:
+    """Return where ``plain`` has a password that is not part of a longer word."""
+    lower = "".join(map(_lower, password))
+    found = re.finditer(rf"(?<!\w){re.escape(lower)}(?!\w)", plain)
+    return [match.span() for match in found] if lower else []

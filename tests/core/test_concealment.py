@@ -1,0 +1,55 @@
+"""Credentials in foreign text."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from urllib.parse import quote
+
+import pytest
+
+from tests.rows import rows
+from triclinium_core.concealment import CONCEALED, NO_SECRETS, PASSWORD_MIN, Secrets
+
+TOKEN = b64encode(b"app:s3cret>password?").decode()
+SECRETS = Secrets((TOKEN,), ("app:s3cret>password?", "s3cret>password?"))
+
+
+@rows(
+    ("echo", "expected"),
+    [
+        (f"authorization: Basic {TOKEN} x", f"authorization: Basic {CONCEALED} x"),
+        (TOKEN.upper(), CONCEALED),
+        (TOKEN[:9], CONCEALED),
+        (f"a {TOKEN[4:15]}...", f"a {CONCEALED}..."),
+        (f"{TOKEN[:12]} {TOKEN[12:]}", f"{CONCEALED} {CONCEALED}"),
+        (quote(TOKEN, safe=""), CONCEALED),
+        ("".join(f"%{ord(each):02X}" for each in TOKEN), CONCEALED),
+        ("".join(f"&#{ord(each)};" for each in TOKEN), CONCEALED),
+        ("".join(f"&#x{ord(each):x};" for each in TOKEN), CONCEALED),
+        ("".join(f"\\u{ord(each):04x}" for each in TOKEN), CONCEALED),
+        ("user app:s3cret>password? is wrong", f"user {CONCEALED} is wrong"),
+        ("password=s3cret%3Epassword%3F&", f"password={CONCEALED}&"),
+    ],
+)
+def test_a_text_that_repeats_credentials(echo: str, expected: str) -> None:
+    """A token is replaced whole, cut, wrapped, escaped or in another case; so is a readable password."""
+    assert expected == SECRETS.conceal(echo)
+
+
+@pytest.mark.parametrize("text", ["", "the password is wrong", "İstanbul 100% \\u00", "Basic realm", "app"])
+def test_a_text_without_credentials(text: str) -> None:
+    """A text that repeats nothing is the same afterwards."""
+    assert text == SECRETS.conceal(text)
+    assert text == NO_SECRETS.conceal(text)
+
+
+def test_a_short_secret() -> None:
+    """A token shorter than a part counts as a word; a password below the minimum is left alone."""
+    short = Secrets(("Og==",)).with_passwords(("x" * (PASSWORD_MIN - 1), "y" * PASSWORD_MIN))
+
+    assert f"{CONCEALED} xOg==x xxxxx {CONCEALED}" == short.conceal("Og== xOg==x xxxxx yyyyyy")
+
+
+def test_secrets_are_not_shown() -> None:
+    """The representation has no secret."""
+    assert "Secrets()" == repr(SECRETS)
