@@ -23,7 +23,7 @@ from triclinium_core.retry.couchbase.states import RequestState
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.services.live_request import LiveRequest, waits_for
-from triclinium_core.services.measured import Sent
+from triclinium_core.services.measured import Sent, bounded_operation_id
 from triclinium_core.services.pool.addresses import NODES_NAMED_MAX
 from triclinium_core.services.pool.endpoint import WAITING_MAX, Endpoint, choose
 from triclinium_core.services.pool.pool import Pool
@@ -200,7 +200,7 @@ class Dispatcher:
         if live.traced_as is not None:
             own = self._own_addresses.of(endpoint.address)
             attributes = dispatch_attributes(
-                (own.host, own.port), peer=connection.remote_address, operation_id=context_id
+                (own.host, own.port), peer=connection.remote_address, operation_id=bounded_operation_id(context_id)
             )
             self._emit(ReportDispatch(live.traced_as, attributes, stream))
         if live.tokens is not None:

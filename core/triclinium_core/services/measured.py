@@ -6,9 +6,18 @@ from typing import NamedTuple
 
 from triclinium_core.client.events import StreamId
 from triclinium_core.services.request import ServiceRequest
+from triclinium_core.shown import beginning
 from triclinium_core.telemetry.facts import OperationFacts, microseconds, milliseconds
 from triclinium_core.telemetry.past_attempts import PastAttempts
 from triclinium_core.telemetry.span_names import SPAN_NAMES
+
+OPERATION_ID_MAX = 200
+"""Maximum length of an operation id in logs and spans: the services keep 64 bytes of a client context id."""
+
+
+def bounded_operation_id(context_id: str | None) -> str | None:
+    """Return the part of a client context id that logs and spans show; None for an empty one."""
+    return beginning(context_id, OPERATION_ID_MAX) if context_id else None
 
 
 class Sent(NamedTuple):
@@ -36,7 +45,7 @@ class MeasuredRequest:
         self, request: ServiceRequest, submitted_at: float, timeout: float, operation_id: str | None = None
     ) -> None:
         self.submitted_at: float = submitted_at
-        self.operation_id: str | None = operation_id
+        self.operation_id: str | None = bounded_operation_id(operation_id)
         self.sent: Sent | None = None
         """The newest attempt; None before the first."""
         self._request = request

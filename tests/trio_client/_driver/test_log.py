@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from tests.rows import rows
@@ -20,9 +22,12 @@ from triclinium_core.client.actions import (
     TelemetryKind,
 )
 from triclinium_core.client.events import Token
-from triclinium_core.error_context import ErrorContext
+from triclinium_core.error_context import LISTED_MAX, TEXT_MAX, ErrorContext
 from triclinium_core.errors import AmbiguousTimeoutException
+from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.services.query.request import QueryRequest
+from triclinium_core.shown import STATEMENT_SHOWN_MAX
 
 
 def retry(key: str | None = "ada", *, dispatches: bool = True) -> ReportRetry:
@@ -134,6 +139,98 @@ def test_document_ids_are_marked_where_asked(caplog: pytest.LogCaptureFixture) -
 
     assert [True, True, False] == ["<ud>ada</ud>" in message for message in caplog.messages]
     assert ["<ud>ada</ud>", "<ud>ada</ud>", None] == [fields_of(record)["key"] for record in caplog.records]
+
+
+USER = "alice.smith@example.org"
+CONTEXT = ErrorContext(
+    operation="get_user",
+    key=f"u::{USER}",
+    path=f"people.{USER}",
+    statement=f"SELECT '{USER}'",
+    parameters=(f"${USER}",),
+    http_path=f"/settings/rbac/users/local/{USER}",
+    server_context=f"document of {USER}",
+    error_message=f"near {USER}",
+    body_start=f"<html>{USER}",
+    last_dispatch_error=f"refused the credentials of '{USER}'",
+    connections=(f"node:11210 refused the credentials of '{USER}'",),
+)
+
+
+def unmarked(text: str) -> str:
+    """Return what is left when a tool has removed user data."""
+    return re.sub("<ud>.+?</ud>", "", text)
+
+
+def test_all_user_data_of_a_timeout_is_marked(caplog: pytest.LogCaptureFixture) -> None:
+    """Every field that holds or may quote user data is inside marks."""
+    Log(redact=True).timeout(AmbiguousTimeoutException("too late", CONTEXT))
+
+    assert "get_user" in unmarked(caplog.text)
+    assert USER not in unmarked(caplog.text)
+
+
+@rows("mark", ["</ud>", "<ud>", "</UD>", "</md>", "</ud></ud>"])
+def test_a_mark_inside_of_user_data_ends_nothing(caplog: pytest.LogCaptureFixture, mark: str) -> None:
+    """A document id with a mark in it stays inside the marks, in the line, its fields and the context of a timeout."""
+    caplog.clear()
+    log, key = Log(redact=True), f"x{mark}{USER}"
+    log.retry(retry(key))
+    log.timeout(AmbiguousTimeoutException("too late", ErrorContext(key=key)))
+    told = [*caplog.messages, str(fields_of(caplog.records[0])["key"])]
+
+    assert [True] * 3 == [USER in text and USER not in unmarked(text) for text in told]
+
+
+def test_user_names_in_events_of_connections_are_marked(caplog: pytest.LogCaptureFixture) -> None:
+    """The names of the first and of later authenticators are marked in texts, and words that contain them are not."""
+    log = Log(redact=True)
+    log.options(ClientOptions(connection_string="couchbase://h", authenticator=PasswordAuthenticator(USER, "secret")))
+    log.authenticator(PasswordAuthenticator("bob\n", "secret"))
+    log.connection(ReportConnection(STREAM, "node:11210", f"refused user {USER!r} and 'bob\\n', not bobby"))
+    options, event = caplog.messages
+
+    assert USER not in unmarked(options)
+    assert "node:11210: refused user '' and '', not bobby" == unmarked(event)
+
+
+def test_user_names_are_not_marked_unless_asked(caplog: pytest.LogCaptureFixture) -> None:
+    """Without redaction an event of a connection is logged as the machine reports it."""
+    log = Log()
+    log.authenticator(PasswordAuthenticator(USER, "secret"))
+    log.connection(ReportConnection(STREAM, "node:11210", f"refused {USER}"))
+
+    assert [f"node:11210: refused {USER}"] == caplog.messages
+
+
+@rows("redact", [False, True])
+def test_lines_are_printable_and_bounded(caplog: pytest.LogCaptureFixture, redact: bool) -> None:
+    """No line break, escape or mark of a node or caller reaches a line or its fields, whatever the size of the texts."""
+    caplog.clear()
+    evil = "\n\x1b[31m\x9b\u202e\u2028\ud800\x7f" * 10_000
+    log = Log(redact=redact)
+    log.retry(retry(evil))
+    log.refusal(msgspec.structs.replace(REFUSAL, request=replace(REQUEST, key=evil), node=evil))
+    log.connection(ReportConnection(STREAM, evil, evil))
+    context = ErrorContext(key=evil, statement=evil, parameters=(evil,) * 1000, connections=(evil,) * 1000)
+    log.timeout(AmbiguousTimeoutException("too late", context))
+    log.telemetry(ReportTelemetry(TelemetryKind.ORPHANS, json.dumps({"kv": "\x7f"})))
+    told = [*caplog.messages, *(str(fields_of(record)) for record in caplog.records)]
+
+    assert all(text.isprintable() for text in told)
+    assert all(len(text) < 2 * (LISTED_MAX + 2) * 6 * TEXT_MAX for text in told)
+
+
+@rows("redact", [False, True])
+def test_a_statement_is_cut_inside_its_marks(caplog: pytest.LogCaptureFixture, redact: bool) -> None:
+    """A timeout logs at most a thousand characters of a statement, and the marks around it are whole."""
+    caplog.clear()
+    context = QueryRequest(statement="SELECT '" + "x" * 1_000_000 + "'").error_context()
+    Log(redact=redact).timeout(AmbiguousTimeoutException("too late", context))
+    logged = json.loads(caplog.messages[0].partition(": ")[2])["statement"]
+
+    assert STATEMENT_SHOWN_MAX == len(logged)
+    assert redact == bool(re.fullmatch("<ud>[^<]+</ud>", logged))
 
 
 @rows("redact", [False, True])

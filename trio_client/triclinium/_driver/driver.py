@@ -418,6 +418,7 @@ class Driver:
             raise self._ending("the authenticator was not set")
         self._machine.check_authenticator(authenticator)
         show_certificate(self._connector, authenticator)
+        self._log.authenticator(authenticator)
         self._feed(AuthenticatorChanged(authenticator, self.make_nonce()))
 
     @trio.lowlevel.enable_ki_protection

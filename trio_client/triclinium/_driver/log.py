@@ -14,11 +14,17 @@ that it gave up. Their contexts are JSON.
 
 ``triclinium.threshold`` tells at WARNING what was slow, ``triclinium.orphan`` at WARNING which answers nobody waited for any more,
 ``triclinium.meter`` at INFO how long operations took. Each line is the JSON of SDK-RFC 0067 and nothing else.
+
+Every line is printable, has no line break and is bounded, whatever a node, a caller or a key holds. With ``redact``, user
+data is inside ``<ud>…</ud>``: document ids, sub-document paths, statements and names of their parameters, user names, HTTP
+paths, and texts of a server, which may quote all of these. Names of buckets, scopes, collections, indexes and views are
+metadata, and addresses are system data; neither is marked.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -32,9 +38,10 @@ from triclinium_core.client.actions import (
     ReportTelemetry,
     TelemetryKind,
 )
-from triclinium_core.error_context import ErrorContext
+from triclinium_core.error_context import TEXT_MAX, ErrorContext
 from triclinium_core.errors import TimeoutException
-from triclinium_core.options import ClientOptions
+from triclinium_core.options import Authenticator, ClientOptions, PasswordAuthenticator
+from triclinium_core.shown import beginning, printable, printable_json
 
 retry_logger = logging.getLogger("triclinium.retry")
 connection_logger = logging.getLogger("triclinium.connection")
@@ -45,6 +52,13 @@ logging.getLogger("triclinium").addHandler(logging.NullHandler())
 
 CONTEXTS_MAX = 10
 """Of how many operations a line tells that were given up at once; the exception has them all."""
+
+USERS_MAX = 8
+"""User names that are marked in texts: those of the newest authenticators, of which connections may remain."""
+
+_OPEN, _CLOSE = "<ud>", "</ud>"
+_MARK = re.compile(r"<(?=/?(?:ud|md|sd)>)", re.IGNORECASE)
+"""The beginning of a mark inside of data, which would end the mark around it."""
 
 _LEVELS = {
     ReportLevel.DEBUG: logging.DEBUG,
@@ -64,18 +78,31 @@ class Log:
     """Writes reports to the log.
 
     Args:
-        redact: whether document ids are marked as ``<ud>…</ud>``, which Couchbase's tools know how to remove.
+        redact: mark user data as ``<ud>…</ud>``, which Couchbase's tools know how to remove.
     """
 
     def __init__(self, *, redact: bool = False) -> None:
         self.redact: bool = redact
+        self._users: re.Pattern[str] | None = None
+        """Pattern of the user names to mark in texts; None without user names."""
+        self._names: list[str] = []
+
+    def authenticator(self, authenticator: Authenticator | None) -> None:
+        """Mark the user name of ``authenticator`` in later texts, if user data is marked."""
+        if isinstance(authenticator, PasswordAuthenticator):
+            forms = dict.fromkeys((repr(authenticator.username)[1:-1], printable(authenticator.username)))
+            self._names = [*(name for name in self._names if name not in forms), *forms][-2 * USERS_MAX :]
+            longest_first = sorted(self._names, key=len, reverse=True)
+            self._users = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)")
 
     def options(self, options: ClientOptions) -> None:
-        """Tell with which options a client begins; secrets are not shown (SDK-RFC 0074 "Logging")."""
-        connection_logger.debug("a client begins with %s", options)
+        """Log the options of a new client at DEBUG, without secrets (SDK-RFC 0074 "Logging")."""
+        self.authenticator(options.authenticator)
+        if connection_logger.isEnabledFor(logging.DEBUG):
+            connection_logger.debug("a client begins with %s", self._text(str(options)))
 
     def retry(self, report: ReportRetry) -> None:
-        """Tell that an operation will be retried, or that its time will be up before it could be."""
+        """Log that an operation will be retried, or that its deadline precedes the retry."""
         request = report.request
         retry_logger.debug(
             "%s of %s %s in %.3f s (%s, node %s, retries so far: %d)",
@@ -84,13 +111,13 @@ class Log:
             "is sent again" if report.dispatches else "fails unsent",
             report.delay,
             report.reason,
-            report.node,
+            _node(report.node),
             request.retry_attempts,
             extra={**self._fields(report), "delay": report.delay, "dispatches": report.dispatches},
         )
 
     def refusal(self, report: ReportRefusal) -> None:
-        """Tell that an operation fails and is not retried."""
+        """Log that an operation fails and is not retried."""
         request = report.request
         retry_logger.info(
             "%s of %s is not retried and fails with %s (%s, node %s, retries so far: %d, %.3f s old)",
@@ -98,40 +125,40 @@ class Log:
             self._user_data(request.key),
             report.error,
             report.reason,
-            report.node,
+            _node(report.node),
             request.retry_attempts,
             request.age,
             extra={**self._fields(report), "error": report.error},
         )
 
     def strategy_error(self, report: ReportStrategyError) -> None:
-        """Tell that a strategy failed when it was told of a success; nobody else hears of it."""
+        """Log the exception that a strategy raised on a success; no caller receives it."""
         retry_logger.error("a retry strategy failed when it was told of a success", exc_info=report.error)
 
     def connection(self, report: ReportConnection) -> None:
-        """Tell what happened to a connection."""
-        connection_logger.log(_LEVELS[report.level], "%s: %s", report.node, report.text)
+        """Log an event of a connection."""
+        connection_logger.log(_LEVELS[report.level], "%s: %s", printable(report.node), self._text(report.text))
 
     def decoder_fault(self, report: ReportDecoderFault) -> None:
         """Log that a decoder failed on the bytes of a node, with the traceback."""
         connection_logger.error("%s: %s", report.node, report.fault, exc_info=report.fault)
 
     def timeout(self, error: TimeoutException) -> None:
-        """Tell that an operation ran out of time, and all that is known of it."""
+        """Log the timeout of an operation with its context."""
         log_timeout(error, [error.context], redact=self.redact)
 
     def telemetry(self, report: ReportTelemetry) -> None:
-        """Tell what was gathered of operations in an interval."""
+        """Log the summary of the operations of an interval."""
         logger, level = _TELEMETRY[report.kind]
-        logger.log(level, "%s", report.text)
+        logger.log(level, "%s", printable_json(report.text))
 
     def _fields(self, report: ReportRetry | ReportRefusal) -> dict[str, object]:
         request = report.request
         return {
             "operation": request.operation,
-            "key": request.key if request.key is None else self._marked(request.key),
+            "key": request.key if request.key is None else self._marked(printable(request.key)),
             "reason": str(report.reason),
-            "node": report.node,
+            "node": _node(report.node),
             "retry_attempts": request.retry_attempts,
             "age": request.age,
         }
@@ -139,19 +166,25 @@ class Log:
     def _user_data(self, key: str | None) -> str:
         if key is None:
             return "None"
-        # The representation, for a document id with a line break would forge a line of the log.
-        quoted = repr(key)
+        quoted = printable(repr(key))
         return self._marked(quoted[1:-1]) if self.redact else quoted
 
     def _marked(self, text: str) -> str:
-        return _marked(text) if self.redact else text
+        return marked(text) if self.redact else text
+
+    def _text(self, text: str) -> str:
+        """Return a text of the client printable, with each known user name in it marked."""
+        text = printable(text)
+        if not self.redact or self._users is None:
+            return text
+        return self._users.sub(lambda found: marked(found[0]), text)
 
 
 def log_timeout(error: TimeoutException, contexts: Sequence[ErrorContext], *, redact: bool) -> None:
-    """Tell once of a timeout, with the contexts of the operations that it ended.
+    """Log one timeout with the contexts of the operations that it ended.
 
     Args:
-        redact: whether document ids and statements are marked.
+        redact: mark user data.
     """
     told = [_redacted(context) if redact else context for context in contexts[:CONTEXTS_MAX]]
     text = ", ".join(context.to_json() for context in told)
@@ -160,13 +193,36 @@ def log_timeout(error: TimeoutException, contexts: Sequence[ErrorContext], *, re
 
 
 def _redacted(context: ErrorContext) -> ErrorContext:
-    key, statement = context.key, context.statement
+    """Return the context with user data marked, and texts that may quote user data."""
     return replace(
         context,
-        key=None if key is None else _marked(key),
-        statement=None if statement is None else _marked(statement),
+        key=_marked_or_none(context.key),
+        path=_marked_or_none(context.path),
+        statement=_marked_or_none(context.statement),
+        parameters=tuple(map(marked, context.parameters)),
+        http_path=_marked_or_none(context.http_path),
+        server_context=_marked_or_none(context.server_context),
+        error_message=_marked_or_none(context.error_message),
+        body_start=_marked_or_none(context.body_start),
+        last_dispatch_error=_marked_or_none(context.last_dispatch_error),
+        connections=tuple(map(marked, context.connections)),
     )
 
 
-def _marked(text: str) -> str:
-    return f"<ud>{text}</ud>"
+def _marked_or_none(text: str | None) -> str | None:
+    return None if text is None else marked(text)
+
+
+def marked(text: str) -> str:
+    """Return ``text`` as user data, at most ``TEXT_MAX`` characters with the marks around it.
+
+    A mark inside of the text gets a backslash, so that it neither ends nor begins one.
+    """
+    if not text:
+        return text
+    inner = beginning(_MARK.sub(r"<\\", text), TEXT_MAX - len(_OPEN + _CLOSE))
+    return f"{_OPEN}{inner}{_CLOSE}"
+
+
+def _node(node: str | None) -> str | None:
+    return None if node is None else printable(node)

@@ -20,6 +20,7 @@ from triclinium_core.services.request import HttpRequest, IdentifiedRequest, Ser
 from triclinium_core.services.statement.go_durations import go_duration
 from triclinium_core.services.statement.identifiers import query_identifier
 from triclinium_core.services.statement.parameters import Parameters, RawOptions
+from triclinium_core.shown import STATEMENT_SHOWN_MAX, beginning, total_repr
 
 MEMBERS: Mapping[str, str] = {
     "args": "positional_parameters",
@@ -79,6 +80,7 @@ class StatementRequest(IdentifiedRequest, frozen=True, kw_only=True):
         check_type(self.raw, "raw", RawOptions)
         self.raw.check_unknown(self.members)
 
+    @total_repr
     def __repr__(self) -> str:
         names = ", ".join(self.parameters.names)
         return f"{type(self).__name__}({self.statement!r}, parameters=<{names}>)"
@@ -132,6 +134,6 @@ class StatementRequest(IdentifiedRequest, frozen=True, kw_only=True):
             http_method="POST",
             http_path=self.path,
             client_context_id=self.client_context_id or None,
-            statement=self.statement,
+            statement=beginning(self.statement, STATEMENT_SHOWN_MAX),
             parameters=self.parameters.names,
         )
