@@ -10,6 +10,9 @@ from typing import IO, Any, TypeVar, TypeVarTuple
 
 import click
 import trio
+from rich.text import Text
+
+from triclinium_core.shown import printable
 
 NOT_WRITTEN = 74
 """Exit status where the output could not be written, as in sysexits.h; no command says anything else with it."""
@@ -80,6 +83,11 @@ def checked_output() -> Iterator[None]:
         yield
     finally:
         sys.stdout = plain
+
+
+def plain(text: str, style: str = "") -> Text:
+    """Return foreign text for a console: printable, and never read as markup."""
+    return Text(printable(text), style)
 
 
 T = TypeVar("T")

@@ -10,6 +10,7 @@ import click
 
 from triclinium._cli._input import WrongInput, suggestion
 from triclinium._cli._output import NOBODY_READS, NOT_WRITTEN, checked_output
+from triclinium_core.shown import printable
 
 COMMANDS: Mapping[str, str] = {
     "demo": "triclinium._cli.demo.command",
@@ -70,7 +71,29 @@ class LazyGroup(click.Group):
             message = error.format_message()
             if isinstance(error, CLICK_WRITES) and error.ctx is not None:
                 message += f" {error.ctx.command_path} --help shows how it is called."
-            raise WrongInput(message) from error
+            raise WrongInput(printable(message)) from error
+        except click.ClickException as error:
+            _make_printable(error)
+            raise
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Return the context of the command line.
+
+        Raises:
+            click.UsageError: an option of the group is wrong; the message is printable.
+        """
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except CLICK_WRITES as error:
+            _make_printable(error)
+            raise
+
+
+def _make_printable(error: click.ClickException) -> None:
+    # click declares the attribute final.
+    vars(error)["message"] = printable(error.message)
 
 
 EPILOG = f"""\b

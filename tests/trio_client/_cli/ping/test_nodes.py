@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import trio
 from click.testing import CliRunner, Result
 
+from tests.rows import rows
 from triclinium._cli import main
+from triclinium._cli.ping.pinging import Plan, ping_node, written
 from triclinium.testing import FakeCluster, open_tcp_cluster
+from triclinium_core.kv.address import Address
+from triclinium_core.kv.topology.connection_string import parse_connection_string
 from triclinium_core.testing import FakeNodeOptions
 
 OPTIONS = FakeNodeOptions()
@@ -51,6 +56,26 @@ async def test_each_node_once() -> None:
         result = await ping(f"couchbase://{third},{renamed}")
 
     assert [third, renamed, first] == [node["node"] for node in nodes_of(result)]
+
+
+@rows("host", ["a b", "x@y", "h/?kv_timeout=1ns&network=evil", "h,127.0.0.1", "h?", "[red]"])
+async def test_a_host_of_the_map_that_is_not_asked(host: str) -> None:
+    """A host that means something else in a connection string is reported, and no string is made of it."""
+    target = parse_connection_string("couchbase://127.0.0.1?kv_timeout=3s")
+    strange = replace(target, addresses=(Address(host, 11210),))
+    found = await ping_node(strange, Plan(None, None, None, 1.0))
+
+    assert () == found.connections
+    assert "not asked" in (found.problem or "")
+
+
+@rows("host", ["10.0.0.1", "node-1.example.com", "::1", "cb_1"])
+async def test_a_host_of_the_map_that_can_be_asked(host: str) -> None:
+    """Names and addresses mean the same in a connection string, with the options of the target."""
+    target = parse_connection_string("couchbases://127.0.0.1?kv_timeout=3s")
+    other = replace(target, addresses=(Address(host, 11207),))
+
+    assert parse_connection_string(written(other)).addresses == other.addresses
 
 
 async def test_a_node_of_the_map_that_is_dead() -> None:

@@ -49,6 +49,28 @@ async def test_rows(fake: FakeCluster) -> None:
         assert (0, expected, "") == (done.exit_code, done.stdout, done.stderr)
 
 
+async def test_rows_that_command_a_terminal(fake: FakeCluster) -> None:
+    """Controls and bidirectional marks of rows are escapes of JSON with the same meaning; other letters stay."""
+    row = "\x9b31mred \u202e\u2066\x7f\x1b\u2028 träge 日本"
+    fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[{row: row}]))
+    for options in ((), ("--json",)):
+        done = await query(fake, STATEMENT, *options)
+
+        assert done.stdout.replace("\n", "").isprintable()
+        assert "träge 日本" in done.stdout
+        assert {row: row} == json.loads(done.stdout)
+
+
+async def test_errors_that_command_a_terminal(fake: FakeCluster) -> None:
+    """An error of the service, and an argument, are printed as one printable line."""
+    evil = "\x9b31m\u202e\x1b[2J\n"
+    fake.nodes.script.answer(STATEMENT, FakeAnswer(errors=[{"code": 5000, "msg": evil}]))
+    answered, mistyped = await query(fake, STATEMENT), await query(fake, STATEMENT, "--param", evil)
+
+    assert (1, 2) == (answered.exit_code, mistyped.exit_code)
+    assert [True] * 2 == [done.stderr.removesuffix("\n").isprintable() for done in (answered, mistyped)]
+
+
 async def test_positional_parameters(fake: FakeCluster) -> None:
     """What follows the statement stands for its places, in order; after ``--`` it may begin with a dash."""
     done = await query(fake, "SELECT $1 AS a, $2 AS b, $c AS c", "[30]", "ada", "--param", "c=1", "--json")

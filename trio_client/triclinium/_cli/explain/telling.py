@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 import click
@@ -10,7 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from triclinium._cli._output import plain
 from triclinium_core.explain.explanation import Explanation, Outcome
+from triclinium_core.shown import json_text
 
 READABLE_WIDTH = 100
 """Columns beyond which lines are hard to read."""
@@ -38,17 +39,17 @@ def tell(explanation: Explanation, circumstances: str, *, as_json: bool) -> None
         circumstances: what else went into it, as a sentence for people.
     """
     if as_json:
-        click.echo(json.dumps(explanation.to_json()))
+        click.echo(json_text(explanation.to_json()))
         return
     console = Console(highlight=False)
     happened, *steps = explanation.sentences()
     if not console.is_terminal:
         for sentence in (happened, circumstances, *steps):
-            console.print(Text(sentence), soft_wrap=True)
+            console.print(plain(sentence), soft_wrap=True)
         return
     console.width = min(console.width, READABLE_WIDTH)
-    console.print(Text(happened, style="bold"))
-    console.print(Text(circumstances, style="dim"))
+    console.print(plain(happened, "bold"))
+    console.print(plain(circumstances, "dim"))
     console.print()
     console.print(numbered(explanation))
 
@@ -59,7 +60,7 @@ def numbered(explanation: Explanation) -> Table:
     table = Table.grid(padding=(0, 2))
     for number, step in enumerate(explanation.told[1:], start=1):
         style = "" if step.outcome is None else BAD if is_cut else STYLES[step.outcome]
-        text = Text(step.text, style=style)
+        text = plain(step.text, style)
         text.highlight_words(explanation.clauses, style="dim")
         table.add_row(Text(str(number), style="dim"), text)
     return table

@@ -19,6 +19,7 @@ from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme, parse_connection_string
+from triclinium_core.shown import printable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ def ping(ctx: click.Context, *, connstr: str, options: PingOptions) -> None:
         show(found)
     problems = found.problems
     for problem in problems:
-        click.echo(f"Error: {problem}", err=True)
+        click.echo(f"Error: {printable(problem)}", err=True)
     if problems:
         ctx.exit(1)
 

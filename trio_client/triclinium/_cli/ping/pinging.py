@@ -27,13 +27,19 @@ from triclinium import (
 from triclinium._driver.connector import TcpConnector
 from triclinium.abc import ConnectedStream
 from triclinium_core.client.events import LossCause
-from triclinium_core.errors import CouchbaseException, TimeoutException
+from triclinium_core.errors import CouchbaseException, InvalidArgumentException, TimeoutException
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.connection.states import ConnectionState
-from triclinium_core.kv.topology.connection_string import DEFAULT_PORTS, ConnectionString, Scheme
+from triclinium_core.kv.topology.connection_string import (
+    DEFAULT_PORTS,
+    ConnectionString,
+    Scheme,
+    parse_connection_string,
+)
 from triclinium_core.options import SECONDS_MAX
 from triclinium_core.retry.couchbase.failures import subject
 from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
+from triclinium_core.shown import printable
 
 NOOPS = 9
 """Round trips that are measured; the report has their median."""
@@ -96,13 +102,29 @@ class PingedCluster:
         ]
 
 
+def written(target: ConnectionString) -> str | None:
+    """Return ``target`` as text; None if the text would mean something else, as a host from a config can make it."""
+    text = f"{target.scheme}://{','.join(map(str, target.addresses))}?{urlencode(target.options)}".removesuffix("?")
+    try:
+        read = parse_connection_string(text)
+    except InvalidArgumentException:
+        return None
+    return text if (read.addresses, read.options) == (target.addresses, target.options) else None
+
+
 async def ping_node(target: ConnectionString, plan: Plan) -> PingedNode:
     """Return what the one node of ``target`` negotiates, or what is wrong with it; never raises for the node's sake."""
+    text = written(target)
+    if text is None:
+        node = printable(str(target.addresses[0]))
+        return PingedNode(
+            node, (), f"{node}: not asked, because a connection string cannot name this host of the config"
+        )
     connector = _NotingConnector(plan.ssl_context)
     connections: list[PingedConnection] = []
     problem = None
     async with open_cluster(
-        f"{target.scheme}://{target.addresses[0]}?{urlencode(target.options)}".removesuffix("?"),
+        text,
         plan.authenticator,
         timeouts=TimeoutOptions(kv=math.inf, connect=math.inf),
         retry_strategy=FailFastRetryStrategy(),
@@ -175,8 +197,10 @@ async def ping_services(
 ) -> Mapping[Service, Sequence[EndpointPingReport]]:
     """Return what the services over HTTP of the whole cluster answer; never raises for a service's sake."""
     limit = min(plan.limit, SECONDS_MAX)
+    text = written(target)
+    assert text is not None, "the hosts are those of a connection string that was read"
     async with open_cluster(
-        f"{target.scheme}://{','.join(map(str, target.addresses))}?{urlencode(target.options)}".removesuffix("?"),
+        text,
         plan.authenticator,
         timeouts=TimeoutOptions(
             kv=limit, connect=limit, query=limit, analytics=limit, search=limit, views=limit, management=limit
@@ -251,4 +275,4 @@ def describe_silence(connections: Sequence[ConnectionStatistics], limit: float, 
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from rich.console import Console
@@ -11,8 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from triclinium import EndpointPingReport, PingState
+from triclinium._cli._output import plain
 from triclinium._cli.ping.pinging import NOOPS, PingedCluster, PingedConnection
 from triclinium_core.explain.explanation import milliseconds
+from triclinium_core.shown import json_text
 
 
 def show(pinged_cluster: PingedCluster) -> None:
@@ -24,18 +25,18 @@ def show(pinged_cluster: PingedCluster) -> None:
             console.print(_table(pinged))
         else:
             for name, value in facts(pinged):
-                console.print(Text(f"  {name}: {value}"), soft_wrap=True)
+                console.print(plain(f"  {name}: {value}"), soft_wrap=True)
     for service, reports in pinged_cluster.endpoints.items():
         for found in reports:
             if found.state is PingState.OK:
                 answered = (f"answered in {_ms(found.latency)} ms", "green")
-                console.print(Text.assemble((found.remote, "bold"), f", {service}: ", answered), soft_wrap=True)
+                console.print(Text.assemble(plain(found.remote, "bold"), f", {service}: ", answered), soft_wrap=True)
 
 
 def _title(pinged: PingedConnection) -> Text:
     found = pinged.negotiated
     return Text.assemble(
-        (found.node, "bold"),
+        plain(found.node, "bold"),
         f", {'no bucket' if found.bucket is None else f'bucket {found.bucket!r}'}: ",
         (f"ready in {_ms(pinged.ready_after)} ms, NOOP in {_ms(pinged.round_trip)} ms", "green"),
         (f" (median of {NOOPS})", "dim"),
@@ -46,7 +47,7 @@ def _table(pinged: PingedConnection) -> Padding:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     for name, value in facts(pinged):
-        table.add_row(name, Text(value))
+        table.add_row(name, plain(value))
     return Padding(table, (0, 0, 1, 2), expand=False)
 
 
@@ -73,7 +74,7 @@ def facts(pinged: PingedConnection) -> Iterator[tuple[str, str]]:
 
 def as_json(pinged: PingedCluster) -> str:
     """Return what was found as one JSON object on one line."""
-    return json.dumps(
+    return json_text(
         {
             "ok": not pinged.problems,
             "nodes": [

@@ -19,7 +19,7 @@ from triclinium_core.errors import CouchbaseException, InvalidArgumentException
 from triclinium_core.kv.topology.connection_string import Scheme, parse_connection_string
 from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
 from triclinium_core.services.statement.keywords import stands_in
-from triclinium_core.shown import shown
+from triclinium_core.shown import printable_json, shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ def query(*, connstr: str, statement: str, values: Sequence[str], options: Query
         run_trio(_print_rows, opening, statement, parameters, options)
     except CouchbaseException as error:
         is_mistyped = isinstance(error, InvalidArgumentException) and error.parameter != ""
-        raise (WrongInput if is_mistyped else QueryFailed)(" ".join(error.message.split())) from error
+        raise (WrongInput if is_mistyped else QueryFailed)(error.message) from error
 
 
 class Typed(NamedTuple):
@@ -143,4 +143,5 @@ async def _print_rows(
         ) as result,
     ):
         async for row in result:
-            click.echo(msgspec.json.format(row, indent=-1 if options.as_json else 2))
+            formatted = msgspec.json.format(row, indent=-1 if options.as_json else 2)
+            click.echo(printable_json(formatted.decode("utf-8", "replace")))

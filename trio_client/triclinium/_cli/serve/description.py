@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from textwrap import indent
 
 from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text
 
+from triclinium._cli._output import plain
 from triclinium.testing import FakeCluster
 from triclinium_core.kv.address import Address
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.shown import json_text
 
 
 def describe_as_json(fake: FakeCluster) -> str:
@@ -27,7 +28,7 @@ def describe_as_json(fake: FakeCluster) -> str:
     if fake.tls_connection_string is not None:
         said["tls_connection_string"] = fake.tls_connection_string
         said["tls_endpoints"] = endpoints(fake, tls=True)
-    return json.dumps(said)
+    return json_text(said)
 
 
 def endpoints(fake: FakeCluster, *, tls: bool = False) -> dict[str, list[str]]:
@@ -48,15 +49,15 @@ def describe(fake: FakeCluster) -> None:
     console.print(
         Text.assemble(
             "A fake Couchbase node listens on " if nodes == 1 else f"{nodes} fake Couchbase nodes listen on ",
-            (fake.connection_string, "bold"),
+            plain(fake.connection_string, "bold"),
             f"; {'its' if nodes == 1 else 'their'} bucket is {options.buckets[0]!r}, the user {options.username!r}.",
         )
     )
     if fake.tls_connection_string is not None:
-        console.print(Text.assemble("Over TLS: ", (fake.tls_connection_string, "bold")))
+        console.print(Text.assemble("Over TLS: ", plain(fake.tls_connection_string, "bold")))
     for tls in (False, True):
         for service, addresses in endpoints(fake, tls=tls).items():
-            console.print(Text.assemble(f"{service}: ", (" ".join(addresses), "bold")))
+            console.print(Text.assemble(f"{service}: ", plain(" ".join(addresses), "bold")))
     for client, program in (("triclinium", triclinium_program(fake)), ("the official client", official_program(fake))):
         console.print(f"\nWith {client}:\n", style="bold")
         console.print(Syntax("", "python", theme="ansi_dark").highlight(indent(program, "    ")), end="")

@@ -5,7 +5,6 @@ Lines are written by a thread, so that nodes go on where nobody reads what is pr
 
 from __future__ import annotations
 
-import json
 from functools import partial
 
 import click
@@ -13,7 +12,7 @@ import trio
 
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.shown import shown
+from triclinium_core.shown import json_text, shown
 from triclinium_core.testing import FakeNodes, LoggedCommand, LoggedRequest
 from triclinium_core.testing.fakes.fault_names import described, spelled
 
@@ -72,7 +71,7 @@ class ServeLog:
 
     def _told_of(self, lost: int) -> str:
         if self._as_json:
-            return json.dumps({"event": "lines_lost", "lines": lost})
+            return json_text({"event": "lines_lost", "lines": lost})
         return f"{lost} lines are missing here: they came faster than they were read"
 
 
@@ -131,7 +130,7 @@ def json_line(node: int, logged: Logged) -> str:
         }
     told["applied"] = logged.applied
     told["fault"] = None if logged.fault is None else described(logged.fault)
-    return json.dumps(told)
+    return json_text(told)
 
 
 def command_name(opcode: int) -> str:

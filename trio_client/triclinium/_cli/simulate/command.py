@@ -6,7 +6,6 @@ work over processes, and shows the figures.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -24,6 +23,7 @@ from triclinium._cli.simulate.running import simulate_all
 from triclinium._cli.simulate.scenario import ScenarioOptions, build_scenario, change_scenario, choose_strategies
 from triclinium._cli.simulate.scenario_file import read_scenario
 from triclinium._cli.simulate.validation import count_runs, rows_as_json, show_rows, validate
+from triclinium_core.shown import json_text
 from triclinium_core.testing.fleet import STRATEGIES
 
 EPILOG = f"""\b
@@ -124,7 +124,7 @@ def simulate(
     finally:
         # The figures of a picture that could not be drawn are worth as much.
         if as_json:
-            click.echo(json.dumps(figures_as_json(scenario, seed, figures)))
+            click.echo(json_text(figures_as_json(scenario, seed, figures)))
         else:
             show_fleet(scenario, figures)
 

@@ -13,7 +13,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from triclinium._cli._output import plain
 from triclinium._cli.simulate.advice import advise
+from triclinium_core.shown import printable
 from triclinium_core.testing.fleet import (
     STRATEGIES,
     ContendedRow,
@@ -59,12 +61,13 @@ def show_fleet(scenario: Scenario, figures: Sequence[FleetFigures]) -> None:
     if advice is not None:
         console.print()
         console.print(
-            Text.assemble("Take ", (advice.strategy, "bold green"), f": {advice.reason}"), soft_wrap=is_endless
+            Text.assemble("Take ", plain(advice.strategy, "bold green"), plain(f": {advice.reason}")),
+            soft_wrap=is_endless,
         )
     for found in figures:
         console.print()
         console.print(
-            Text.assemble((found.strategy, "bold"), f" {meaning(scenario, found.strategy)}:"), soft_wrap=is_endless
+            Text.assemble(plain(found.strategy, "bold"), f" {meaning(scenario, found.strategy)}:"), soft_wrap=is_endless
         )
         table = _over_time(scenario, found, is_narrow=is_narrow)
         console.print(Padding(table, (0, 0, 0, len(INDENT)), expand=False))
@@ -121,7 +124,7 @@ def summary(scenario: Scenario, figures: Sequence[FleetFigures], width: int, lev
     if bars >= BARS_LEAST:
         table.add_column("goodput over time" if bars == BARS_MAX else "goodput", no_wrap=True)
     for found in figures:
-        cells: list[Text | str] = [Text(found.strategy, style="bold"), *_cells(scenario, found)]
+        cells: list[Text | str] = [plain(found.strategy, "bold"), *_cells(scenario, found)]
         if bars >= BARS_LEAST:
             cells.append(sparkline([bucket.succeeded for bucket in _joined(found.buckets, bars)], levels))
         table.add_row(*cells)
@@ -143,7 +146,7 @@ def narrow_summary(
     text = Text(no_wrap=True)
     text.append(f"{'strategy':<{names}}{INDENT}{'goodput' if bars >= BARS_LEAST else ''}\n{line(FIGURES)}", "dim")
     for found, cells in zip(figures, rows, strict=True):
-        text.append(f"\n{found.strategy:<{names}}{INDENT}", "bold")
+        text.append(f"\n{printable(found.strategy):<{names}}{INDENT}", "bold")
         if bars >= BARS_LEAST:
             text.append(sparkline([bucket.succeeded for bucket in _joined(found.buckets, bars)], levels))
         text.append(f"\n{line(cells)}")
