@@ -16,22 +16,38 @@ from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.shown import shown
 from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
 
+SCRAM_ITERATIONS_MIN = 4_000
+"""Fewest SCRAM iterations accepted by default: the count of Couchbase Server before it chose 15,000.
+
+A node that asks for one iteration gets a proof from which it can try passwords hundreds of times faster.
+"""
+SCRAM_ITERATIONS_MAX = 30_000
+"""Most SCRAM iterations that a client computes (decision D30).
+
+The server chooses the count, and the work blocks the event loop: a microsecond for each with SHA-512, several times that
+where hashlib lacks PBKDF2. Couchbase Server asks for 15,000; its setting ``scramShaIterations`` permits ten million.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class PasswordAuthenticator:
     """User name and password.
 
     Args:
-        allowed_sasl_mechanisms: None for the safe choice: PLAIN over TLS, SCRAM otherwise. Naming PLAIN here permits
-            it without TLS too, where anyone on the way can read the password.
+        allowed_sasl_mechanisms: None for the safe choice: PLAIN over TLS that verifies the nodes, SCRAM otherwise.
+            Naming PLAIN permits it without TLS and over unverified TLS too, where anyone on the network can read the
+            password. Users of LDAP need it.
+        scram_iterations_min: the fewest SCRAM iterations to accept from a node, 1 to ``SCRAM_ITERATIONS_MAX``. With fewer
+            than the default, a node that does not know the password can try out more of them from one exchange.
 
     Raises:
-        InvalidArgumentException: an empty user name, or a mechanism that is not implemented.
+        InvalidArgumentException: an empty user name, a mechanism that is not implemented, or a count out of range.
     """
 
     username: str
     password: str = field(repr=False)
     allowed_sasl_mechanisms: tuple[str, ...] | None = None
+    scram_iterations_min: int = field(default=SCRAM_ITERATIONS_MIN, kw_only=True)
 
     def __post_init__(self) -> None:
         if not _can_travel(self.username) or not self.username:
@@ -49,6 +65,7 @@ class PasswordAuthenticator:
                 f"allowed_sasl_mechanisms={shown(allowed)} must be a tuple of one or more of {', '.join(SASL_MECHANISMS)}",
                 parameter="allowed_sasl_mechanisms",
             )
+        check_integer(self.scram_iterations_min, "scram_iterations_min", 1, SCRAM_ITERATIONS_MAX)
 
 
 def _can_travel(text: object) -> bool:

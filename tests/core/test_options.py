@@ -62,7 +62,9 @@ def test_password_is_never_shown(password: str) -> None:
     """A log line with the options gives nothing away."""
     options = ClientOptions(connection_string=CONNECTION_STRING, authenticator=PasswordAuthenticator("ada", password))
 
-    assert "PasswordAuthenticator(username='ada', allowed_sasl_mechanisms=None)" == repr(options.authenticator)
+    assert "PasswordAuthenticator(username='ada', allowed_sasl_mechanisms=None, scram_iterations_min=4000)" == repr(
+        options.authenticator
+    )
     assert repr(replace(options, authenticator=PasswordAuthenticator("ada", ""))) == repr(options)
 
 

@@ -105,6 +105,7 @@ from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
 from triclinium_core.retry.couchbase.events import DispatchFailed
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
 from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.retry.invalid_event import InvalidEvent
@@ -657,7 +658,9 @@ class ClientMachine:
             # While a map is being followed, the connections to its new nodes are not there yet.
             self._keyspaces.search_if_lost(connection.bucket, now)
         waiting = [*loss.waiting, *self._keyspaces.connection_lost(connection)]
-        self._requests.cluster_not_found(loss.detail, now)
+        is_refused = connection.is_refused
+        reason = RetryReason.AUTHENTICATION_ERROR if is_refused else RetryReason.NODE_NOT_AVAILABLE
+        self._requests.cluster_not_found(reason, loss.detail, now)
         if connection.is_unsupported:
             self._inquiries.unsupported(connection, loss.detail, now)
         for token in waiting:

@@ -269,12 +269,12 @@ class OpenRequests:
             for live in self._dispatcher.take_unplaced():
                 self._dispatch(live, now)
 
-    def cluster_not_found(self, detail: str, now: float) -> None:
+    def cluster_not_found(self, reason: RetryReason, detail: str, now: float) -> None:
         """Retry or fail what waits for the first cluster config, because a connection that was to bring it is lost."""
         if not self._pool.knows_topology:
             self._dispatcher.last_loss = detail
             for live in self._dispatcher.take_unplaced():
-                self._not_sent(live, self._dispatcher.give_up(live, RetryReason.NODE_NOT_AVAILABLE, detail), now)
+                self._not_sent(live, self._dispatcher.give_up(live, reason, detail), now)
 
     def stream_opened(self, event: StreamOpened, now: float) -> None:
         """Use a stream that is open. Unknown ones are ignored."""

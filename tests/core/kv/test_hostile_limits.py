@@ -17,6 +17,7 @@ from tests.core.kv.simulated import Recorded, client_options, get
 from tests.core.kv.topology.test_cluster_config import changed
 from triclinium_core.client.actions import Action
 from triclinium_core.client.events import AuthenticatorChanged, BytesReceived, Event
+from triclinium_core.kv.connection import scram
 from triclinium_core.kv.connection.bootstrap import Bootstrap
 from triclinium_core.kv.connection.scram import SALTED_PASSWORDS_MAX, SaltedPasswords
 from triclinium_core.kv.operation.codec import decode_response
@@ -90,8 +91,9 @@ def bootstrapped(salted_passwords: SaltedPasswords, password: str = "secret") ->
     return salted
 
 
-def test_a_password_is_salted_once() -> None:
-    """Whatever the number of connections; another password is another one, and the oldest of many are forgotten."""
+def test_a_password_is_salted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A password is salted once for many connections; the oldest of many passwords are forgotten."""
+    monkeypatch.setattr(scram, "SALTED_BY_SERVERS", Forgetful())
     remembered = SaltedPasswords()
     passwords = ["secret", "secret", "other", *map(str, range(SALTED_PASSWORDS_MAX - 1)), "other", "secret"]
 
@@ -111,8 +113,17 @@ class Salting(Recorded):
         return actions
 
 
-def test_a_client_salts_its_password_once() -> None:
-    """On all of its connections, opened once or again, until it has another password."""
+class Forgetful(SaltedPasswords):
+    """A cache of test servers that keeps nothing, so that clients compute for themselves."""
+
+    def of(self, digest: str, password: bytes, salt: bytes, iterations: int) -> bytes:
+        """Return a salted password."""
+        return SaltedPasswords().of(digest, password, salt, iterations)
+
+
+def test_a_client_salts_its_password_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client salts its password once for all connections, opened once or again, until its credentials change."""
+    monkeypatch.setattr(scram, "SALTED_BY_SERVERS", Forgetful())
     simulation = Salting(options=client_options())
     simulation.finish(get())
     simulation.lose(simulation.newest)

@@ -45,6 +45,7 @@ from triclinium_core.retry.backoff import controlled
 from triclinium_core.retry.couchbase.failures import refused
 from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS
 from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.telemetry.attributes import answer_attributes
@@ -272,6 +273,8 @@ class NodeWaits:
     def _obstacle(self, wait: WaitForNodes, connections: Collection[Connection]) -> CouchbaseException | None:
         """Return why no node can be had for good; None where one can, for then the others may only be late."""
         reason = self._terminal_states.reason_for(Service.KV, bucket=wait.bucket)
+        if reason is None and all(each.is_refused for each in connections):
+            reason = RetryReason.AUTHENTICATION_ERROR
         if reason is None or self._connections.routes.ready_count(wait.bucket):
             return None
         lost = [each for each in connections if each.state is ConnectionState.LOST]

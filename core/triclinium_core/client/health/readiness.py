@@ -218,15 +218,15 @@ class Readiness:
         return any(connection.state is ConnectionState.AUTHENTICATING for connection in connections)
 
     def _terminal_error(self, wait: WaitUntilReady) -> CouchbaseException | None:
+        concerned = [each for each in self._connections.all if each.bucket in (None, wait.bucket)]
+        lost = [each for each in concerned if each.state is ConnectionState.LOST]
         reason = self._terminal_states.reason_for(Service.KV, bucket=wait.bucket)
         if reason is None:
-            return None
-        connections = self._connections.all
-        lost = [
-            connection
-            for connection in connections
-            if connection.bucket in (None, wait.bucket) and connection.state is ConnectionState.LOST
-        ]
+            reason = RetryReason.AUTHENTICATION_ERROR
+            lost = [each for each in lost if each.is_refused]
+            # Decision C6: a refused node counts for itself, so it ends only a wait that needs it.
+            if wait.desired_state is not ClusterState.ONLINE and len(lost) < len(concerned):
+                return None
         # A state from before says nothing of a connection that is being opened again.
         if not lost:
             return None

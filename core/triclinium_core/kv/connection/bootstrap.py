@@ -17,7 +17,8 @@ from enum import Enum, unique
 
 from triclinium_core import decoder_faults
 from triclinium_core.decoder_faults import Decoder, DecoderFault
-from triclinium_core.kv.connection.sasl import SaslExchange, SaslMessage, mechanisms_of, user_of
+from triclinium_core.kv.connection.exchange_nonces import ExchangeNonces
+from triclinium_core.kv.connection.sasl import SaslExchange, SaslMessage, SaslRefusal, mechanisms_of, user_of
 from triclinium_core.kv.connection.scram import SaltedPasswords
 from triclinium_core.kv.connection.states import CONNECTION_TRANSITIONS, ConnectionEvent, ConnectionState
 from triclinium_core.kv.wire.config_version import encode_version
@@ -72,6 +73,7 @@ class FailureKind(Enum):
     BUCKET = "the bucket could not be selected"
     BUCKET_TYPE = "the bucket is of a type that the client does not speak to"
     NO_CONFIG = "the bucket is there, and has no cluster config, or none yet"
+    UNPROVEN_NODE = "the client refused the node: it did not prove itself, or asked for what is not permitted"
     NOT_COUCHBASE = "the peer does not speak Couchbase's protocol"
     TLS = "the peer speaks TLS, and the client does not"
     CORRUPT_ERROR_MAP = "the error map is corrupt, and renegotiation was asked for"
@@ -105,6 +107,12 @@ class BootstrapFailure:
             text = f"bucket {bucket!r} is not on this node yet"
         return cls(FailureKind.BUCKET, text, status)
 
+    @classmethod
+    def of_sasl(cls, refusal: SaslRefusal) -> BootstrapFailure:
+        """Return the failure for a refusal of an authentication, by the node or by the client."""
+        kind = FailureKind.CREDENTIALS if refusal.is_of_credentials else FailureKind.PROTOCOL
+        return cls(FailureKind.UNPROVEN_NODE if refusal.is_ours else kind, refusal.text, refusal.status)
+
     @property
     def is_denial(self) -> bool:
         """Whether the bucket is not open to this user, so that only an administrator can help."""
@@ -118,6 +126,7 @@ class BootstrapPlan:
     authenticator: Authenticator
     bucket: str | None
     tls: bool
+    """Whether the stream has TLS that verifies the node."""
     nonce: str
     user_agent: str
     connection_id: str
@@ -185,14 +194,22 @@ class Negotiated:
 
 
 class Bootstrap:
-    """One bootstrap. Feed every frame to ``receive`` until ``is_done`` or ``failure``."""
+    """One bootstrap. Feed every frame to ``receive`` until ``is_done`` or ``failure``.
 
-    def __init__(self, plan: BootstrapPlan) -> None:
+    Args:
+        nonces: those of the stream.
+    """
+
+    def __init__(self, plan: BootstrapPlan, nonces: ExchangeNonces | None = None) -> None:
         self._plan = plan
         self._steps: dict[int, tuple[Opcode, Callable[[Frame], bytes]]] = {}
         self._opaque = 0
         self._sasl = SaslExchange(
-            plan.authenticator, tls=plan.tls, nonce=plan.nonce, salted_passwords=plan.salted_passwords
+            plan.authenticator,
+            tls=plan.tls,
+            nonce=plan.nonce,
+            salted_passwords=plan.salted_passwords,
+            nonces=nonces,
         )
         self.has_heard: bool = False
         """Whether the peer has answered anything, so that it speaks the protocol."""
@@ -328,8 +345,8 @@ class Bootstrap:
         self.negotiated.mechanism = self._sasl.mechanism
         refusal = self._sasl.refusal
         if refusal is not None:
-            kind = FailureKind.CREDENTIALS if refusal.is_of_credentials else FailureKind.PROTOCOL
-            return self._fail(refusal.text, kind, refusal.status)
+            failure = BootstrapFailure.of_sasl(refusal)
+            return self._fail(failure.text, failure.kind, failure.status)
         assert message is not None
         return self._request(message.opcode, self._on_sasl, key=message.mechanism.encode(), value=message.payload)
 

@@ -27,6 +27,7 @@ from triclinium_core.kv.connection.connection_events import (
     SaslAnswered,
     Strayed,
 )
+from triclinium_core.kv.connection.exchange_nonces import ExchangeNonces
 from triclinium_core.kv.connection.first_bytes import TLS_ALERT, recognise
 from triclinium_core.kv.connection.grace_period import GracePeriod
 from triclinium_core.kv.connection.in_flight import InFlightRequest, InFlightTable, Purpose
@@ -134,10 +135,14 @@ class Connection:
         """How often a stream was lost, or could not be opened, since the connection was last ready."""
         self.is_unsupported: bool = False
         """Whether all addresses were tried and the last peer speaks another protocol, or the bucket is of no use."""
+        self.is_refused: bool = False
+        """Whether all addresses were tried and the client refused to authenticate with the last node (decision C6)."""
         self.is_seeking: bool = is_seeking
         """Whether it may be to any node of the cluster, so that the addresses to try are those of the seeds."""
         self._addresses, self._attempts = addresses, 0
         self._compression = compression
+        self._nonces = ExchangeNonces(0)
+        """Those of the current stream."""
         self._bootstrap: Bootstrap | None = None
         self._again: Reauthentication | None = None
         """The authentication that goes on while the connection is in use."""
@@ -166,7 +171,9 @@ class Connection:
 
     @property
     def unavailable_reason(self) -> RetryReason:
-        """The reason why nothing can be dispatched to it now, as far as it is not a terminal one."""
+        """The reason why nothing can be dispatched to it now, as far as this connection alone decides it."""
+        if self.is_refused:
+            return RetryReason.AUTHENTICATION_ERROR
         return RetryReason.SOCKET_NOT_AVAILABLE if self.was_reached else RetryReason.NODE_NOT_AVAILABLE
 
     @property
@@ -221,7 +228,8 @@ class Connection:
         if plan is None:
             self._move(ConnectionEvent.NOTHING_TO_ASK)
             return [self._become_ready(now)]
-        self._bootstrap = Bootstrap(plan)
+        self._nonces = ExchangeNonces(self.stream_number)
+        self._bootstrap = Bootstrap(plan, self._nonces)
         self.authenticator = plan.authenticator
         burst = self._bootstrap.start()
         self.state = self._bootstrap.state
@@ -245,6 +253,7 @@ class Connection:
             nonce=nonce,
             offered=self.negotiated.offered_mechanisms,
             salted_passwords=salted_passwords,
+            nonces=self._nonces,
         )
         if self._again is not None:
             self._again.next_exchange = exchange
@@ -306,8 +315,9 @@ class Connection:
         self.outgoing.clear()
         failure = self._bootstrap.failure if self._bootstrap is not None else None
         # Another address may lead to what this one does not.
-        is_stranger = failure is not None and failure.kind is FailureKind.NOT_COUCHBASE
-        self.is_unsupported = is_stranger and self.has_tried_all
+        kind = failure.kind if failure is not None and self.has_tried_all else None
+        self.is_unsupported = kind is FailureKind.NOT_COUCHBASE
+        self.is_refused = kind is FailureKind.UNPROVEN_NODE
         self.last_error = detail
         self.config_asked_at = -math.inf
         self.questions.reset()
@@ -399,7 +409,7 @@ class Connection:
         self.is_in_use = True
         self._bootstrap = None
         self.was_ready = True
-        self.is_unsupported = False
+        self.is_unsupported = self.is_refused = False
         self.last_error = None
         losses, self.losses = self.losses, 0
         self.breaker.handle(BreakerEvent.RECONNECTED, now)

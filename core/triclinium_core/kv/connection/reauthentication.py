@@ -8,7 +8,7 @@ Source: kv_engine ``docs/BinaryProtocol.md``; decisions C6, C7.
 
 from __future__ import annotations
 
-from triclinium_core.kv.connection.bootstrap import BootstrapFailure, FailureKind
+from triclinium_core.kv.connection.bootstrap import BootstrapFailure
 from triclinium_core.kv.connection.connection_events import BucketSelected, News, SaslAnswered
 from triclinium_core.kv.connection.sasl import SaslExchange, SaslMessage
 from triclinium_core.kv.wire.constants import Opcode
@@ -67,8 +67,7 @@ class Reauthentication:
     def _say(self, message: SaslMessage | None) -> RequestParts | None:
         refusal = self.exchange.refusal
         if refusal is not None:
-            kind = FailureKind.CREDENTIALS if refusal.is_of_credentials else FailureKind.PROTOCOL
-            self.failure = BootstrapFailure(kind, refusal.text, refusal.status)
+            self.failure = BootstrapFailure.of_sasl(refusal)
             return None
         assert message is not None
         return message.opcode, message.mechanism.encode(), message.payload

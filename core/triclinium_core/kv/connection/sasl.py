@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from triclinium_core.kv.connection.exchange_nonces import ExchangeNonces
 from triclinium_core.kv.connection.scram import (
     MECHANISMS as SCRAM_MECHANISMS,
     SaltedPasswords,
     ScramClient,
     ScramError,
-    ScramRefused,
+    refusal_in,
 )
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame
@@ -45,6 +46,9 @@ class SaslRefusal:
 
     text: str
     status: int | None = None
+    is_ours: bool = False
+    """Whether the client refuses the node: it did not prove that it knows the password, or asks for what the client does
+    not permit."""
 
     @property
     def is_of_credentials(self) -> bool:
@@ -53,7 +57,11 @@ class SaslRefusal:
 
 
 def mechanisms_of(authenticator: Authenticator, *, tls: bool) -> tuple[str, ...]:
-    """Return the SASL mechanisms in order of preference; none for a certificate, which TLS has shown already."""
+    """Return the SASL mechanisms in order of preference; none for a certificate, which TLS has shown already.
+
+    Args:
+        tls: whether the stream has TLS that verifies the node. Unverified TLS protects a password no better than none.
+    """
     match authenticator:
         case PasswordAuthenticator(allowed_sasl_mechanisms=None):
             return ("PLAIN", *SCRAM_MECHANISMS) if tls else SCRAM_MECHANISMS
@@ -81,7 +89,9 @@ class SaslExchange:
 
     Args:
         authenticator: a password or a token.
-        nonce: entropy, used for nothing else.
+        tls: whether the stream has TLS that verifies the node.
+        nonce: entropy of an event, from which each attempt with SCRAM derives its nonce.
+        nonces: derives them; those of the stream, where it has several exchanges.
         offered: the mechanisms of the server, as far as they are known.
         salted_passwords: what earlier exchanges of the same authenticator have computed.
     """
@@ -94,10 +104,12 @@ class SaslExchange:
         nonce: str,
         offered: Sequence[str] = (),
         salted_passwords: SaltedPasswords | None = None,
+        nonces: ExchangeNonces | None = None,
     ) -> None:
         self.authenticator: Authenticator = authenticator
         self._allowed = mechanisms_of(authenticator, tls=tls)
         self._nonce = nonce
+        self._nonces = nonces if nonces is not None else ExchangeNonces(0)
         self._salted_passwords = salted_passwords
         self._scram: ScramClient | None = None
         self._tried: set[str] = set()
@@ -120,6 +132,14 @@ class SaslExchange:
     def receive(self, frame: Frame) -> SaslMessage | None:
         """Take an answer and return what to send next, if anything. Sets ``refusal`` where the server refuses or errs."""
         mechanism = self.mechanism or ""
+        error = refusal_in(frame.value) if self._scram is not None else None
+        goes_on = frame.status in (Status.SUCCESS, Status.AUTH_CONTINUE)
+        is_unknown = bool(self.offered) and mechanism not in self.offered
+        if error is not None and (goes_on or not is_unknown):
+            # Decision C6: the message itself refuses the credentials, so its status does not matter.
+            self.status = int(Status.AUTH_ERROR)
+            text = f"{_refusal_text(self.authenticator, self.status)}: {mechanism}: {error}"
+            return self._refuse(text, self.status)
         if frame.status == Status.AUTH_CONTINUE and frame.opcode == Opcode.SASL_AUTH:
             if mechanism == OAUTHBEARER:
                 return SaslMessage(Opcode.SASL_STEP, mechanism, ACKNOWLEDGED_ERROR)
@@ -127,9 +147,11 @@ class SaslExchange:
                 return self._prove(self._scram, frame.value)
         if frame.status == Status.SUCCESS:
             return self._succeed(frame)
-        if self.offered and mechanism not in self.offered:
+        if is_unknown:
             others = [name for name in self._allowed if name in self.offered and name not in self._tried]
             return self._begin(others[0]) if others else self._nothing_in_common()
+        if goes_on:
+            return self._refuse_node(f"{mechanism}: asks for another message, which the mechanism does not have")
         self.status = frame.status
         if frame.status in REFUSED_CREDENTIALS:
             # Decision C6 knows one status; that of expired credentials refuses them as much.
@@ -148,11 +170,9 @@ class SaslExchange:
                 payload = b"n,,\x01auth=Bearer " + token.encode() + b"\x01\x01"
             case PasswordAuthenticator(username=username, password=password) if mechanism == "PLAIN":
                 payload = b"\0" + username.encode() + b"\0" + password.encode()
-            case PasswordAuthenticator(username=username, password=password):
+            case PasswordAuthenticator() as password_authenticator:
                 try:
-                    self._scram = ScramClient(
-                        mechanism, username, password, nonce=self._nonce, salted_passwords=self._salted_passwords
-                    )
+                    self._scram = self._new_scram(mechanism, password_authenticator)
                     payload = self._scram.first()
                 except ScramError as error:
                     return self._refuse(f"{mechanism}: {error}")
@@ -160,40 +180,56 @@ class SaslExchange:
                 raise AssertionError("a certificate needs no SASL")
         return SaslMessage(Opcode.SASL_AUTH, mechanism, payload)
 
+    def _new_scram(self, mechanism: str, authenticator: PasswordAuthenticator) -> ScramClient:
+        return ScramClient(
+            mechanism,
+            authenticator.username,
+            authenticator.password,
+            nonce=self._nonces.next(self._nonce),
+            salted_passwords=self._salted_passwords,
+            iterations_min=authenticator.scram_iterations_min,
+        )
+
     def _prove(self, scram: ScramClient, challenge: bytes) -> SaslMessage | None:
         try:
             return SaslMessage(Opcode.SASL_STEP, self.mechanism or "", scram.final(challenge))
         except ScramError as error:
-            return self._fail_scram(error)
+            return self._refuse_node(f"{self.mechanism}: {error}")
 
     def _succeed(self, frame: Frame) -> SaslMessage | None:
         if self._scram is not None:
+            if frame.opcode == Opcode.SASL_AUTH:
+                return self._refuse_node(
+                    f"{self.mechanism}: accepted the credentials without a server signature; the server does not prove "
+                    "that it knows the password, do not trust it"
+                )
             try:
                 self._scram.verify(frame.value)
             except ScramError as error:
-                return self._fail_scram(error)
+                return self._refuse_node(f"{self.mechanism}: {error}")
         self.status = int(Status.SUCCESS)
         self.is_done = True
         return None
 
-    def _fail_scram(self, error: ScramError) -> SaslMessage | None:
-        if not isinstance(error, ScramRefused):
-            return self._refuse(f"{self.mechanism}: {error}")
-        # Decision C6: the refusal stands in the message itself, so its status has no say.
-        self.status = int(Status.AUTH_ERROR)
-        text = f"{_refusal_text(self.authenticator, self.status)}: {self.mechanism}: {error}"
-        return self._refuse(text, self.status)
-
     def _nothing_in_common(self) -> SaslMessage | None:
-        hint = "; PLAIN needs TLS, or to be allowed by name" if "PLAIN" in self.offered else ""
+        hint = ""
         if isinstance(self.authenticator, JwtAuthenticator):
             hint = "; the cluster takes no tokens here"
-        return self._refuse(
+        elif "PLAIN" in self.offered:
+            hint = (
+                "; to send the password as PLAIN, connect over TLS and verify the certificate, or name PLAIN in "
+                "allowed_sasl_mechanisms"
+            )
+        return self._refuse_node(
             f"offers {one_line(', '.join(self.offered))}, but allowed is {', '.join(self._allowed)}{hint}"
         )
 
     def _refuse(self, text: str, status: int | None = None) -> SaslMessage | None:
         self.refusal = SaslRefusal(text, status)
+        return None
+
+    def _refuse_node(self, text: str) -> SaslMessage | None:
+        self.refusal = SaslRefusal(text, is_ours=True)
         return None
 
 

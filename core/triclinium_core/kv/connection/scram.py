@@ -12,7 +12,8 @@ The client is authenticated when ``final`` of the server returns, the server whe
 call out of turn raises :class:`ScramError` and changes nothing; a call that fails ends the exchange, and every later
 one raises. Channel binding (the ``-PLUS`` mechanisms) is not offered: Couchbase has none.
 
-Nonces and salts come in as data, nothing is kept outside these objects, and no error carries a password.
+Nonces and salts come in as data, and no error carries a password. The one thing kept outside these objects is
+``SALTED_BY_SERVERS``, which holds passwords of test servers only.
 
 Source: RFC 5802 (the protocol), RFC 7677 (SHA-256), RFC 4013 and 3454 (SASLprep).
 """
@@ -27,7 +28,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from triclinium_core.kv.connection.saslprep import ProhibitedText, saslprep
-from triclinium_core.shown import one_line
+from triclinium_core.options import SCRAM_ITERATIONS_MAX, SCRAM_ITERATIONS_MIN
+from triclinium_core.shown import one_line, shown
 
 _DIGESTS: Mapping[str, str] = MappingProxyType(
     {
@@ -40,17 +42,12 @@ _DIGESTS: Mapping[str, str] = MappingProxyType(
 MECHANISMS: tuple[str, ...] = tuple(_DIGESTS)
 """In order of preference, spelled as Couchbase does: the IANA names have one dash more."""
 
-ITERATIONS_MAX = 30_000
-"""Largest iteration count that a client works through (decision D30).
-
-The count is the server's word, the work is ours and holds up the whole event loop: a microsecond for each with SHA-512,
-some times that where hashlib lacks PBKDF2. Couchbase Server asks for 15,000, older ones for 4,000; its setting
-``scramShaIterations`` goes up to ten million. There is no lower bound but 1, as in the RFC: administrators and test
-servers choose small counts.
-"""
+ITERATIONS_MAX = SCRAM_ITERATIONS_MAX
+"""Largest iteration count that a client computes (decision D30)."""
 
 SALTED_PASSWORDS_MAX = 16
-"""Salted passwords that are remembered. A server has one salt for each user and mechanism, the same on all nodes."""
+"""Maximum number of salted passwords in one cache. A server has one salt for each user and mechanism, the same on all
+nodes, so a client needs three."""
 
 MESSAGE_SIZE_MAX = 4096
 """Largest message in bytes that is looked at: real ones have some hundred, so a larger one can only be nonsense."""
@@ -73,30 +70,48 @@ class ScramRefused(ScramError):
     """The other side says itself that the exchange failed (RFC 5802 §5.1, ``e``)."""
 
 
-class SaltedPasswords:
-    """Salted passwords, each computed once: the work is the same for all connections of a client.
+def refusal_in(message: bytes) -> str | None:
+    """Return in words the error that a message of the other side carries (RFC 5802 §5.1, ``e``); None without one."""
+    for part in message[:MESSAGE_SIZE_MAX].split(b","):
+        if part.startswith(b"e="):
+            return f"the other side refused with {_shown(part[2:].decode('utf-8', 'replace'))}"
+    return None
 
-    It knows passwords, so it lives no longer than the credentials for which it was made.
+
+class SaltedPasswords:
+    """Cache of salted passwords for all connections of a client, or for all test servers of a process.
+
+    A client keeps one for each authenticator and drops it with that, because its keys contain the password.
     """
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, bytes, bytes, int], bytes] = {}
 
     def of(self, digest: str, password: bytes, salt: bytes, iterations: int) -> bytes:
-        """Return a salted password; of many, those that were asked for last are remembered."""
+        """Return a salted password. Compute it only if neither this cache nor ``SALTED_BY_SERVERS`` has it."""
         key = digest, password, salt, iterations
-        salted = self._known.pop(key, None) or _salted_password(*key)
+        salted = self._known.pop(key, None) or SALTED_BY_SERVERS._known.get(key) or _salted_password(*key)
         self._known[key] = salted
-        if len(self._known) > SALTED_PASSWORDS_MAX:
-            del self._known[next(iter(self._known))]
+        # Test servers in other threads may share this cache, so a key may be gone already.
+        for oldest in [*self._known][:-SALTED_PASSWORDS_MAX]:
+            self._known.pop(oldest, None)
         return salted
+
+
+SALTED_BY_SERVERS = SaltedPasswords()
+"""Passwords salted by the ``ScramServer`` objects of this process.
+
+Test servers fill it, and clients in the same process read it, so a test suite computes 4,000 iterations once and not for
+every exchange. No client adds to it: a process without a test server keeps no password here.
+"""
 
 
 class ScramClient:
     """The side that knows a password and wants to be let in.
 
     Args: one of ``MECHANISMS``; ``username`` and ``password`` before SASLprep; ``nonce`` fresh and unpredictable for
-        each exchange, printable ASCII without a comma; ``salted_passwords`` what earlier exchanges have computed.
+        each exchange, printable ASCII without a comma; ``salted_passwords`` the cache of earlier exchanges;
+        ``iterations_min`` the fewest iterations to accept.
     Raises: ScramError when the mechanism is unknown, when SASLprep refuses the user name or the password or leaves no
         user name, or when the nonce is empty or has another character.
     """
@@ -109,10 +124,12 @@ class ScramClient:
         *,
         nonce: str,
         salted_passwords: SaltedPasswords | None = None,
+        iterations_min: int = SCRAM_ITERATIONS_MIN,
     ) -> None:
         self._digest = _digest_of(mechanism)
         self._salted_passwords = salted_passwords if salted_passwords is not None else SaltedPasswords()
         self._password = _prepare_password(password)
+        self._iterations_min = iterations_min
         self._nonce = _checked_nonce("the client nonce", nonce)
         self._first_bare = f"n={_escape(_prepare_username(username))},r={nonce}"
         self._signature = b""
@@ -132,7 +149,7 @@ class ScramClient:
 
         Raises: ScramError when called out of turn; when ``server_first`` is malformed, lacks an attribute or has one
             twice, carries an error or a mandatory extension; when its nonce does not extend ours; when its iteration
-            count is not within 1 and ``ITERATIONS_MAX``.
+            count is not from ``iterations_min`` to ``ITERATIONS_MAX``.
         """
         self._turns.take("final")
         name = "server-first-message"
@@ -142,7 +159,7 @@ class ScramClient:
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
             raise ScramError(f"{name}: the nonce {_shown(nonce)} does not extend ours; the message is not for us")
         salt = _from_base64(f"{name}: s=", attributes["s"])
-        iterations = _checked_iterations(f"{name}: i=", attributes["i"])
+        iterations = _accepted_iterations(f"{name}: i=", attributes["i"], self._iterations_min)
 
         salted_password = self._salted_passwords.of(self._digest, self._password, salt, iterations)
         without_proof = f"c={_to_base64(_GS2_HEADER.encode())},r={nonce}"
@@ -184,7 +201,11 @@ class ScramServer:
         self._password = _prepare_password(password)
         self._own_nonce = _checked_nonce("the server nonce", nonce)
         self._salt = salt
-        self._iterations = _checked_iterations("the iteration count", str(iterations))
+        if not 1 <= iterations <= ITERATIONS_MAX:
+            raise ScramError(
+                f"the iteration count {shown(iterations)} must be a whole number from 1 to {ITERATIONS_MAX}"
+            )
+        self._iterations = iterations
         self._is_known_user = False
         self._gs2_header = self._first_bare = self._nonce = self._first = ""
         self._turns = _Turns()
@@ -228,7 +249,7 @@ class ScramServer:
             raise ScramError(f"{name}: the nonce is not the one of this exchange")
         received_proof = _from_base64(f"{name}: p=", attributes["p"])
 
-        salted_password = _salted_password(self._digest, self._password, self._salt, self._iterations)
+        salted_password = SALTED_BY_SERVERS.of(self._digest, self._password, self._salt, self._iterations)
         without_proof = text.removesuffix(f",p={attributes['p']}")
         auth_message = f"{self._first_bare},{self._first},{without_proof}".encode()
         proof, signature = _proof_and_signature(self._digest, salted_password, auth_message)
@@ -301,6 +322,9 @@ def _attributes(name: str, text: str, *leading: str) -> dict[str, str]:
 
     Source: RFC 5802 §5.1 (meaning and order), §7 (grammar).
     """
+    refusal = refusal_in(text.encode())
+    if refusal is not None:
+        raise ScramRefused(f"{name}: {refusal}")
     attributes: dict[str, str] = {}
     for part in text.split(","):
         match = _ATTRIBUTE.fullmatch(part)
@@ -312,8 +336,6 @@ def _attributes(name: str, text: str, *leading: str) -> dict[str, str]:
         if letter in attributes:
             raise ScramError(f"{name}: the attribute {letter}= is there twice")
         attributes[letter] = value
-    if "e" in attributes:
-        raise ScramRefused(f"{name}: the other side refused with {_shown(attributes['e'])}")
     if tuple(attributes)[: len(leading)] != leading:
         expected, got = ("=, ".join(letters) + "=" for letters in (leading, attributes))
         raise ScramError(f"{name}: must begin with the attributes {expected}, has {_shown(got)}")
@@ -338,13 +360,24 @@ def _checked_nonce(what: str, nonce: str) -> str:
     return nonce
 
 
-def _checked_iterations(what: str, count: str) -> int:
+def _accepted_iterations(what: str, count: str, least: int) -> int:
+    """Return the server's iteration count, which is from ``least`` to ``ITERATIONS_MAX``."""
     if _ITERATIONS.fullmatch(count) is None or int(count) > ITERATIONS_MAX:
         raise ScramError(
-            f"{what} {_shown(count)} must be a whole number from 1 to {ITERATIONS_MAX}; connect with couchbases://, "
-            "where no iterations are needed, or lower the server's scramShaIterations and set the password anew"
+            f"{what} {_shown(count)} must be a whole number from {least} to {ITERATIONS_MAX}; connect with "
+            "couchbases:// and verify the certificate, which needs no iterations, or set the server's "
+            f"scramShaIterations to a count from {max(least, SCRAM_ITERATIONS_MIN)} to {ITERATIONS_MAX} and set the "
+            "password again"
         )
-    return int(count)
+    iterations = int(count)
+    if iterations < least:
+        raise ScramError(
+            f"{what}{iterations} is fewer than the {least} iterations that scram_iterations_min requires, so the proof "
+            "would reveal a weak password to whoever sent this; if the server is yours, set its scramShaIterations to "
+            f"at least {SCRAM_ITERATIONS_MIN} and set the password again, or permit fewer with "
+            "PasswordAuthenticator(scram_iterations_min=...)"
+        )
+    return iterations
 
 
 def _to_base64(data: bytes) -> str:

@@ -28,7 +28,7 @@ from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.tables.service_responses import ServiceVerdict
 
 HINTS: dict[RetryReason, str] = {
-    RetryReason.AUTHENTICATION_ERROR: "check user name and password, or the token",
+    RetryReason.AUTHENTICATION_ERROR: "check user name and password, or the token, and that the node is yours",
     RetryReason.NODE_NOT_AVAILABLE: "check the address, and whether the node runs",
     RetryReason.SERVICE_NOT_AVAILABLE: "see which services the nodes of the cluster have",
     RetryReason.TLS_ERROR: "check that the server's certificate is trusted and that this port speaks TLS",

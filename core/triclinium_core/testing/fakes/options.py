@@ -8,10 +8,16 @@ from types import NoneType
 
 from triclinium_core.checks import check_integer, check_number, check_type
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.connection.scram import ITERATIONS_MAX
 from triclinium_core.kv.operation.validation import DEFAULT_NAME, REPLICAS_MAX, UINT32_MAX, check_name
 from triclinium_core.kv.wire.constants import HelloFeature
-from triclinium_core.options import OAUTHBEARER, SASL_MECHANISMS, JwtAuthenticator, PasswordAuthenticator
+from triclinium_core.options import (
+    OAUTHBEARER,
+    SASL_MECHANISMS,
+    SCRAM_ITERATIONS_MAX,
+    SCRAM_ITERATIONS_MIN,
+    JwtAuthenticator,
+    PasswordAuthenticator,
+)
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.error_map import ERROR_MAP, ErrorMapDocument
 
@@ -94,8 +100,8 @@ class FakeNodeOptions:
     features: frozenset[HelloFeature] = IMPLEMENTED_FEATURES
     """What HELLO grants where a client asks for it."""
     sasl_mechanisms: tuple[str, ...] = SASL_MECHANISMS
-    scram_iterations: int = 10
-    """Few, so that tests are fast: the password of a fake node is not a secret."""
+    scram_iterations: int = SCRAM_ITERATIONS_MIN
+    """Iterations of SCRAM; by default the fewest that clients accept. A process computes them once for each password."""
     error_map: ErrorMapDocument | None = ERROR_MAP
     """None for a node that does not know GET_ERROR_MAP."""
     cluster_uuid: str | None = None
@@ -141,7 +147,7 @@ class FakeNodeOptions:
         _check_choice("services", self.services, tuple(Service))
         _check_service_ports("service_ports", self.service_ports)
         _check_service_ports("tls_service_ports", self.tls_service_ports)
-        check_integer(self.scram_iterations, "scram_iterations", 1, ITERATIONS_MAX)
+        check_integer(self.scram_iterations, "scram_iterations", 1, SCRAM_ITERATIONS_MAX)
         for parameter, label in (("cluster_uuid", self.cluster_uuid), ("cluster_name", self.cluster_name)):
             check_type(label, parameter, str, NoneType)
         check_integer(self.config_epoch, "config_epoch", 1, UINT32_MAX)

@@ -10,7 +10,7 @@ from triclinium_core.kv.connection.scram import ScramServer
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_response
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, SERVER_ACCEPTS, FrameBuffer
-from triclinium_core.options import PasswordAuthenticator
+from triclinium_core.options import SCRAM_ITERATIONS_MIN, PasswordAuthenticator
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 
 USERNAME, PASSWORD = "ada", "secret"
@@ -72,11 +72,13 @@ class Answering:
         *,
         mechanisms: tuple[str, ...] = ("SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1", "PLAIN"),
         password: str = PASSWORD,
+        iterations: int = SCRAM_ITERATIONS_MIN,
         statuses: dict[Opcode, int] | None = None,
         values: dict[Opcode, bytes] | None = None,
     ) -> None:
         self.mechanisms = mechanisms
         self.password = password
+        self.iterations = iterations
         self.statuses = statuses or {}
         self.values = values or {}
         self.scram: ScramServer | None = None
@@ -115,6 +117,11 @@ class Answering:
             is_right = request.value == f"\0{USERNAME}\0{self.password}".encode()
             return (Status.SUCCESS if is_right else Status.AUTH_ERROR), b""
         self.scram = ScramServer(
-            mechanism, username=USERNAME, password=self.password, nonce="server-nonce", salt=b"salt", iterations=2
+            mechanism,
+            username=USERNAME,
+            password=self.password,
+            nonce="server-nonce",
+            salt=b"salt",
+            iterations=self.iterations,
         )
         return Status.AUTH_CONTINUE, self.scram.first(request.value)

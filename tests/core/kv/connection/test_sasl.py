@@ -11,7 +11,13 @@ from triclinium_core.kv.connection.scram import MECHANISMS, ScramServer
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_response
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
-from triclinium_core.options import Authenticator, CertificateAuthenticator, JwtAuthenticator, PasswordAuthenticator
+from triclinium_core.options import (
+    SCRAM_ITERATIONS_MIN,
+    Authenticator,
+    CertificateAuthenticator,
+    JwtAuthenticator,
+    PasswordAuthenticator,
+)
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 
 ADA = PasswordAuthenticator(USERNAME, PASSWORD)
@@ -128,7 +134,11 @@ def test_what_is_known_of_the_server_is_used(expected: str, offered: tuple[str, 
 @pytest.mark.parametrize(
     ("authenticator", "offered", "words"),
     [
-        (ADA, ("PLAIN",), "offers PLAIN, but allowed is SCRAM-SHA512, SCRAM-SHA256, SCRAM-SHA1; PLAIN needs TLS"),
+        (
+            ADA,
+            ("PLAIN",),
+            "offers PLAIN, but allowed is SCRAM-SHA512, SCRAM-SHA256, SCRAM-SHA1; to send the password as PLAIN",
+        ),
         (TOKEN, ("PLAIN",), "offers PLAIN, but allowed is OAUTHBEARER; the cluster takes no tokens here"),
     ],
 )
@@ -139,7 +149,7 @@ def test_nothing_in_common(authenticator: Authenticator, offered: tuple[str, ...
     assert exchange.receive(answer(message, Status.AUTH_ERROR)) is None
     assert exchange.refusal is not None
     assert words in exchange.refusal.text
-    assert not exchange.refusal.is_of_credentials
+    assert (False, True) == (exchange.refusal.is_of_credentials, exchange.refusal.is_ours)
     assert exchange.status is None
 
 
@@ -147,7 +157,9 @@ def test_nothing_in_common(authenticator: Authenticator, offered: tuple[str, ...
 def test_scram(mechanism: str) -> None:
     """Two steps, and the server's own proof at the end."""
     exchange, message = begun(PasswordAuthenticator(USERNAME, PASSWORD, (mechanism,)))
-    server = ScramServer(mechanism, username=USERNAME, password=PASSWORD, nonce="server", salt=b"salt", iterations=2)
+    server = ScramServer(
+        mechanism, username=USERNAME, password=PASSWORD, nonce="server", salt=b"salt", iterations=SCRAM_ITERATIONS_MIN
+    )
     step = exchange.receive(answer(message, Status.AUTH_CONTINUE, server.first(message.payload)))
     assert step is not None
     assert not exchange.is_done
@@ -157,14 +169,20 @@ def test_scram(mechanism: str) -> None:
     assert (True, None) == (exchange.is_done, exchange.refusal)
 
 
-@rows("status", [Status.SUCCESS, Status.AUTH_CONTINUE])
-@rows("text", [b"e=invalid-proof", b"e=other-error", b"v=AAAA,e=failed"])
-def test_a_scram_that_says_itself_that_it_failed(status: int, text: bytes) -> None:
-    """Whatever its status: the message refuses (RFC 5802 §5.1)."""
+@rows("is_second", [False, True])
+@rows("status", [Status.SUCCESS, Status.AUTH_CONTINUE, Status.AUTH_ERROR, Status.INTERNAL_ERROR])
+@rows("text", [b"e=invalid-proof", b"e=other-error", b"v=AAAA,e=failed", b"e=failed,m=1,,nonsense", b"e="])
+def test_a_scram_that_says_itself_that_it_failed(text: bytes, status: int, is_second: bool) -> None:
+    """An error in either message refuses the credentials, whatever its status and whatever follows (RFC 5802 §5.1)."""
     exchange, message = begun(ADA)
-    if status == Status.SUCCESS:
+    if is_second:
         server = ScramServer(
-            message.mechanism, username=USERNAME, password=PASSWORD, nonce="s", salt=b"s", iterations=2
+            message.mechanism,
+            username=USERNAME,
+            password=PASSWORD,
+            nonce="s",
+            salt=b"s",
+            iterations=SCRAM_ITERATIONS_MIN,
         )
         step = exchange.receive(answer(message, Status.AUTH_CONTINUE, server.first(message.payload)))
         assert step is not None
@@ -174,6 +192,30 @@ def test_a_scram_that_says_itself_that_it_failed(status: int, text: bytes) -> No
     assert exchange.refusal is not None
     assert exchange.refusal.is_of_credentials
     assert Status.AUTH_ERROR == exchange.status
+
+
+@pytest.mark.parametrize("value", [b"v=QQ==", b"v=", b"", b"nonsense"])
+@pytest.mark.parametrize("is_second", [False, True])
+def test_a_node_without_the_password(is_second: bool, value: bytes) -> None:
+    """A node that accepts without the right signature is refused by the client, and says nothing of the credentials."""
+    exchange, message = begun(ADA)
+    if is_second:
+        server = ScramServer(
+            message.mechanism,
+            username=USERNAME,
+            password=PASSWORD,
+            nonce="s",
+            salt=b"s",
+            iterations=SCRAM_ITERATIONS_MIN,
+        )
+        step = exchange.receive(answer(message, Status.AUTH_CONTINUE, server.first(message.payload)))
+        assert step is not None
+        message = step
+    exchange.receive(answer(message, Status.SUCCESS, value))
+
+    assert exchange.refusal is not None
+    assert (True, False) == (exchange.refusal.is_ours, exchange.refusal.is_of_credentials)
+    assert (False, None) == (exchange.is_done, exchange.status)
 
 
 @pytest.mark.parametrize("status", [Status.TEMPORARY_FAILURE, Status.NOT_SUPPORTED, 0x7FF0])

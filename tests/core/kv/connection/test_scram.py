@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import importlib
+import re
 import sys
 from base64 import b64encode
 from collections.abc import Callable, Iterator
@@ -15,14 +16,17 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from tests.rows import rows
+from triclinium_core.kv.connection import scram
 from triclinium_core.kv.connection.scram import (
     ITERATIONS_MAX,
     MECHANISMS,
     MESSAGE_SIZE_MAX,
+    SaltedPasswords,
     ScramClient,
     ScramError,
     ScramServer,
 )
+from triclinium_core.options import SCRAM_ITERATIONS_MIN
 
 USERNAME = "user"
 PASSWORD = "pencil"
@@ -31,7 +35,7 @@ SERVER_NONCE = "server-nonce"
 NONCE = CLIENT_NONCE + SERVER_NONCE
 SALT = b"a salt of bytes \x00\xff"
 SALT_TEXT = b64encode(SALT).decode()
-ITERATIONS = 3
+ITERATIONS = SCRAM_ITERATIONS_MIN
 SERVER_FIRST = f"r={NONCE},s={SALT_TEXT},i={ITERATIONS}"
 
 Tamper = Callable[[int, bytes], bytes]
@@ -39,10 +43,15 @@ all_mechanisms = pytest.mark.parametrize("mechanism", MECHANISMS)
 
 
 def make_client(
-    mechanism: str = "SCRAM-SHA512", username: str = USERNAME, password: str = PASSWORD, *, nonce: str = CLIENT_NONCE
+    mechanism: str = "SCRAM-SHA512",
+    username: str = USERNAME,
+    password: str = PASSWORD,
+    *,
+    nonce: str = CLIENT_NONCE,
+    iterations_min: int = SCRAM_ITERATIONS_MIN,
 ) -> ScramClient:
     """Return a client that has sent nothing."""
-    return ScramClient(mechanism, username, password, nonce=nonce)
+    return ScramClient(mechanism, username, password, nonce=nonce, iterations_min=iterations_min)
 
 
 def make_server(
@@ -179,8 +188,9 @@ class TestMechanisms:
         """Iterated HMAC and hashlib's PBKDF2 give the same messages for each digest."""
 
         def talk() -> list[bytes]:
+            monkeypatch.setattr(scram, "SALTED_BY_SERVERS", SaltedPasswords())
             server = make_server(mechanism, password=password, iterations=iterations)
-            return exchange(make_client(mechanism, password=password), server)
+            return exchange(make_client(mechanism, password=password, iterations_min=1), server)
 
         with_pbkdf2 = talk()
         monkeypatch.delattr(hashlib, "pbkdf2_hmac", raising=False)
@@ -424,7 +434,7 @@ class TestNonces:
     def test_nonce_that_does_not_extend_ours(self, nonce: str) -> None:
         """A server that does not add to our nonce answers somebody else, or replays."""
         with pytest.raises(ScramError, match="does not extend ours"):
-            client_after_first().final(f"r={nonce},s={SALT_TEXT},i=3".encode())
+            client_after_first().final(f"r={nonce},s={SALT_TEXT},i={ITERATIONS}".encode())
 
 
 HOSTILE_COUNTS = [
@@ -457,17 +467,49 @@ def smallest_digit_limit() -> Iterator[None]:
 class TestSaltAndIterations:
     @pytest.mark.parametrize("count", HOSTILE_COUNTS)
     def test_hostile_count(self, count: str, monkeypatch: pytest.MonkeyPatch, smallest_digit_limit: None) -> None:
-        """A count that is no number from 1 to the bound is refused before any work is done."""
+        """A count that is no number up to the bound is refused before any work is done."""
         worked: list[object] = []
         monkeypatch.setattr(hashlib, "pbkdf2_hmac", lambda *arguments: worked.append(arguments), raising=False)
 
-        with pytest.raises(ScramError, match=f"must be a whole number from 1 to {ITERATIONS_MAX};"):
+        with pytest.raises(
+            ScramError, match=f"must be a whole number from {SCRAM_ITERATIONS_MIN} to {ITERATIONS_MAX};"
+        ):
             client_after_first().final(f"r={NONCE},s={SALT_TEXT},i={count}".encode())
         assert [] == worked
 
-    @pytest.mark.parametrize("count", [1, ITERATIONS_MAX])
+    @pytest.mark.parametrize("iterations_min", [1, 3999, SCRAM_ITERATIONS_MIN, ITERATIONS_MAX])
+    def test_too_few(self, iterations_min: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        """One iteration fewer than the minimum is refused before any work is done; the error names count, minimum, option."""
+        worked: list[object] = []
+        monkeypatch.setattr(hashlib, "pbkdf2_hmac", lambda *arguments: worked.append(arguments), raising=False)
+        client = make_client(iterations_min=iterations_min)
+        client.first()
+
+        with pytest.raises(ScramError) as caught:
+            client.final(f"r={NONCE},s={SALT_TEXT},i={iterations_min - 1}".encode())
+
+        assert [] == worked
+        named = {str(iterations_min), "scram_iterations_min"} if iterations_min > 1 else {"'0'"}
+        assert all(name in str(caught.value) for name in {*named, str(iterations_min - 1)})
+
+    @pytest.mark.parametrize("iterations_min", [1, SCRAM_ITERATIONS_MIN, 20_000])
+    @pytest.mark.parametrize("count", ["0", str(ITERATIONS_MAX + 1), "9" * 4000])
+    def test_no_advice_below_the_default(self, count: str, iterations_min: int) -> None:
+        """The error for a count out of range recommends no count below 4,000, nor below the minimum."""
+        client = make_client(iterations_min=iterations_min)
+        client.first()
+
+        with pytest.raises(ScramError) as caught:
+            client.final(f"r={NONCE},s={SALT_TEXT},i={count}".encode())
+
+        advice = str(caught.value).partition(";")[2]
+        numbers = [int(number) for number in re.findall(r"[0-9]+", advice)]
+        assert [max(SCRAM_ITERATIONS_MIN, iterations_min), ITERATIONS_MAX] == numbers
+
+    @pytest.mark.parametrize("count", [SCRAM_ITERATIONS_MIN, ITERATIONS_MAX])
     def test_smallest_and_largest_count(self, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The bounds themselves are worked through as asked, with the salt as sent."""
+        """The smallest and the largest count are computed in full, with the salt as sent."""
+        monkeypatch.setattr(scram, "SALTED_BY_SERVERS", SaltedPasswords())
         worked: list[tuple[str, bytes, bytes, int]] = []
 
         def note(digest: str, password: bytes, salt: bytes, iterations: int) -> bytes:
@@ -479,11 +521,28 @@ class TestSaltAndIterations:
 
         assert [("sha512", b"pencil", SALT, count)] == worked
 
-    @pytest.mark.parametrize("count", [-1, 0, ITERATIONS_MAX + 1])
+    @pytest.mark.parametrize("count", [-1, 0, ITERATIONS_MAX + 1, pytest.param(10**5000, id="5000 digits")])
     def test_server_is_given_an_unusable_count(self, count: int) -> None:
         """A server cannot be made with a count that no client would accept."""
         with pytest.raises(ScramError, match=r"the iteration count .* must be a whole number"):
             make_server(iterations=count)
+
+    def test_a_client_uses_what_a_server_has_salted(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A client computes no iterations that a server of its process has computed, and adds nothing to its cache."""
+        monkeypatch.setattr(scram, "SALTED_BY_SERVERS", SaltedPasswords())
+        worked: list[int] = []
+
+        def note(digest: str, password: bytes, salt: bytes, iterations: int) -> bytes:
+            worked.append(len(password))
+            return b"salted password"
+
+        monkeypatch.setattr(hashlib, "pbkdf2_hmac", note, raising=False)
+        client_after_final()
+        client_after_final()
+        exchange(make_client(), make_server())
+        exchange(make_client(), make_server())
+
+        assert [len(PASSWORD)] * 4 == worked
 
     def test_server_is_given_no_salt(self) -> None:
         """A server cannot be made without a salt."""
@@ -494,7 +553,7 @@ class TestSaltAndIterations:
     def test_salt_that_is_not_base64(self, salt: str) -> None:
         """A salt in broken base64, or in another spelling of the same bytes, is refused."""
         with pytest.raises(ScramError, match="s= is not base64"):
-            client_after_first().final(f"r={NONCE},s={salt},i=3".encode())
+            client_after_first().final(f"r={NONCE},s={salt},i={ITERATIONS}".encode())
 
 
 # fmt: off
@@ -519,16 +578,16 @@ MALFORMED = {
     "server-first-message": [
         ("", "'' is not an attribute"),
         (f"r={NONCE}", "must begin with the attributes r=, s=, i=, has 'r='"),
-        (f"r={NONCE},i=3", "must begin with the attributes r=, s=, i=, has 'r=, i='"),
+        (f"r={NONCE},i={ITERATIONS}", "must begin with the attributes r=, s=, i=, has 'r=, i='"),
         (f"r={NONCE},s={SALT_TEXT}", "must begin with the attributes r=, s=, i=, has 'r=, s='"),
-        (f"s={SALT_TEXT},i=3", "has 's=, i='"),
-        (f"s={SALT_TEXT},r={NONCE},i=3", "has 's=, r=, i='"),
-        (f"R={NONCE},S={SALT_TEXT},I=3", "has 'R=, S=, I='"),
+        (f"s={SALT_TEXT},i={ITERATIONS}", "has 's=, i='"),
+        (f"s={SALT_TEXT},r={NONCE},i={ITERATIONS}", "has 's=, r=, i='"),
+        (f"R={NONCE},S={SALT_TEXT},I={ITERATIONS}", "has 'R=, S=, I='"),
         (f"x=1,{SERVER_FIRST}", "has 'x=, r=, s=, i='"),
-        (f"{SERVER_FIRST},i=3", "the attribute i= is there twice"),
+        (f"{SERVER_FIRST},i={ITERATIONS}", "the attribute i= is there twice"),
         (f"{SERVER_FIRST},x=1,x=2", "the attribute x= is there twice"),
-        (f"r={NONCE},s=,i=3", "'s=' is not an attribute"),
-        (f"r={NONCE}\u00e9,s={SALT_TEXT},i=3", "must be printable ASCII"),
+        (f"r={NONCE},s=,i={ITERATIONS}", "'s=' is not an attribute"),
+        (f"r={NONCE}\u00e9,s={SALT_TEXT},i={ITERATIONS}", "must be printable ASCII"),
         (f"{SERVER_FIRST},", "'' is not an attribute"),
         (f"{SERVER_FIRST},x", "'x' is not an attribute"),
         (f"{SERVER_FIRST},xy=1", "'xy=1' is not an attribute"),
@@ -563,6 +622,8 @@ MALFORMED = {
         ("x=1", "must begin with the attributes v=, has 'x='"),
         ("e=invalid-proof", "refused with 'invalid-proof'"),
         ("e=invalid-proof,x=1", "refused with 'invalid-proof'"),
+        ("e=invalid-proof,m=1,,\0", "refused with 'invalid-proof'"),
+        ("v=QQ==,m=1,e=", "refused with ''"),
     ],
 }
 # fmt: on

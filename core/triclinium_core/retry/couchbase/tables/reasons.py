@@ -54,7 +54,7 @@ class RetryReason(StrEnum):
     SEARCH_TOO_MANY_REQUESTS = "SEARCH_TOO_MANY_REQUESTS", True, False, "search has too many requests"
     VIEWS_TEMPORARY_FAILURE = "VIEWS_TEMPORARY_FAILURE", True, False, "the view engine is temporarily unable to answer"
     VIEWS_NO_ACTIVE_PARTITION = "VIEWS_NO_ACTIVE_PARTITION", True, True, "the node has no active partition of the view"
-    AUTHENTICATION_ERROR = "AUTHENTICATION_ERROR", True, False, "the server refused the credentials"
+    AUTHENTICATION_ERROR = "AUTHENTICATION_ERROR", True, False, "authentication failed"
     TLS_ERROR = "TLS_ERROR", True, False, "TLS could not be established"
     BUCKET_ACCESS_ERROR = "BUCKET_ACCESS_ERROR", True, False, "the bucket does not exist or is not open to this user"
     SCOPE_NOT_FOUND = "SCOPE_NOT_FOUND", True, False, "the bucket has no such scope"
