@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
@@ -439,11 +440,11 @@ class Client:
 
     def _read(self, service: Service, rows: Iterable[bytes]) -> None:
         decode = ROW_DECODERS.get(service)
-        for row in rows if decode is not None else ():
-            try:
+        if decode is None:
+            return
+        for row in rows:
+            with suppress(*UNREADABLE_ROW):
                 decode(row)
-            except UNREADABLE_ROW:
-                pass
 
 
 READ, READ_NAMED = Get(Keyspace("b"), "k"), Get(Keyspace("b", "s", "c"), "k")

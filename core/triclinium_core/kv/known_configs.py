@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.kv.topology.cluster_config import ClusterConfig
@@ -24,8 +26,22 @@ SERVICE_NAMES: Mapping[Service, str] = table_of(
 CAPABILITY_NAMES: Mapping[Service, str] = {**SERVICE_NAMES, Service.SEARCH: "search"}
 """What they call them where they tell what the services can do (SDK-RFC 0052 "FeatureNotAvailable handling")."""
 
+OLDER_CONFIGS_MAX = 8
+"""Older configs in a row, each from a node of the connection string, after which the newer one counts as forged. With the
+default poll interval they take 20 seconds. A node that is behind the others catches up sooner, and any node of the
+connection string with the newer config ends the count."""
+
 Version = tuple[int, int]
 """Epoch and revision of a config."""
+
+
+@dataclass(slots=True)
+class _Doubt:
+    """Older configs in a row from nodes of the connection string."""
+
+    count: int = 0
+    counted_at: float = -math.inf
+    """Time of the newest one that counts."""
 
 
 class KnownConfigs:
@@ -35,6 +51,8 @@ class KnownConfigs:
         self._configs: dict[str | None, ClusterConfig] = {}
         self._lost: set[str | None] = set()
         """Buckets of which no node could be reached any more, so that any config of them is news."""
+        self._doubts: dict[str | None, _Doubt] = {}
+        """Buckets whose newest config is newer than that of a node of the connection string."""
         self.cluster_labels: Mapping[str, str] = {}
         """UUID and name of the cluster for all spans and metrics, each as the first config with one has it. A label that
         changes starts another time series in every metric, so a node must not be able to change it."""
@@ -62,8 +80,28 @@ class KnownConfigs:
         return config.revision if config is not None else None
 
     def settled_version(self, bucket: str | None) -> Version | None:
-        """Return epoch and revision of the config that need not be told again; None where any would be news."""
-        return None if bucket in self._lost else self.version(bucket)
+        """Return epoch and revision of the config that a node may leave out of its answer; None to have any config sent."""
+        return None if bucket in self._lost or bucket in self._doubts else self.version(bucket)
+
+    def compare(self, bucket: str | None, config: ClusterConfig, now: float, *, spacing: float) -> None:
+        """Compare the config of a node that the connection string names with the newest one.
+
+        After ``OLDER_CONFIGS_MAX`` older ones in a row, the bucket counts as lost, so that ``take`` accepts any config.
+        Without that, a forged revision would keep the genuine configs out as long as one node of its map answers.
+
+        Args:
+            spacing: seconds from one older config that counts to the next.
+        """
+        known = self._configs.get(bucket)
+        if known is None or config.revision >= known.revision:
+            self._doubts.pop(bucket, None)
+            return
+        doubt = self._doubts.setdefault(bucket, _Doubt())
+        if now - doubt.counted_at >= spacing:
+            doubt.count, doubt.counted_at = doubt.count + 1, now
+        if doubt.count >= OLDER_CONFIGS_MAX:
+            del self._doubts[bucket]
+            self.lose(bucket)
 
     def take(self, bucket: str | None, config: ClusterConfig) -> bool:
         """Keep a config that is newer than what is known, or of a bucket that was lost; return whether it is."""

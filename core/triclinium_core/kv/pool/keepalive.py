@@ -40,6 +40,11 @@ class KeepAlive:
         self.read_at: float = -math.inf
         """When the time was told last, and so all that had come was read: a busy client blames no node."""
 
+    @property
+    def config_spacing(self) -> float:
+        """Half of the poll interval: the answers to two polls are never closer, even if the first one is late."""
+        return self._timeouts.config_poll_interval / 2
+
     def begin(self, connection: Connection, now: float) -> None:
         """Look after a connection that has become ready."""
         self._timers.schedule(connection, TimerKind.KEEP_ALIVE, now + self._timeouts.keep_alive_interval)

@@ -127,6 +127,10 @@ class Seeds:
         """Let a connection wait no longer, and return whether it did."""
         return connection in self._waiting and self._waiting.pop(connection) is None
 
+    def names(self, address: Address) -> bool:
+        """Return whether the connection string names an address, or DNS lists it under the name in the string."""
+        return address in (self._listed or self._written)
+
     def answered(self, event: ServiceLookedUp) -> Sequence[Connection]:
         """Take the answer, and return the connections that waited for it. One that was not asked for is ignored."""
         if self.service is None or event.service.removesuffix(".") != self.service.removesuffix("."):
