@@ -301,6 +301,9 @@ class ClientOptions:
     """Whether a lone host without a port may be a name of the whole cluster in DNS (SDK-RFC 0011 "SRV Records")."""
     dns_srv_domains: Sequence[str] = ()
     """Domains at or below which SRV targets are accepted, besides those at or below the host of the connection string."""
+    tls_is_verified: bool = True
+    """Fact from the driver: TLS verifies certificates and host names. Without it PLAIN and tokens need permission, as
+    without TLS (decision D67)."""
     tracer: ThresholdLoggingTracer | None = field(default_factory=ThresholdLoggingTracer)
     """Which operations are slow; None to report none (SDK-RFC 0067)."""
     meter: LoggingMeter | None = field(default_factory=LoggingMeter)
@@ -320,6 +323,7 @@ class ClientOptions:
             ("user_agent", (str,), "a string"),
             ("network", (str,), "a string such as 'external'"),
             ("enable_dns_srv", (bool,), "True or False"),
+            ("tls_is_verified", (bool,), "True or False"),
             ("tracer", (ThresholdLoggingTracer, NoneType), "a ThresholdLoggingTracer or None"),
             ("meter", (LoggingMeter, NoneType), "a LoggingMeter or None"),
             ("orphans", (OrphanReporter, NoneType), "an OrphanReporter or None"),

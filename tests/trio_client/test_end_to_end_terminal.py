@@ -13,6 +13,7 @@ from tests.rows import rows
 from triclinium import (
     Authenticator,
     BestEffortRetryStrategy,
+    ClusterState,
     JwtAuthenticator,
     PasswordAuthenticator,
     RetryAction,
@@ -199,3 +200,57 @@ async def test_a_bucket_that_was_created_a_moment_ago(autojump_clock: MockClock)
         await trio.sleep(0.9)
         for node in fake.nodes:
             node.faults.clear()
+
+
+NO_SIGNATURE = status(Status.SUCCESS, body=b"v=QQ==")
+
+
+async def test_one_node_without_the_password(autojump_clock: MockClock) -> None:
+    """A node with a wrong signature fails what needs it, by name and immediately; the other nodes go on."""
+    async with open_fake_cluster(nodes=3) as fake:
+        fake.nodes[2].faults.always(Opcode.SASL_STEP, NO_SIGNATURE)
+        keys = {fake.nodes.owner_of(key): key for key in (f"k{number}" for number in range(99))}
+        began = trio.current_time()
+        async with fake.open_client() as cluster:
+            people = cluster.bucket("default").default_collection()
+            await people.upsert(keys[0], 1)
+            await people.upsert(keys[1], 1)
+            with pytest.raises(AuthenticationFailureException) as caught:
+                await people.upsert(keys[2], 1)
+            with pytest.raises(AuthenticationFailureException) as of_wait:
+                await cluster.wait_until_ready()
+            await cluster.wait_until_ready(desired_state=ClusterState.DEGRADED)
+
+        assert began == trio.current_time()
+
+    for error in (caught.value, of_wait.value):
+        assert f":{fake.nodes[2].options.port}: SCRAM-SHA512: " in (error.context.last_dispatch_error or "")
+
+
+async def test_no_node_has_the_password(autojump_clock: MockClock) -> None:
+    """If no node has the right signature, statements and waits for any state fail by name after each address was tried."""
+    async with open_fake_cluster(nodes=2) as fake:
+        for node in fake.nodes:
+            node.faults.always(Opcode.SASL_STEP, NO_SIGNATURE)
+        async with fake.open_client() as cluster:
+            with pytest.raises(AuthenticationFailureException, match="wrong server signature"):
+                await cluster.wait_until_ready(desired_state=ClusterState.DEGRADED)
+            with pytest.raises(AuthenticationFailureException, match="wrong server signature"):
+                async with cluster.query("SELECT 1") as result:
+                    await result.rows()
+
+
+async def test_best_effort_waits_for_an_honest_node(autojump_clock: MockClock) -> None:
+    """Under best effort, an operation on a node with a wrong signature is retried until its deadline."""
+    async with (
+        open_fake_cluster(nodes=1) as fake,
+        fake.open_client(retry_strategy=BestEffortRetryStrategy()) as cluster,
+    ):
+        people = cluster.bucket("default").default_collection()
+        fake.nodes[0].faults.always(Opcode.SASL_STEP, NO_SIGNATURE)
+        with pytest.raises(UnambiguousTimeoutException) as caught:
+            await people.upsert("ada", 1)
+        fake.nodes[0].faults.clear()
+        await people.upsert("ada", 1)
+
+    assert "AUTHENTICATION_ERROR" in caught.value.context.retry_reasons

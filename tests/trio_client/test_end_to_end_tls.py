@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 import trustme
 
-from triclinium import Authenticator, BestEffortRetryStrategy, CertificateAuthenticator, TimeoutOptions, open_cluster
-from triclinium.errors import TimeoutException, TlsException
+from triclinium import (
+    Authenticator,
+    BestEffortRetryStrategy,
+    CertificateAuthenticator,
+    JwtAuthenticator,
+    TimeoutOptions,
+    open_cluster,
+)
+from triclinium._driver.connector import TcpConnector
+from triclinium.errors import (
+    AuthenticationFailureException,
+    InvalidArgumentException,
+    TimeoutException,
+    TlsException,
+)
 from triclinium.testing import (
     FakeCluster,
     FakeNodeOptions,
@@ -235,3 +251,85 @@ async def test_addresses_of_ipv6(authority: Authority) -> None:
         message = await refusal(tls(fake), fake.authenticator, authority.trusting())
 
     assert "IP address mismatch, certificate is not valid for '::1'" in message
+
+
+def blind() -> ssl.SSLContext:
+    """Return the context of a client that verifies nothing."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def nameless(authority: Authority) -> ssl.SSLContext:
+    """Return the context of a client that accepts trusted certificates of any host."""
+    context = authority.trusting()
+    context.check_hostname = False
+    return context
+
+
+def warnings_of_tls(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return the warnings that certificates are not verified."""
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if record.levelno == logging.WARNING and "not verified" in record.getMessage()
+    ]
+
+
+@pytest.mark.parametrize("kind", ["blind", "nameless", "connector", "verifying"])
+async def test_unverified_tls(kind: str, authority: Authority, caplog: pytest.LogCaptureFixture) -> None:
+    """Without verified certificates and host names, one warning is logged, and SCRAM keeps the password from the nodes."""
+    contexts = {"nameless": nameless(authority), "verifying": authority.trusting()}
+    given: dict[str, Any] = {"ssl_context": contexts.get(kind, blind())}
+    if kind == "connector":
+        given = {"connector": TcpConnector(blind())}
+    async with (
+        nodes_with(authority.server()) as fake,
+        open_cluster(tls(fake), fake.authenticator, timeouts=PATIENT, **given) as cluster,
+    ):
+        await cluster.wait_until_ready()
+        await cluster.bucket("default").default_collection().upsert("ada", 1)
+        mechanisms = {connection.sasl_mechanism for connection in cluster.statistics().connections}
+
+    assert ({"PLAIN"} if kind == "verifying" else {"SCRAM-SHA512"}) == mechanisms
+    assert (kind != "verifying") == len(warnings_of_tls(caplog))
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+async def test_plain_over_unverified_tls(
+    is_named: bool, authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A node with PLAIN only gets the password over unverified TLS if the authenticator names PLAIN."""
+    options = FakeNodeOptions(sasl_mechanisms=("PLAIN",))
+    async with open_tcp_cluster(FakeNode(options), ssl_context=authority.server()) as fake:
+        authenticator = replace(fake.authenticator, allowed_sasl_mechanisms=("PLAIN",) if is_named else None)
+        if is_named:
+            await upsert(tls(fake), authenticator, blind())
+        else:
+            with pytest.raises(AuthenticationFailureException) as caught:
+                await upsert(tls(fake), authenticator, blind())
+            detail = caught.value.context.last_dispatch_error or ""
+            assert "verify the certificate, or name PLAIN in allowed_sasl_mechanisms" in detail
+
+        asked = [command.key for command in fake.node.command_log if command.opcode == Opcode.SASL_AUTH]
+
+    assert is_named == (b"PLAIN" in asked)
+    assert 1 == len(warnings_of_tls(caplog))
+
+
+async def test_a_certificate_over_unverified_tls(authority: Authority, caplog: pytest.LogCaptureFixture) -> None:
+    """A client certificate needs no permission over unverified TLS, which is logged once."""
+    context = blind()
+    async with nodes_with(authority.server(demands=True)) as fake:
+        await upsert(tls(fake), authority.client(), context)
+
+    assert 1 == len(warnings_of_tls(caplog))
+
+
+async def test_a_token_over_unverified_tls(authority: Authority) -> None:
+    """A token over unverified TLS is refused before anything is sent unless it may travel unencrypted."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        open_cluster("couchbases://127.0.0.1", JwtAuthenticator("a.e30.c"), ssl_context=blind())
+
+    assert "authenticator" == caught.value.parameter
+    open_cluster("couchbases://127.0.0.1", JwtAuthenticator("a.e30.c", allow_unencrypted=True), ssl_context=blind())

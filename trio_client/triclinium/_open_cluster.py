@@ -6,13 +6,14 @@ import random
 import ssl
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from types import NoneType
 from typing import TypedDict, Unpack
 
 import trio
 
 from triclinium._cluster import Cluster, running
-from triclinium._driver.connector import TcpConnector, show_certificate
+from triclinium._driver.connector import TcpConnector, show_certificate, verifies_tls
 from triclinium._driver.driver import Driver
 from triclinium._driver.log import Log
 from triclinium._driver.stream import new_nonce
@@ -72,8 +73,9 @@ def open_cluster(
         retry_strategy: ``FastFailOnTerminalErrorRetryStrategy()`` unless given; one that hands out tokens, such as
             ``StandardRetryStrategy()``, is a budget of retries for the whole cluster.
         circuit_breaker: on, with the usual numbers, unless given.
-        ssl_context: how to speak TLS; the system's trust store, verifying, unless given.
-        connector: replaces TCP and TLS.
+        ssl_context: how to speak TLS; the system's trust store, verifying, unless given. One that does not verify
+            certificates and host names is logged at WARNING; PLAIN and tokens then need permission, as without TLS.
+        connector: replaces TCP and TLS. Its attribute ``tls_is_verified`` is False if its TLS verifies no certificates.
         resolver: replaces DNS where the nodes of a cluster are looked up by its name.
         hello_after_auth: for servers that refuse HELLO before authentication.
         renegotiate_on_corrupt_error_map: reconnect without extended errors where a node's error map is corrupt.
@@ -194,6 +196,7 @@ def make_driver(
         InvalidArgumentException: ``redact_logs`` is no flag, or the machine refuses an option.
     """
     log = Log(redact=check_flag(redact_logs, "redact_logs"))
+    options = replace(options, tls_is_verified=verifies_tls(connector))
     machine = ClientMachine(options, rng=rng if rng is not None else random.Random())
     log.options(parse_connection_string(options.connection_string).over(options))
     telemetry = None

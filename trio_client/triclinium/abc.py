@@ -22,7 +22,12 @@ class ConnectedStream:
 
 
 class Connector(Protocol):
-    """How the client reaches a node. TCP and TLS unless given; a test or a tunnel passes its own."""
+    """How the client reaches a node. TCP and TLS unless given; a test or a tunnel passes its own.
+
+    A connector whose TLS does not verify certificates and host names has an attribute ``tls_is_verified = False``. Then
+    the client does not send the password as PLAIN, nor a token, without permission. A connector without the attribute
+    counts as verifying.
+    """
 
     async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
         """Return a stream to ``host:port``.

@@ -126,7 +126,8 @@ class AsyncioClient:
 
     Args:
         machine: decides; nobody else may call it.
-        tls: how to speak TLS; the system's trust store, verifying, unless given.
+        tls: how to speak TLS; the system's trust store, verifying, unless given. For a context that does not verify
+            certificates and host names, make the machine with ``ClientOptions(tls_is_verified=False)``.
     """
 
     def __init__(self, machine: Machine, tls: ssl.SSLContext | None = None) -> None:

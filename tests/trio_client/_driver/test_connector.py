@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import trio
@@ -16,7 +18,14 @@ from cryptography.hazmat.primitives import serialization
 
 from tests.rows import rows
 from triclinium import CertificateAuthenticator, PasswordAuthenticator
-from triclinium._driver.connector import StreamLoss, TcpConnector, _address, loss_of, show_certificate
+from triclinium._driver.connector import (
+    StreamLoss,
+    TcpConnector,
+    _address,
+    loss_of,
+    show_certificate,
+    verifies_tls,
+)
 from triclinium.abc import ConnectedStream
 from triclinium.errors import InvalidArgumentException
 from triclinium_core.client.events import LossCause
@@ -291,3 +300,36 @@ def test_a_connector_of_ones_own_reads_no_files() -> None:
         show_certificate(Tunnel(), CertificateAuthenticator("ada.pem"))
 
     assert "authenticator" == caught.value.parameter
+
+
+@pytest.mark.parametrize(
+    ("attributes", "is_verified"),
+    [
+        ({}, True),
+        ({"verify_mode": ssl.CERT_REQUIRED, "check_hostname": True}, True),
+        # A client treats both alike.
+        ({"verify_mode": ssl.CERT_OPTIONAL, "check_hostname": True}, True),
+        ({"verify_mode": ssl.CERT_NONE, "check_hostname": False}, False),
+        ({"verify_mode": ssl.CERT_REQUIRED, "check_hostname": False}, False),
+        ({"verify_mode": 0}, False),
+        ({"check_hostname": False}, False),
+        ({"verify_mode": 2}, True),
+    ],
+)
+def test_contexts_that_verify(attributes: dict[str, object], is_verified: bool) -> None:
+    """A context verifies nodes if it demands a certificate and checks host names; one without attributes does."""
+    connector = TcpConnector(cast("ssl.SSLContext", SimpleNamespace(**attributes)))
+
+    assert is_verified == connector.tls_is_verified
+    assert is_verified == verifies_tls(connector)
+
+
+def test_connectors_that_say_nothing_of_tls() -> None:
+    """The default context verifies, and so does a connector without the attribute."""
+
+    class Silent:
+        async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
+            raise AssertionError("nothing is opened")
+
+    assert verifies_tls(Silent())
+    assert verifies_tls(TcpConnector())

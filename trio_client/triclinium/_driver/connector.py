@@ -27,6 +27,7 @@ class TcpConnector:
 
     Args:
         ssl_context: how to speak TLS; unless given, the system's trust store, with certificates and host names verified.
+            Its ``verify_mode`` and ``check_hostname`` count as they are when the cluster opens.
     """
 
     def __init__(self, ssl_context: ssl.SSLContext | None = None) -> None:
@@ -53,6 +54,14 @@ class TcpConnector:
         else:
             assert self._ssl_context is not None
             _load(self._ssl_context, authenticator)
+
+    @property
+    def tls_is_verified(self) -> bool:
+        """Whether a certificate has to be trusted and to name the host. The default context checks both."""
+        context = self._ssl_context
+        # Contexts of other packages may lack these attributes; they verify unless they say otherwise.
+        demands_trust = getattr(context, "verify_mode", ssl.CERT_REQUIRED) != ssl.CERT_NONE
+        return demands_trust and bool(getattr(context, "check_hostname", True))
 
     async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
         """Return a stream to the first of the host's addresses that answers.
@@ -85,6 +94,11 @@ class TcpConnector:
             raise ssl.SSLError(ssl.SSL_ERROR_SSL, text) from error
         await stream.do_handshake()
         return stream
+
+
+def verifies_tls(connector: Connector) -> bool:
+    """Return the connector's attribute ``tls_is_verified``; True without one."""
+    return getattr(connector, "tls_is_verified", True)
 
 
 def show_certificate(connector: Connector, authenticator: Authenticator | None) -> None:

@@ -42,5 +42,5 @@ class ExchangeNonces:
             raise ScramError("the event's nonce is empty; give StreamOpened and AuthenticatorChanged random bytes")
         self._exchanges += 1
         place = f"{self._stream}/{self._exchanges}"
-        # Without the entropy, nobody can compute one nonce from another, such as the node that got the first one.
+        # A node that knows one nonce cannot compute another from it without the entropy.
         return urlsafe_b64encode(hmac.digest(entropy.encode(), place.encode(), "sha256")[:_NONCE_SIZE]).decode("ascii")

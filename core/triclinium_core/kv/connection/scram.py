@@ -373,7 +373,7 @@ def _accepted_iterations(what: str, count: str, least: int) -> int:
     if iterations < least:
         raise ScramError(
             f"{what}{iterations} is fewer than the {least} iterations that scram_iterations_min requires, so the proof "
-            "would reveal a weak password to whoever sent this; if the server is yours, set its scramShaIterations to "
+            "would let the node find a weak password; if the server is yours, set its scramShaIterations to "
             f"at least {SCRAM_ITERATIONS_MIN} and set the password again, or permit fewer with "
             "PasswordAuthenticator(scram_iterations_min=...)"
         )

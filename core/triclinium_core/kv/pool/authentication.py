@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from triclinium_core.client.events import AuthenticatorChanged, StreamId
+from triclinium_core.client.events import AuthenticatorChanged
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.connection_events import News
@@ -26,8 +26,18 @@ from triclinium_core.options import (
     PasswordAuthenticator,
 )
 
+UNVERIFIED_TLS = (
+    "the connections use TLS, but the nodes' certificates are not verified, so that anyone on the network can pose as a "
+    "node: key-value authenticates by SCRAM or as allowed_sasl_mechanisms says, services over HTTP receive the password "
+    "or token as it is; pass an ssl_context that verifies certificates and host names, such as "
+    "ssl.create_default_context(cafile=...)"
+)
+"""Warning of a client that opens with TLS that verifies nothing, or not the host name."""
 
-def check_authenticator(authenticator: Authenticator | None, connection_string: ConnectionString) -> None:
+
+def check_authenticator(
+    authenticator: Authenticator | None, connection_string: ConnectionString, *, tls_is_verified: bool = True
+) -> None:
     """Check that a client can be opened like this.
 
     Raises:
@@ -52,22 +62,29 @@ def check_authenticator(authenticator: Authenticator | None, connection_string: 
         raise InvalidArgumentException(
             f"authenticator is missing: {scheme}:// needs a {AUTHENTICATOR_NAMES}", parameter="authenticator"
         )
-    if connection_string.tls:
+    if connection_string.tls and tls_is_verified:
         return
-    if isinstance(authenticator, CertificateAuthenticator):
+    if isinstance(authenticator, CertificateAuthenticator) and not connection_string.tls:
         raise InvalidArgumentException(
             f"authenticator is a certificate, which {scheme}:// never shows; connect with couchbases://",
             parameter="authenticator",
         )
     if isinstance(authenticator, JwtAuthenticator) and not authenticator.allow_unencrypted:
         raise InvalidArgumentException(
-            f"authenticator is a token, which anyone on the way can take from {scheme}://; connect with couchbases://, "
-            "or set allow_unencrypted",
+            f"authenticator is a token, which anyone on the way can take from {scheme}://"
+            f"{' while the certificate is not verified' if connection_string.tls else ''}; connect with couchbases:// "
+            "and verify the certificate, or set allow_unencrypted",
             parameter="authenticator",
         )
 
 
-def check_change(present: Authenticator | None, wanted: Authenticator, connection_string: ConnectionString) -> None:
+def check_change(
+    present: Authenticator | None,
+    wanted: Authenticator,
+    connection_string: ConnectionString,
+    *,
+    tls_is_verified: bool = True,
+) -> None:
     """Check that ``wanted`` may replace the ``present`` one.
 
     Raises:
@@ -81,7 +98,7 @@ def check_change(present: Authenticator | None, wanted: Authenticator, connectio
         raise InvalidArgumentException(
             "authenticator cannot be set over memcached://, where nobody is asked for one", parameter="authenticator"
         )
-    check_authenticator(wanted, connection_string)
+    check_authenticator(wanted, connection_string, tls_is_verified=tls_is_verified)
     kinds = [_shown_by(each) for each in (present, wanted)]
     if kinds[0] != kinds[1]:
         raise InvalidArgumentException(
@@ -94,9 +111,13 @@ def check_change(present: Authenticator | None, wanted: Authenticator, connectio
 class Authentication:
     """The present authenticator, and the connections that speak for an earlier one."""
 
-    def __init__(self, authenticator: Authenticator | None, connection_string: ConnectionString) -> None:
+    def __init__(
+        self, authenticator: Authenticator | None, connection_string: ConnectionString, *, tls_is_verified: bool = True
+    ) -> None:
         self.authenticator: Authenticator | None = authenticator
-        self._connection_string = connection_string
+        self.hides_passwords: bool = connection_string.tls and tls_is_verified
+        """Whether all streams have TLS that verifies the node, so that only the node can read a PLAIN password."""
+        self._connection_string, self._tls_is_verified = connection_string, tls_is_verified
         self.salted_passwords: SaltedPasswords = SaltedPasswords()
         """What the connections have computed of the present password."""
         self._nonce = ""
@@ -108,7 +129,7 @@ class Authentication:
         Raises:
             InvalidArgumentException: it may not.
         """
-        check_change(self.authenticator, authenticator, self._connection_string)
+        check_change(self.authenticator, authenticator, self._connection_string, tls_is_verified=self._tls_is_verified)
 
     def change(self, event: AuthenticatorChanged) -> None:
         """Replace the present authenticator.
@@ -124,13 +145,13 @@ class Authentication:
         """Tell whether a connection speaks for an earlier authenticator than the present one."""
         return connection.authenticator not in (None, self.authenticator)
 
-    def begin_again(self, connection: Connection, stream: StreamId) -> Sequence[News] | None:
+    def begin_again(self, connection: Connection) -> Sequence[News] | None:
         """Have a connection that is in use authenticate again; None where that is done in the handshake."""
-        authenticator, tls = self.authenticator, self._connection_string.tls
+        authenticator, tls = self.authenticator, self.hides_passwords
         if authenticator is None or not mechanisms_of(authenticator, tls=tls):
             return None
         return connection.authenticate_again(
-            authenticator, tls=tls, nonce=f"{self._nonce}{stream}", salted_passwords=self.salted_passwords
+            authenticator, tls=tls, nonce=self._nonce, salted_passwords=self.salted_passwords
         )
 
 

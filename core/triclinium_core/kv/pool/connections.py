@@ -87,7 +87,9 @@ class Connections:
     ) -> None:
         self._bare = connection_string.scheme is Scheme.MEMCACHED
         self._options = options
-        self.authentication: Authentication = Authentication(options.authenticator, connection_string)
+        self.authentication: Authentication = Authentication(
+            options.authenticator, connection_string, tls_is_verified=options.tls_is_verified
+        )
         self._timeouts: TimeoutOptions = options.timeouts
         self._timers = connection_timers
         self._configs = configs
@@ -413,7 +415,7 @@ class Connections:
             self._authenticate_again(connection, now)
 
     def _authenticate_again(self, connection: Connection, now: float) -> None:
-        news = self.authentication.begin_again(connection, StreamId(connection.stream_number))
+        news = self.authentication.begin_again(connection)
         if news is None:
             return
         self.routes.moved(connection)

@@ -42,7 +42,7 @@ class Plans:
             self._authentication.authenticator,
             bucket=connection.bucket,
             xerror=connection.xerror,
-            tls=self._connection_string.tls,
+            tls=self._authentication.hides_passwords,
             nonce=nonce,
             known_config=self._configs.settled_version(connection.bucket),
             salted_passwords=self._authentication.salted_passwords,

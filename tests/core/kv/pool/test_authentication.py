@@ -10,17 +10,26 @@ from hypothesis import given, strategies as st
 
 from tests.core.kv.simulated import HOTELS, Recorded, client_options, get, ready, respond, upsert
 from tests.rows import rows
-from triclinium_core.client.actions import Action, CloseStream, OpenStream, SendBytes
+from triclinium_core.client.actions import (
+    Action,
+    CloseStream,
+    OpenStream,
+    ReportConnection,
+    ReportLevel,
+    SendBytes,
+)
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.client.events import AuthenticatorChanged, LossCause, StreamId
+from triclinium_core.client.events import AuthenticatorChanged, LossCause, StreamId, TimePassed
 from triclinium_core.errors import (
     AuthenticationFailureException,
     BucketAccessException,
+    CouchbaseException,
     InvalidArgumentException,
     RequestCanceledException,
     UnambiguousTimeoutException,
 )
 from triclinium_core.kv.connection.states import ConnectionState
+from triclinium_core.kv.operation.inquiries import WaitUntilReady
 from triclinium_core.kv.pool.authentication import check_authenticator, check_change
 from triclinium_core.kv.topology.collections import QUESTION_SECONDS
 from triclinium_core.kv.topology.connection_string import parse_connection_string
@@ -28,6 +37,7 @@ from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import (
     Authenticator,
     CertificateAuthenticator,
+    ClientOptions,
     JwtAuthenticator,
     PasswordAuthenticator,
     TimeoutOptions,
@@ -85,7 +95,7 @@ def states(simulation: Recorded) -> list[str]:
         (PasswordAuthenticator(":", "secret"), TLS, "give the name alone"),
         (None, PLAIN, "couchbase:// needs a PasswordAuthenticator, JwtAuthenticator or CertificateAuthenticator"),
         (None, TLS, "authenticator is missing"),
-        (JwtAuthenticator("s.e.cret"), PLAIN, "connect with couchbases://, or set allow_unencrypted"),
+        (JwtAuthenticator("s.e.cret"), PLAIN, "verify the certificate, or set allow_unencrypted"),
         (CERTIFICATE, PLAIN, "a certificate, which couchbase:// never shows; connect with couchbases://"),
         (CERTIFICATE, BARE, "memcached:// never shows"),
         (JwtAuthenticator("s.e.cret"), BARE, "memcached://"),
@@ -170,14 +180,17 @@ def test_an_event_keeps_its_secrets() -> None:
     """Neither password nor nonce, from which SCRAM's proof could be tried out, is shown."""
     event = AuthenticatorChanged(PasswordAuthenticator("ada", "secret"), "the nonce")
 
-    assert "AuthenticatorChanged(PasswordAuthenticator(username='ada', allowed_sasl_mechanisms=None))" == repr(event)
+    assert (
+        "AuthenticatorChanged(PasswordAuthenticator(username='ada', allowed_sasl_mechanisms=None, scram_iterations_min=4000))"
+        == repr(event)
+    )
 
 
 # Connections that are ready.
 
 
 def test_ready_connections_authenticate_again() -> None:
-    """On the streams that they have, each with a nonce of its own."""
+    """Ready connections authenticate again on their streams, each with another nonce, which is not the event's."""
     simulation = ready()
     before = len(simulation.commands(*SASL))
     actions = change(simulation, SAME)
@@ -186,7 +199,7 @@ def test_ready_connections_authenticate_again() -> None:
     assert [ConnectionState.AUTHENTICATING.name] * 2 == states(simulation)
     nonces = [requests[-1].value for requests in simulation.requests.values()]
     assert 2 == len(set(nonces))
-    assert all(b"a-nonce-of-the-user-" in nonce for nonce in nonces)
+    assert not any(b"a-nonce-of-the-user-" in nonce for nonce in nonces)
 
     simulation.flow()
 
@@ -194,6 +207,25 @@ def test_ready_connections_authenticate_again() -> None:
     assert before + 4 == len(simulation.commands(*SASL))
     assert 2 == len(simulation.opened_at)
     assert 2 == sum(text.endswith(" authenticated again") for text in simulation.log)
+
+
+def test_no_two_exchanges_share_a_nonce() -> None:
+    """Exchanges have different nonces on all streams, after a loss and on each change, if all events have the same entropy."""
+    simulation = ready()
+    for _ in range(3):
+        change(simulation, SAME, nonce="nonce")
+        simulation.flow()
+    simulation.lose(simulation.newest)
+    simulation.live(5.0)
+    nonces = [
+        request.value.partition(b",r=")[2]
+        for requests in simulation.requests.values()
+        for request in requests
+        if request.opcode == Opcode.SASL_AUTH
+    ]
+
+    assert len(nonces) >= 9
+    assert len(nonces) == len(set(nonces))
 
 
 def test_what_was_sent_is_answered_and_what_comes_waits() -> None:
@@ -705,3 +737,113 @@ def test_the_id_of_a_collection_is_asked_for_again() -> None:
 
     assert token in simulation.results
     assert simulation.now < 3 * QUESTION_SECONDS
+
+
+# TLS that does not verify the nodes.
+
+
+@rows(
+    ("authenticator", "words"),
+    [
+        (ADMINISTRATOR, None),
+        (PasswordAuthenticator("ada", "secret", ("PLAIN",)), None),
+        (CERTIFICATE, None),
+        (JwtAuthenticator("s.e.cret", allow_unencrypted=True), None),
+        (JwtAuthenticator("s.e.cret"), "verify the certificate, or set allow_unencrypted"),
+    ],
+)
+def test_what_goes_with_unverified_tls(authenticator: Authenticator, words: str | None) -> None:
+    """Over unverified TLS a token needs permission, as without TLS, at first and as a replacement."""
+    present = authenticator if authenticator == CERTIFICATE else ADMINISTRATOR
+    if words is None:
+        check_authenticator(authenticator, TLS, tls_is_verified=False)
+        check_change(present, authenticator, TLS, tls_is_verified=False)
+        return
+    with pytest.raises(InvalidArgumentException, match=words):
+        check_authenticator(authenticator, TLS, tls_is_verified=False)
+    with pytest.raises(InvalidArgumentException, match=words) as caught:
+        check_change(present, authenticator, TLS, tls_is_verified=False)
+
+    assert "authenticator" == caught.value.parameter
+
+
+@rows(
+    ("scheme", "tls_is_verified", "count"),
+    [("couchbases", False, 1), ("couchbases", True, 0), ("couchbase", False, 0), ("couchbase", True, 0)],
+)
+def test_the_warning_of_unverified_tls(scheme: str, tls_is_verified: bool, count: int) -> None:
+    """A client that opens over unverified TLS reports it once, at WARNING."""
+    options = ClientOptions(
+        connection_string=f"{scheme}://127.0.0.1", authenticator=ADMINISTRATOR, tls_is_verified=tls_is_verified
+    )
+    machine = ClientMachine(options, rng=MIDPOINT)
+    reports = [
+        action
+        for now in (0.0, 1.0)
+        for action in machine.handle(TimePassed(), now)
+        if isinstance(action, ReportConnection) and action.level is ReportLevel.WARNING
+    ]
+
+    assert count == len(reports)
+    assert all("not verified" in report.text for report in reports)
+
+
+@rows(
+    ("tls_is_verified", "allowed", "mechanism"),
+    [
+        (True, None, b"PLAIN"),
+        (False, None, b"SCRAM-SHA512"),
+        (False, ("PLAIN",), b"PLAIN"),
+        (False, ("SCRAM-SHA1", "PLAIN"), b"SCRAM-SHA1"),
+    ],
+)
+def test_the_mechanism_over_unverified_tls(
+    tls_is_verified: bool, allowed: tuple[str, ...] | None, mechanism: bytes
+) -> None:
+    """Over unverified TLS the first mechanism is SCRAM unless the authenticator names PLAIN, at first and again."""
+    options = ClientOptions(
+        connection_string="couchbases://127.0.0.1",
+        authenticator=PasswordAuthenticator("Administrator", "password", allowed),
+        tls_is_verified=tls_is_verified,
+    )
+    simulation = Recorded(options=options, tls_port=11207)
+    simulation.finish(get())
+    simulation.feed(AuthenticatorChanged(PasswordAuthenticator("Administrator", "password", allowed), "other"))
+    simulation.run()
+
+    first = [request for requests in simulation.requests.values() for request in requests]
+    assert {mechanism} == {request.key for request in first if request.opcode == Opcode.SASL_AUTH}
+
+
+# A node that does not prove that it knows the password.
+
+
+def refused_text(error: CouchbaseException) -> str:
+    """Return what the node of an error did last."""
+    return error.context.last_dispatch_error or ""
+
+
+@rows(
+    ("opcode", "answer"),
+    [
+        (Opcode.SASL_STEP, status(Status.SUCCESS, body=b"v=QQ==")),
+        (Opcode.SASL_STEP, status(Status.SUCCESS)),
+        (Opcode.SASL_AUTH, status(Status.SUCCESS)),
+        (Opcode.SASL_AUTH, status(Status.AUTH_CONTINUE, body=b"nonsense")),
+    ],
+)
+def test_a_node_that_proves_nothing(opcode: Opcode, answer: Any) -> None:
+    """Operations, requests and waits for such a node fail with its address and the reason, and not by their timeout."""
+    simulation = Recorded()
+    simulation.node.faults.always(opcode, answer)
+    tokens = [
+        simulation.submit(get()),
+        simulation.inquire(WaitUntilReady(None)),
+        simulation.inquire(WaitUntilReady("travel")),
+    ]
+    simulation.flow()
+
+    for token in tokens:
+        error = simulation.error(AuthenticationFailureException, token)
+        assert "AUTHENTICATION_ERROR" == error.context.refused_reason
+        assert refused_text(error).startswith("127.0.0.1:11210: SCRAM-SHA512: ")
