@@ -218,6 +218,31 @@ async def test_best_effort_waits_for_a_better_certificate(authority: Authority) 
     assert any(Opcode.SET == command.opcode for node in fake.nodes for command in node.command_log)
 
 
+class EveryName(trio.abc.HostnameResolver):
+    """A system under which every name is this machine."""
+
+    async def getaddrinfo(self, host: bytes | None, port: bytes | str | int | None, *args: Any, **kwargs: Any) -> Any:
+        """Return one address."""
+        await trio.lowlevel.checkpoint()
+        return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (ADDRESS, port))]
+
+    async def getnameinfo(self, sockaddr: Any, flags: int) -> tuple[str, str]:
+        """Return nothing: the client asks for no names."""
+        raise NotImplementedError
+
+
+async def test_a_name_with_a_final_dot(authority: Authority) -> None:
+    """A certificate has no final dot: the name of the host is verified without it (RFC 6066, section 3)."""
+    asked: list[str | None] = []
+    context = authority.server("node.test", ADDRESS)
+    context.sni_callback = lambda stream, name, context: asked.append(name)
+    async with nodes_with(context) as fake:
+        trio.socket.set_custom_hostname_resolver(EveryName())
+        await upsert(tls(fake).replace(ADDRESS, "node.test."), fake.authenticator, authority.trusting())
+
+    assert "node.test" in asked
+
+
 async def test_names_are_verified_too(authority: Authority) -> None:
     """The client asks for the name that the configs have; the name goes along in the handshake (SNI)."""
     asked: list[str | None] = []

@@ -87,7 +87,9 @@ class TcpConnector:
             self._ssl_context = ssl.create_default_context()
         # A KV connection may end without TLS's goodbye: frames carry their length, and what was cut off is no answer.
         try:
-            stream = trio.SSLStream(tcp, self._ssl_context, server_hostname=host, https_compatible=True)
+            # RFC 6066 §3: the name has no final dot, nor has that of a certificate.
+            name = host.removesuffix(".")
+            stream = trio.SSLStream(tcp, self._ssl_context, server_hostname=name, https_compatible=True)
         except (ValueError, TypeError) as error:
             # A resolver of the user's may find what no certificate can be for.
             text = f"{host!r} is not a host name that TLS can ask for: {error}"
