@@ -51,7 +51,11 @@ async def test_all_nodes_are_replaced_at_once(autojump_clock: MockClock, in_dns:
             listing = Listing(OLD)
             seeds = "cluster.test" if in_dns else "a.test:11210,f.test:11210"
             async with triclinium.open_cluster(
-                f"couchbase://{seeds}", fake.authenticator, connector=fake.connector, resolver=listing
+                f"couchbase://{seeds}",
+                fake.authenticator,
+                connector=fake.connector,
+                resolver=listing,
+                dns_srv_domains=["test"],
             ) as cluster:
                 people = people_of(cluster)
                 await write_all(people, 1)

@@ -137,9 +137,9 @@ class Seeds:
             return ()
         # SDK-RFC 0011: priorities and weights are not looked at; the name itself is no seed any more.
         targets = [Address(host.removesuffix("."), port) for host, port in event.targets[:NODES_MAX]]
-        possible = dict.fromkeys(target for target in targets if _is_possible(target))
-        listed = tuple(target for target in possible if self._accepted.accepts(target.host))
-        refused = [target for target in possible if target not in listed]
+        possible = {target: self._accepted.accepts(target.host) for target in targets if _is_possible(target)}
+        listed = tuple(target for target, is_accepted in possible.items() if is_accepted)
+        refused = [target for target, is_accepted in possible.items() if not is_accepted]
         if possible:
             # Decision D66: where every target is refused, the name itself is a host.
             self._listed = listed
