@@ -23,6 +23,7 @@ from triclinium_core.kv.operation.reports import (
     PingState,
     Ready,
 )
+from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import Authenticator, JwtAuthenticator, PasswordAuthenticator, TimeoutOptions
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.faults import Fault, delay, drop_response, hang_up
@@ -229,6 +230,19 @@ def test_a_wrong_password_ends_a_wait(services: tuple[Service, ...] | None, is_k
     assert isinstance(error, AuthenticationFailureException)
     assert ("wait_until_ready", "kv") == (error.context.operation, error.context.service)
     assert began == simulation.settled_at[token]
+
+
+def test_a_password_that_is_being_checked() -> None:
+    """A wait for other services does not end while key-value checks new credentials, and fails when it refuses them."""
+    simulation = started()
+    simulation.nodes[0].faults.next(Opcode.SASL_AUTH, delay(0.5))
+    simulation.feed(AuthenticatorChanged(PasswordAuthenticator("Administrator", "wrong"), "nonce"))
+    began = simulation.now
+    token = simulation.inquire(WaitUntilReady(None, service_types=QUERY))
+    simulation.run(1.0)
+
+    assert isinstance(simulation.errors[token], AuthenticationFailureException)
+    assert began + 0.5 == simulation.settled_at[token]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from triclinium_core.kv.pool.seeds import (
     REFUSED_REMEMBERED_MAX,
 )
 from triclinium_core.kv.topology.cluster_config import NODES_MAX
+from triclinium_core.options import TimeoutOptions
 from triclinium_core.services.query.request import QueryRequest
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 
@@ -39,9 +41,10 @@ class Listed(Recorded):
         *,
         is_host: bool = False,
         scheme: str = "couchbase",
+        **options: Any,
     ) -> None:
         nodes = [*NODES, (NAME, 11210)] if is_host else NODES
-        super().__init__(FakeNodes(node_options(), nodes=nodes), client_options(f"{scheme}://{NAME}{query}"))
+        super().__init__(FakeNodes(node_options(), nodes=nodes), client_options(f"{scheme}://{NAME}{query}", **options))
         self.services = None if listed is None else {f"_{scheme}._tcp.{NAME}": tuple(listed)}
 
     def warnings(self) -> list[ReportConnection]:
@@ -296,6 +299,18 @@ def test_a_name_without_an_address() -> None:
         assert "evil.test:11210" in text
         assert "dns_srv_domains" in text
     assert not [line for line in simulation.log[2:] if EVIL[0] in line]
+
+
+def test_a_request_that_waits_for_the_first_config() -> None:
+    """A request that ends while the client connects again reports why the connection before was lost."""
+    simulation = Listed([EVIL], timeouts=TimeoutOptions(query=1.0))
+    simulation.live(1.0)
+    token = simulation.request(QueryRequest(statement="SELECT 1"))
+    simulation.advance(1.0)
+    error = simulation.errors[token]
+
+    assert "evil.test:11210" in str(error)
+    assert "dns_srv_domains" in str(error)
 
 
 def test_a_name_that_is_still_being_connected_to() -> None:
