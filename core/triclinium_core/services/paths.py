@@ -28,7 +28,7 @@ def path(*segments: str) -> str:
     """
     for segment in segments:
         if not segment or segment in DOT_SEGMENTS:
-            raise InvalidArgumentException(f"{shown(segment)} is no segment of a path", parameter="path")
+            raise InvalidArgumentException(f"{shown(segment)} cannot be a segment of a path", parameter="path")
     return "".join(f"/{quote(segment, safe='')}" for segment in segments)
 
 

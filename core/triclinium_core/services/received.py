@@ -27,6 +27,13 @@ INTEGER_MAX = 2**64 - 1
 UNKNOWN_MAX = 100
 """Unknown parts of one value that are kept as text; the rest is counted."""
 
+ITEMS_MAX = 10_000
+"""Items of an array within an answer that are read one by one, each in some microseconds. A longer array is unreadable."""
+ROWS_MAX = 20_000
+"""Rows of a list: far more than a cluster has buckets, indexes or users. Each takes some 50 microseconds."""
+REFUSED_MAX = 1_000
+"""Refused rows after which the list is no list of such rows."""
+
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 """Exceptions of the decoder for JSON that is invalid, nested too deeply, or of another type."""
 
@@ -83,8 +90,9 @@ class Members(NamedTuple):
         return Members(self.get(name, dict[str, msgspec.Raw]) or {})
 
     def array(self, name: str) -> list[msgspec.Raw]:
-        """Return the items of an array; none of anything else."""
-        return self.get(name, list[msgspec.Raw]) or []
+        """Return the items of an array; none of anything else, or of an array with more than ``ITEMS_MAX``."""
+        items = self.get(name, list[msgspec.Raw]) or []
+        return items if len(items) <= ITEMS_MAX else []
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Return the strings of an array, without its other items."""
@@ -95,8 +103,9 @@ class Members(NamedTuple):
         return [Members(decoded(item, dict[str, msgspec.Raw]) or {}) for item in self.array(name)]
 
     def no_arrays(self, *names: str) -> list[msgspec.Raw]:
-        """Return the members of these names that are neither missing, null nor an array."""
-        return [self.raw[name] for name in names if self.is_set(name) and self.get(name, list[msgspec.Raw]) is None]
+        """Return the members of these names that are neither missing nor null, and that ``array`` does not return."""
+        arrays = {name: self.get(name, list[msgspec.Raw]) for name in names if self.is_set(name)}
+        return [self.raw[name] for name, items in arrays.items() if items is None or len(items) > ITEMS_MAX]
 
     def is_set(self, name: str) -> bool:
         """Return whether a member is there and not null."""
@@ -133,8 +142,11 @@ def readable(rows: Iterable[msgspec.Raw], read: Callable[[msgspec.Raw], T]) -> t
     """Return what ``read`` makes of each row, and the number of rows that it refuses.
 
     Raises:
-        MalformedAnswer: it refuses all rows.
+        MalformedAnswer: it refuses all rows or more than ``REFUSED_MAX``, or there are more than ``ROWS_MAX``.
     """
+    rows = list(rows)
+    if len(rows) > ROWS_MAX:
+        raise MalformedAnswer(f"a list of {len(rows)} rows; at most {ROWS_MAX} are read")
     found, refused = separated(rows, read)
     if refused and not found:
         raise refused[0][1]
@@ -144,13 +156,19 @@ def readable(rows: Iterable[msgspec.Raw], read: Callable[[msgspec.Raw], T]) -> t
 def separated(
     rows: Iterable[msgspec.Raw], read: Callable[[msgspec.Raw], T]
 ) -> tuple[tuple[T, ...], list[tuple[msgspec.Raw, MalformedAnswer]]]:
-    """Return what ``read`` makes of rows, and the rows that it refuses with its errors."""
+    """Return what ``read`` makes of rows, and the rows that it refuses with its errors.
+
+    Raises:
+        MalformedAnswer: it refuses more than ``REFUSED_MAX``.
+    """
     found, refused = [], []
     for row in rows:
         try:
             found.append(read(row))
         except MalformedAnswer as error:
             refused.append((row, error))
+            if len(refused) > REFUSED_MAX:
+                raise
     return tuple(found), refused
 
 

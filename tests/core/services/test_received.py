@@ -13,6 +13,9 @@ from tests.core.services.management.answers import JSON
 from tests.rows import rows
 from triclinium_core.services.received import (
     INTEGER_MAX,
+    ITEMS_MAX,
+    REFUSED_MAX,
+    ROWS_MAX,
     UNKNOWN_MAX,
     Members,
     body_members,
@@ -66,7 +69,7 @@ def test_values(text: str, integer: int | None, number: float | None, flag: bool
 
 
 def test_what_is_missing() -> None:
-    """A member that is missing is None or empty."""
+    """A missing member gives None or an empty value."""
     found = members_of(msgspec.Raw(b"{}"))
 
     assert (None, None, 0, "", {}, [], ()) == (
@@ -111,3 +114,16 @@ def test_any_body(body: object) -> None:
     for name in found.raw:
         found.integer(name), found.number(name), found.text(name), found.word(name, Word), found.texts(name)
         found.objects(name), found.members(name), found.no_arrays(name), found.get(name, object)
+
+
+def test_too_much_of_anything() -> None:
+    """A long list, a list with many refused rows, and a long array within an answer are not read item by item."""
+    row = msgspec.Raw(b"{}")
+
+    assert ROWS_MAX == len(readable([row] * ROWS_MAX, members_of)[0])
+    for rows_ in ([row] * (ROWS_MAX + 1), [row, *[msgspec.Raw(b"7")] * (REFUSED_MAX + 1)]):
+        with pytest.raises(MalformedAnswer):
+            readable(rows_, members_of)
+    found = members(json.dumps(["x"] * (ITEMS_MAX + 1)))
+    assert ([], (), 1) == (found.array("a"), found.texts("a"), len(found.no_arrays("a")))
+    assert ITEMS_MAX == len(members(json.dumps(["x"] * ITEMS_MAX)).texts("a"))

@@ -9,9 +9,15 @@ from enum import StrEnum, unique
 
 import msgspec
 
-from triclinium_core.services.received import body_members
 from triclinium_core.services.request import HttpAnswer, ServiceResult
-from triclinium_core.services.statement.answers import read_metrics, read_status, read_warnings
+from triclinium_core.services.statement.answers import (
+    AnsweredMetrics,
+    AnsweredParts,
+    known_metrics,
+    read_metrics,
+    read_parts,
+    read_status,
+)
 
 
 @unique
@@ -66,18 +72,26 @@ class AnalyticsMetaData(ServiceResult, frozen=True, kw_only=True):
     """The shape of the rows as JSON; None if not sent."""
 
 
+class _Metrics(AnsweredMetrics, frozen=True, kw_only=True):
+    processed_objects: int = 0
+
+
+class _Answer(AnsweredParts, frozen=True, kw_only=True):
+    metrics: _Metrics | None = None
+
+
 def metadata_of(answer: HttpAnswer) -> AnalyticsMetaData:
     """Return what an answer without an error says.
 
     Raises:
         MalformedAnswer: this is not how the service answers, or it broke off without an error.
     """
-    answered = body_members(answer)
+    answered = read_parts(answer, _Answer, lambda found: {"metrics": known_metrics(found, _Metrics)})
     return AnalyticsMetaData(
-        request_id=answered.text("requestID"),
-        client_context_id=answered.text("clientContextID"),
-        status=read_status(answered, AnalyticsStatus, BROKEN_OFF),
-        warnings=read_warnings(answered, AnalyticsWarning),
-        metrics=read_metrics(answered, AnalyticsMetrics),
-        signature=answered.get("signature", object),
+        request_id=answered.request_id,
+        client_context_id=answered.client_context_id,
+        status=read_status(answered.status, AnalyticsStatus, BROKEN_OFF),
+        warnings=tuple(AnalyticsWarning(warning.code, warning.msg) for warning in answered.warnings or ()),
+        metrics=read_metrics(answered.metrics, AnalyticsMetrics),
+        signature=answered.signature,
     )

@@ -149,7 +149,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
             MalformedAnswer: it is not an answer of the service.
         """
         name = answer.body_as(_Prepared).prepared
-        return PreparedPlan(name) if name else None
+        return PreparedPlan(name) if isinstance(name, str) and name else None
 
     def said(self) -> dict[str, object]:
         """Return statement or plan."""
@@ -222,7 +222,7 @@ class PrepareRequest(IdentifiedRequest, frozen=True, kw_only=True):
 
 
 class _Prepared(msgspec.Struct, frozen=True):
-    prepared: str | None = None
+    prepared: object = None
 
 
 class _AnsweredPlan(msgspec.Struct, frozen=True):

@@ -10,9 +10,15 @@ from enum import StrEnum, unique
 
 import msgspec
 
-from triclinium_core.services.received import body_members
 from triclinium_core.services.request import HttpAnswer, ServiceResult
-from triclinium_core.services.statement.answers import read_metrics, read_status, read_warnings
+from triclinium_core.services.statement.answers import (
+    AnsweredMetrics,
+    AnsweredParts,
+    known_metrics,
+    read_metrics,
+    read_parts,
+    read_status,
+)
 
 
 @unique
@@ -83,19 +89,36 @@ class QueryMetaData(ServiceResult, frozen=True, kw_only=True):
     """What was asked for with ``profile``, as JSON."""
 
 
+class _Metrics(AnsweredMetrics, frozen=True, kw_only=True):
+    sort_count: int = 0
+    mutation_count: int = 0
+
+
+class _Answer(AnsweredParts, frozen=True, kw_only=True):
+    metrics: _Metrics | None = None
+    profile: dict[str, object] | None = None
+
+
 def metadata_of(answer: HttpAnswer) -> QueryMetaData:
     """Return what an answer without an error says.
 
     Raises:
         MalformedAnswer: this is not how the service answers, or it broke off without an error.
     """
-    answered = body_members(answer)
+    answered = read_parts(
+        answer,
+        _Answer,
+        lambda found: {
+            "metrics": known_metrics(found, _Metrics),
+            "profile": found.get("profile", dict[str, object]),
+        },
+    )
     return QueryMetaData(
-        request_id=answered.text("requestID"),
-        client_context_id=answered.text("clientContextID"),
-        status=read_status(answered, QueryStatus, BROKEN_OFF),
-        warnings=read_warnings(answered, QueryWarning),
-        metrics=read_metrics(answered, QueryMetrics),
-        signature=answered.get("signature", object),
-        profile=answered.get("profile", dict[str, object]),
+        request_id=answered.request_id,
+        client_context_id=answered.client_context_id,
+        status=read_status(answered.status, QueryStatus, BROKEN_OFF),
+        warnings=tuple(QueryWarning(warning.code, warning.msg) for warning in answered.warnings or ()),
+        metrics=read_metrics(answered.metrics, QueryMetrics),
+        signature=answered.signature,
+        profile=answered.profile,
     )

@@ -186,6 +186,32 @@ class _Hit(msgspec.Struct):
     fields: msgspec.Raw = msgspec.Raw()
 
 
+class _Status(msgspec.Struct):
+    failed: Count = 0
+    successful: Count = 0
+    errors: dict[str, str] | None = None
+
+
+class _Facet(msgspec.Struct):
+    field: str
+    total: Count = 0
+    missing: Count = 0
+    other: Count = 0
+    terms: tuple[SearchTermFacet, ...] | None = None
+    numeric_ranges: tuple[SearchNumericRangeFacet, ...] | None = None
+    date_ranges: tuple[SearchDateRangeFacet, ...] | None = None
+
+
+class _Answer(msgspec.Struct):
+    """The answer of the service, without its hits."""
+
+    status: _Status
+    total_hits: Count = 0
+    max_score: float = 0.0
+    took: Count = 0
+    facets: dict[str, _Facet] | None = None
+
+
 _HITS = msgspec.json.Decoder(_Hit)
 
 
@@ -248,35 +274,58 @@ def decode_meta_data(answer: HttpAnswer) -> SearchMetaData:
     Raises:
         MalformedAnswer: this is not how a search is answered: it does not say whether hits are missing.
     """
-    answered = body_members(answer)
-    status = answered.members("status")
-    missing = status.integer("failed") if status.is_set("failed") else 0
-    if answered.get("status", dict[str, msgspec.Raw]) is None or missing is None or missing < 0:
-        raise MalformedAnswer("the answer does not say how many partitions have failed")
+    try:
+        answered = answer.body_as(_Answer)
+    except MalformedAnswer:
+        answered = _read_answer(body_members(answer))
+    status = answered.status
     metrics = SearchMetrics(
-        answered.count("took") / _NANOSECONDS,
-        answered.count("total_hits"),
-        answered.number("max_score") or 0.0,
-        status.count("successful"),
-        missing,
+        answered.took / _NANOSECONDS, answered.total_hits, answered.max_score, status.successful, status.failed
     )
+    facets = {name: _facet_result(name, facet) for name, facet in (answered.facets or {}).items()}
+    return SearchMetaData(metrics, status.errors or {}, facets)
+
+
+def _read_answer(found: Members) -> _Answer:
+    """Return an answer, read part by part."""
+    status = found.members("status")
+    failed = status.integer("failed") if status.is_set("failed") else 0
+    if found.get("status", dict[str, msgspec.Raw]) is None or failed is None or failed < 0:
+        raise MalformedAnswer("the answer does not say how many partitions have failed")
     errors = status.members("errors").raw
     texts = {name: text if (text := decoded(raw, str)) is not None else as_text(raw) for name, raw in errors.items()}
-    facets = answered.members("facets")
-    found = {name: _facet_result(name, facets.members(name)) for name in facets.raw if facets.is_set(name)}
-    return SearchMetaData(metrics, texts, found)
+    facets = found.members("facets")
+    return _Answer(
+        _Status(failed, status.count("successful"), texts),
+        found.count("total_hits"),
+        found.number("max_score") or 0.0,
+        found.count("took"),
+        {name: _read_facet(facets.members(name)) for name in facets.raw if facets.is_set(name)},
+    )
 
 
-def _facet_result(name: str, facet: Members) -> SearchFacetResult:
+def _read_facet(found: Members) -> _Facet:
+    return _Facet(
+        found.text("field"),
+        found.count("total"),
+        found.count("missing"),
+        found.count("other"),
+        _parts(found, "terms", SearchTermFacet),
+        _parts(found, "numeric_ranges", SearchNumericRangeFacet),
+        _parts(found, "date_ranges", SearchDateRangeFacet),
+    )
+
+
+def _facet_result(name: str, facet: _Facet) -> SearchFacetResult:
     return SearchFacetResult(
         name,
-        facet.text("field"),
-        facet.count("total"),
-        facet.count("missing"),
-        facet.count("other"),
-        _parts(facet, "terms", SearchTermFacet),
-        _parts(facet, "numeric_ranges", SearchNumericRangeFacet),
-        _parts(facet, "date_ranges", SearchDateRangeFacet),
+        facet.field,
+        facet.total,
+        facet.missing,
+        facet.other,
+        facet.terms or (),
+        facet.numeric_ranges or (),
+        facet.date_ranges or (),
     )
 
 

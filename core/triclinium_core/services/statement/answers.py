@@ -1,4 +1,7 @@
-"""What the answers of query and analytics share beside the rows.
+"""Common parts of the answers of query and analytics, beside the rows.
+
+An answer of the known form is decoded in one pass. Any other is read member by member, so that an unknown value costs
+only itself.
 
 Source: SDK-RFC 0056 "QueryResult"; SDK-RFC 0057 "AnalyticsResult".
 """
@@ -11,29 +14,88 @@ from typing import TypeVar
 
 import msgspec
 
-from triclinium_core.services.received import Members
-from triclinium_core.services.request import MalformedAnswer
+from triclinium_core.services.received import Members, body_members
+from triclinium_core.services.request import HttpAnswer, MalformedAnswer
 from triclinium_core.services.statement.go_durations import seconds_of
 
 S = TypeVar("S", bound=StrEnum)
 M = TypeVar("M", bound=msgspec.Struct)
-W = TypeVar("W")
+A = TypeVar("A", bound="AnsweredParts")
 
 
-def read_warnings(answered: Members, kind: Callable[[int, str], W]) -> tuple[W, ...]:
-    """Return the warnings; 0 stands for a code and an empty string for a text that is not one."""
-    return tuple(kind(each.integer("code") or 0, each.text("msg")) for each in answered.objects("warnings"))
+class AnsweredWarning(msgspec.Struct, frozen=True):
+    """One of ``warnings``."""
+
+    code: int = 0
+    msg: str = ""
 
 
-def read_status(answered: Members, kind: type[S], broken_off: Collection[S]) -> S:
+class AnsweredParts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The members of an answer that both services have."""
+
+    request_id: str = msgspec.field(default="", name="requestID")
+    client_context_id: str = msgspec.field(default="", name="clientContextID")
+    status: str
+    signature: object = None
+    warnings: list[AnsweredWarning] | None = None
+
+
+class AnsweredMetrics(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The members of ``metrics`` that both services have."""
+
+    elapsed_time: str = "0"
+    execution_time: str = "0"
+    result_count: int = 0
+    result_size: int = 0
+    error_count: int = 0
+    warning_count: int = 0
+
+
+def read_parts(answer: HttpAnswer, kind: type[A], rest: Callable[[Members], dict[str, object]]) -> A:
+    """Return the members of an answer; those of an unknown form have their defaults.
+
+    Args:
+        rest: reads the members that ``kind`` has beside those of ``AnsweredParts``.
+
+    Raises:
+        MalformedAnswer: the answer is no object or has no status: rows may be missing.
+    """
+    try:
+        return answer.body_as(kind)
+    except MalformedAnswer:
+        found = body_members(answer)
+    status = found.get("status", str)
+    if status is None:
+        raise MalformedAnswer("the answer has no status")
+    warnings = [AnsweredWarning(each.integer("code") or 0, each.text("msg")) for each in found.objects("warnings")]
+    return kind(
+        request_id=found.text("requestID"),
+        client_context_id=found.text("clientContextID"),
+        status=status,
+        signature=found.get("signature", object),
+        warnings=warnings,
+        **rest(found),
+    )
+
+
+def known_metrics(found: Members, kind: type[M]) -> M:
+    """Return the metrics that can be read; the others are 0."""
+    metrics = found.members("metrics")
+    names = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
+    return kind(
+        **{
+            field: metrics.text(name) if field.endswith("_time") else metrics.count(name)
+            for field, name in names.items()
+        }
+    )
+
+
+def read_status(word: str, kind: type[S], broken_off: Collection[S]) -> S:
     """Return how a statement ended; UNKNOWN for a word that ``kind`` does not have.
 
     Raises:
-        MalformedAnswer: it broke off and the answer has no error, or the answer has no status: rows may be missing.
+        MalformedAnswer: it broke off, and the answer has no error.
     """
-    word = answered.get("status", str)
-    if word is None:
-        raise MalformedAnswer("the answer has no status")
     try:
         status = kind(word.lower())
     except ValueError:
@@ -43,15 +105,14 @@ def read_status(answered: Members, kind: type[S], broken_off: Collection[S]) -> 
     return status
 
 
-def read_metrics(answered: Members, kind: type[M]) -> M:
-    """Return the metrics. A metric that is missing or invalid is 0. Fields that end in ``_time`` are seconds."""
-    metrics = answered.members("metrics")
-    found: dict[str, float] = {}
-    for name in kind.__struct_fields__:
-        first, *others = name.split("_")
-        key = first + "".join(map(str.capitalize, others))
-        found[name] = _seconds(metrics.text(key)) if name.endswith("_time") else metrics.count(key)
-    return kind(**found)
+def read_metrics(answered: AnsweredMetrics | None, kind: type[M]) -> M:
+    """Return metrics with their times in seconds; a metric that is missing or invalid is 0."""
+    if answered is None:
+        return kind()
+    metrics = msgspec.structs.asdict(answered)
+    for name in ("elapsed_time", "execution_time"):
+        metrics[name] = _seconds(metrics[name])
+    return kind(**metrics)
 
 
 def _seconds(duration: str) -> float:

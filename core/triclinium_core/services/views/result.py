@@ -85,7 +85,7 @@ _NULL = msgspec.Raw(b"null")
 
 
 def decode_row(data: bytes) -> ViewRow:
-    """Return a row. A missing key or value is null, and an id that is no string is None.
+    """Return a row. A missing key or value is null, and an id of another type becomes None.
 
     Raises:
         MalformedAnswer: it is no object, or has neither key nor value.

@@ -359,7 +359,7 @@ def test_a_bucket_without_a_usable_name(changes: dict[str, object]) -> None:
     ],
 )
 def test_an_unknown_value(member: str, value: object, setting: str, expected: object, sent: str | None) -> None:
-    """It is kept as received, or is None; the other settings are read, and an update sends it back or leaves it out."""
+    """It is kept as received or becomes None; all other settings are read, and an update sends it back or omits it."""
     body = {name: each for name, each in (bucket() | {member: value}).items() if each is not ...}
     found = GetAllBuckets().decode(answered([body, bucket(name="other")]))
     settings = found.buckets[0].settings

@@ -261,7 +261,7 @@ def test_a_name_that_is_none() -> None:
     ],
 )
 def test_an_unknown_value(member: str, value: object, field: str, expected: object) -> None:
-    """It is kept as received, or is None; the other members and the other indexes are read."""
+    """It is kept as received or becomes None; all other members and indexes are read."""
     found = all_indexes(BUCKET).decode(answered(OLD | {member: value}, NEW)).indexes
 
     assert ("by_a", "#primary") == tuple(index.name for index in found)

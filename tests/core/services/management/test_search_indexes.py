@@ -323,7 +323,7 @@ def test_an_index_without_a_usable_name(body: dict[str, object]) -> None:
     ],
 )
 def test_an_unknown_value(member: str, value: object, field: str, expected: object, is_lost: bool) -> None:
-    """It is kept as received, or is None; a definition that would lose one is not written back unless it is dropped."""
+    """It is kept as received or becomes None; a definition with an unreadable part is not written back."""
     listed = {"a": DEFINITION | {member: value}, "b": DEFINITION}
     found = GetAllSearchIndexes().decode(answered({"indexDefs": {"indexDefs": listed}}))
     index = found.indexes[0]

@@ -348,7 +348,7 @@ def test_a_user_or_group_without_a_usable_name(changes: dict[str, object]) -> No
     ],
 )
 def test_an_unknown_value_of_a_user(member: str, value: object, field: str, expected: object) -> None:
-    """It is kept as received, or is None; the rest of the user and the other users are read."""
+    """It is kept as received or becomes None; the rest of the user and all other users are read."""
     found = GetAllUsers(EXTERNAL).decode(answered([USER | {member: value}, USER])).users
 
     assert ["ada", "ada"] == [each.user.username for each in found]

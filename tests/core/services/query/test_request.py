@@ -263,6 +263,7 @@ def test_enhanced_preparation() -> None:
         ({"status": "success", "results": [], "prepared": "[127.0.0.1:8091]p1"}, PreparedPlan("[127.0.0.1:8091]p1")),
         ({"status": "success", "results": []}, None),
         ({"status": "success", "results": [], "prepared": ""}, None),
+        ({"status": "success", "results": [], "prepared": 5}, None),
     ],
 )
 def test_plan_of_enhanced_preparation(body: object, plan: PreparedPlan | None) -> None:
@@ -271,9 +272,9 @@ def test_plan_of_enhanced_preparation(body: object, plan: PreparedPlan | None) -
 
 
 def test_malformed_plan_of_enhanced_preparation() -> None:
-    """A name of another type is no answer of the service."""
+    """An answer that is no object raises MalformedAnswer."""
     with pytest.raises(MalformedAnswer):
-        PREPARABLE.plan_of(HttpAnswer(200, b'{"prepared":5}'))
+        PREPARABLE.plan_of(HttpAnswer(200, b"[]"))
 
 
 def test_plain_preparation() -> None:

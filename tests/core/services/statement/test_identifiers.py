@@ -21,7 +21,7 @@ from triclinium_core.testing.fakes.services.statements.sqlpp import ParameterVal
 
 @given(NAMES)
 def test_a_hostile_name_is_one_identifier(name: str) -> None:
-    """Whatever characters a name has, its service reads one identifier with exactly that name."""
+    """The service reads the identifier of a hostile name as one token with exactly that name."""
     for read, identifier in ((query_tokens, query_identifier), (analytics_tokens, analytics_identifier)):
         tokens = read(f"DROP INDEX {identifier(name)} ON `b`")
 

@@ -85,7 +85,7 @@ def test_the_range_of_an_id(id_: tuple[bytes, int]) -> None:
     ],
 )
 def test_unknown_values_of_a_collection(collection: str, max_expiry: int | None, history: bool | None) -> None:
-    """A setting of an unknown form is None, and a null list is empty; all other collections are read."""
+    """An unreadable setting becomes None and a null list an empty one; all other collections are read."""
     value = f"""{{"uid":"2","scopes":[{{"uid":"0","name":"_default","collections":null,"limits":null}},
         {{"uid":"8","name":"s","collections":[{{"uid":"9","name":"a",{collection}}},{{"uid":"a","name":"b"}}]}}]}}"""
     found = decode_response(QUESTION, response(value=value.encode()), vbucket=0)

@@ -48,7 +48,7 @@ def test_forms(method: str, target: str, form: dict[str, str], field: str) -> No
 
 
 def test_uids_of_manifests() -> None:
-    """The cluster manager answers 400 to a uid that is no number of 64 bits."""
+    """The cluster manager answers 400 to a uid that exceeds 64 bits or has other signs than digits."""
     client = HttpClient(FakeNode(), Service.MANAGEMENT)
     target = "/pools/default/buckets/default/scopes/@ensureManifest"
 
