@@ -584,7 +584,7 @@ class OpenRequests:
     def _report_unread(self, live: LiveRequest, count: int) -> None:
         """Log that a list is not whole."""
         node = live.endpoint.node if live.endpoint is not None else "a node"
-        text = f"{live.request.name}: left out {count} rows that this version of the client cannot read"
+        text = f"{live.request.name}: unreadable rows left out of the list: {count}"
         self._emit(ReportConnection(StreamId(0), node, text, ReportLevel.WARNING))
 
     def _fail_unread(self, live: LiveRequest, text: str, now: float) -> None:

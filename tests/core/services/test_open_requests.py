@@ -775,7 +775,7 @@ def test_a_list_that_is_not_whole() -> None:
 
     assert isinstance(found, AllBucketsResult)
     assert ["a"] == [each.settings.name for each in found.buckets]
-    assert ["get_all_buckets: left out 2 rows that this version of the client cannot read"] == warnings
+    assert ["get_all_buckets: unreadable rows left out of the list: 2"] == warnings
 
 
 def test_a_node_that_has_left_is_not_asked_for_ever() -> None:

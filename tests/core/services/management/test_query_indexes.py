@@ -142,6 +142,8 @@ def test_a_name_ends_no_identifier(names: list[str]) -> None:
         lambda: create_index(BUCKET, "i", ["a"], deferred=anything("yes")),
         lambda: create_primary_index(BUCKET, index_name=""),
         lambda: drop_index(BUCKET, ""),
+        lambda: drop_index(BUCKET, "\ud800"),
+        lambda: create_index(BUCKET, "\ud800", ["a"]),
         lambda: drop_primary_index(BUCKET, index_name=""),
         lambda: build_indexes(BUCKET, [""]),
     ],
