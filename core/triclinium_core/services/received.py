@@ -32,7 +32,7 @@ ITEMS_MAX = 10_000
 ROWS_MAX = 20_000
 """Rows of a list: far more than a cluster has buckets, indexes or users. Each takes some 50 microseconds."""
 REFUSED_MAX = 1_000
-"""Refused rows after which the list is no list of such rows."""
+"""Refused rows after which the whole list is refused."""
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 """Exceptions of the decoder for JSON that is invalid, nested too deeply, or of another type."""
