@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.rows import rows
-from triclinium_core.kv.known_configs import KnownConfigs
+from triclinium_core.kv.known_configs import OLDER_CONFIGS_MAX, KnownConfigs
 from triclinium_core.kv.topology.capabilities import ClusterCapability as C
 from triclinium_core.kv.topology.cluster_config import ClusterConfig, parse_cluster_config
 from triclinium_core.retry.couchbase.tables.service import Service
@@ -66,3 +66,22 @@ def test_labels_are_bounded(text: str, label: str | None) -> None:
 
     assert label == configs.cluster_labels.get("couchbase.cluster.name")
     assert label == configs.cluster_labels.get("couchbase.cluster.uuid")
+
+
+def test_older_configs_in_a_row() -> None:
+    """Only older configs that are far enough apart count, and one that is as new as the newest ends the count."""
+    configs, older = KnownConfigs(), named(3)
+    configs.take("travel", named(4))
+    for second in range(OLDER_CONFIGS_MAX - 1):
+        for part in (0.0, 0.4):
+            configs.compare("travel", older, second + part, spacing=0.5)
+    assert (False, None) == (configs.take("travel", older), configs.settled_version("travel"))
+
+    configs.compare("travel", named(4), 100.0, spacing=0.5)
+    assert (0, 4) == configs.settled_version("travel")
+    for second in range(OLDER_CONFIGS_MAX):
+        assert not configs.take("travel", older)
+        configs.compare("travel", older, 200.0 + second, spacing=0.5)
+
+    assert configs.take("travel", older)
+    assert (0, 3) == configs.version("travel") == configs.settled_version("travel")
