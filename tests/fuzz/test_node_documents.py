@@ -24,7 +24,7 @@ from triclinium_core.errors import CouchbaseException
 
 @given(seed=st.integers(0, 2**64 - 1))
 def test_any_document(seed: int) -> None:
-    """Whatever a document of a node holds, each caller gets one result or one exception of the library."""
+    """Random changes of a document leave each caller with one result or one exception of the library."""
     play_document(random.Random(seed))
 
 

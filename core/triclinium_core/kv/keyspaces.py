@@ -247,7 +247,7 @@ class Keyspaces:
         """Take the answer to a question of ours, and return what it means for those who waited.
 
         Raises:
-            MalformedResponse: it has neither an id nor a reason why there is none. The waiters stay queued.
+            MalformedResponse: it has neither an id nor a reason for a missing one. The waiters stay queued.
             DecoderFault: the decoder failed. The waiters stay queued.
         """
         connection.questions.reset()
