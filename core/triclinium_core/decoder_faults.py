@@ -34,6 +34,7 @@ class Decoder(Enum):
     KEY_VALUE_ERROR = "key-value error"
     HTTP = "HTTP message"
     ROWS = "list of rows"
+    ROW = "row"
     SERVICE_VERDICT = "status of a service's answer"
     SERVICE_ANSWER = "answer of a service"
     QUERY_PLAN = "query plan"

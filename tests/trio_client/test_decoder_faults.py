@@ -10,8 +10,10 @@ import pytest
 from trio.testing import MockClock
 
 from tests.trio_client.pair import open_pair
-from triclinium import Cluster
+from triclinium import Cluster, Service
 from triclinium.errors import DecodingFailureException
+from triclinium.search import MatchAllQuery
+from triclinium.testing import FakeAnswer, open_fake_cluster
 
 pytestmark = pytest.mark.usefixtures("contain_decoder_faults")
 
@@ -62,3 +64,28 @@ async def test_a_defect_is_logged_once(
     assert "triclinium.connection" == record.name
     assert record.exc_info is not None
     assert "in boom" in (record.exc_text or "")
+
+
+@pytest.mark.parametrize("takes_all", [False, True])
+async def test_a_defect_in_a_row(
+    takes_all: bool, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row on which the library's decoder fails ends the request; the log has the traceback; the next search works."""
+    hit = {"index": "hotels", "id": "a", "score": 1.0}
+    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+        fake.nodes.script.answer("hotels", FakeAnswer(rows=[hit] * 3), service=Service.SEARCH)
+        with monkeypatch.context() as planted:
+            planted.setattr("triclinium._services.search.decode_row", boom)
+            with pytest.raises(DecodingFailureException):
+                await read_hits(cluster, takes_all=takes_all)
+        hits = await read_hits(cluster, takes_all=takes_all)
+
+    (record,) = (record for record in caplog.records if record.levelno == logging.ERROR)
+    assert 3 == hits
+    assert "in boom" in (record.exc_text or "")
+
+
+async def read_hits(cluster: Cluster, *, takes_all: bool) -> int:
+    """Return the number of hits of a search."""
+    async with cluster.search("hotels", MatchAllQuery()) as result:
+        return len(await result.rows()) if takes_all else len([hit async for hit in result])

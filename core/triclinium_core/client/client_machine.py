@@ -455,7 +455,7 @@ class ClientMachine:
         self._inquiries.abandon(event.token, now)
         self._operations.abandon(event.token)
         if self._requests.open:
-            self._requests.abandon(event.token, now)
+            self._requests.abandon(event.token, now, fault=event.fault)
 
     def _on_strategy_decided(self, event: StrategyDecided, now: float) -> None:
         self._operations.strategy_decided(event, now)

@@ -13,6 +13,7 @@ from typing import NewType
 import msgspec
 
 from triclinium_core.checks import check_integer, check_type
+from triclinium_core.decoder_faults import DecoderFault
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.requests import Operation
@@ -88,6 +89,8 @@ class OperationAbandoned(msgspec.Struct, frozen=True, gc=False):
     """The user left. A reply that still comes is dropped as an orphan; unknown tokens are ignored."""
 
     token: Token
+    fault: DecoderFault | None = None
+    """The defect that ends the request, if the decoder of its rows failed: then the connection that sent them is closed."""
 
 
 def _check_nonce(nonce: str) -> None:

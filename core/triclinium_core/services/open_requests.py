@@ -604,10 +604,19 @@ class OpenRequests:
         self._leave(live, "its request has failed", now)
         self._settle(live, error, now)
 
-    def abandon(self, token: int, now: float) -> None:
-        """Forget a request whose caller has left; its connection is closed where the answer is not whole."""
+    def abandon(self, token: int, now: float, *, fault: DecoderFault | None = None) -> None:
+        """Forget a request whose caller has left; its connection is closed where the answer is not whole.
+
+        Args:
+            fault: the defect if the decoder of its rows failed: then an idle connection is closed, too.
+        """
         live = self.open.get(token)
         if live is not None:
+            stream = live.stream if live.stream is not None else live.answered_on
+            if fault is not None and stream is not None and live.endpoint is not None:
+                self._report_fault(stream, live.endpoint, fault)
+                if stream in live.endpoint.idle:
+                    self._pool.close(stream, str(fault))
             # Who leaves with rows in hand has got an answer.
             self._end_tokens(live, succeeded=live.answer.has_given_rows)
             self._leave(live, "the caller has left", now)

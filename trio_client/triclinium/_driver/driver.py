@@ -80,6 +80,7 @@ from triclinium_core.client.events import (
 )
 from triclinium_core.client.health.statistics import ClientStatistics
 from triclinium_core.client.machine import Machine
+from triclinium_core.decoder_faults import DecoderFault
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, InternalError, TimeoutException
 from triclinium_core.kv.operation.inquiries import Inquiry
@@ -371,12 +372,16 @@ class Driver:
         await self._take_rows(rows, RowsWanted(rows.token))
 
     @trio.lowlevel.enable_ki_protection
-    def close_rows(self, rows: OpenRows) -> None:
-        """Abandon a request whose rows are not wanted any more. Harmless where it is over."""
+    def close_rows(self, rows: OpenRows, fault: DecoderFault | None = None) -> None:
+        """Abandon a request whose rows are not wanted any more. Harmless where it is over.
+
+        Args:
+            fault: the defect if the decoder of the rows failed.
+        """
         if not rows.is_over:
             rows.is_over = True
             self._calls.end(rows.token, None)
-            self._feed(OperationAbandoned(rows.token))
+            self._feed(OperationAbandoned(rows.token, fault))
 
     async def _take_rows(self, rows: OpenRows, event: Event) -> None:
         self.check_caller()

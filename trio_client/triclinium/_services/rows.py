@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
 import msgspec
 import trio
@@ -13,6 +13,8 @@ import trio
 from triclinium._driver.driver import Driver
 from triclinium._driver.open_rows import OpenRows
 from triclinium._trio_run import TrioRun
+from triclinium_core import decoder_faults
+from triclinium_core.decoder_faults import Decoder
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import DecodingFailureException, InvalidArgumentException
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
@@ -52,6 +54,9 @@ class RowResult(Generic[MetaData, Row]):
 
     It belongs to its block, afterwards it raises ``trio.ClosedResourceError``; and to one task at a time.
     """
+
+    _has_own_decoder: ClassVar[bool] = False
+    """Whether rows are of a type of this library, so that an unexpected exception of their decoder is a defect of it."""
 
     def __init__(self, driver: Driver, opened: OpenRows, decode: Callable[[bytes], Row]) -> None:
         self._driver = driver
@@ -96,6 +101,10 @@ class RowResult(Generic[MetaData, Row]):
             return self._decode(self._opened.rows[position])
         except UNDECODABLE as error:
             raise self._undecodable(position, error) from error
+        except Exception as error:
+            if not self._has_own_decoder:
+                raise
+            raise self._failed(position, error) from error
 
     async def rows(self) -> list[Row]:
         """Return all rows that are left; for results that memory has room for.
@@ -113,6 +122,8 @@ class RowResult(Generic[MetaData, Row]):
                 failed = len(taken) - before
                 self._position = failed + 1
                 if not isinstance(error, UNDECODABLE):
+                    if self._has_own_decoder:
+                        raise self._failed(failed, error) from error
                     # A type of the user's has raised it.
                     raise
                 raise self._undecodable(failed, error) from error
@@ -176,6 +187,13 @@ class RowResult(Generic[MetaData, Row]):
             else f"cannot be decoded: {lone} (byte {lone.offset})"
         )
         return DecodingFailureException(f"row {self._before + position} {why}", context)
+
+    def _failed(self, position: int, error: Exception) -> DecodingFailureException:
+        """Abandon the request on whose row the decoder failed, and return the exception for the caller."""
+        fault = decoder_faults.unexpected(Decoder.ROW, error)
+        self._driver.close_rows(self._opened, fault)
+        self._opened.rows, self._position = (), 0
+        return DecodingFailureException(f"row {self._before + position}: {fault}", self._opened.request.error_context())
 
     def _close(self) -> None:
         self._is_left = True

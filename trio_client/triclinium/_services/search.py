@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from typing import ClassVar
 
 from triclinium._context import strategy_for
 from triclinium._driver.driver import Driver
@@ -28,6 +29,8 @@ from triclinium_core.telemetry.tracing import RequestSpan
 
 class SearchResult(RowResult[SearchMetaData, SearchRow]):
     """The hits of a search, and after them its metadata and what came of its facets."""
+
+    _has_own_decoder: ClassVar[bool] = True
 
     async def facets(self) -> Mapping[str, SearchFacetResult]:
         """Return what came of each facet, by its name.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from typing import ClassVar
 
 from triclinium._context import strategy_for
 from triclinium._driver.driver import Driver
@@ -23,6 +24,8 @@ from triclinium_core.telemetry.tracing import RequestSpan
 
 class ViewResult(RowResult[ViewMetaData, ViewRow]):
     """The rows of a view, and after them its metadata."""
+
+    _has_own_decoder: ClassVar[bool] = True
 
 
 class ViewQueries:

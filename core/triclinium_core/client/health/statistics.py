@@ -70,7 +70,8 @@ class EndpointStatistics:
     waiting: int = 0
     """Requests that wait for a connection."""
     last_error: str | None = None
-    """Why the newest attempt to connect failed; None once one has succeeded."""
+    """Why the newest attempt to connect failed, or which defect the newest answer revealed; None once another connection
+    has opened."""
     circuit_breaker: BreakerStatistics | None = None
 
 
