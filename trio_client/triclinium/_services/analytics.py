@@ -53,8 +53,7 @@ class AnalyticsQueries:
         Args:
             named_parameters: parameters of any name, such as that of an option.
             row_type: what rows are decoded into, each when it is taken; ``bytes`` for the JSON text.
-            client_context_id: name of the query in the server's logs, and the id that its answer must repeat. The default is a
-                new UUID; each retry appends its number. A given id is sent with every attempt.
+            client_context_id: the id that logs and the answer repeat; by default a new UUID, numbered for each retry.
 
         Raises:
             InvalidArgumentException: an argument is wrong.

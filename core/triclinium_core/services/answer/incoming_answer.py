@@ -16,9 +16,9 @@ from triclinium_core import decoder_faults
 from triclinium_core.decoder_faults import Decoder
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.retry.tables import transition_table
+from triclinium_core.services.answer.context_ids import MEMBER, foreign_id, foreign_id_in
 from triclinium_core.services.answer.rows import MalformedRows, RowSplitter
 from triclinium_core.services.request import ServiceResult
-from triclinium_core.services.statement.context_ids import MEMBER, foreign_id, foreign_id_in
 
 HELD_SIZE_BYTES = 256 * 1024
 """Rows that nobody has asked for yet: from here on nothing more is read."""

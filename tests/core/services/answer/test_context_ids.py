@@ -8,7 +8,7 @@ from uuid import UUID
 
 from tests.rows import rows
 from triclinium_core.retry.backoff import ConstantRandom
-from triclinium_core.services.statement.context_ids import ContextIds, foreign_id, foreign_id_in
+from triclinium_core.services.answer.context_ids import ContextIds, foreign_id, foreign_id_in
 
 OURS = "0b1e-1"
 LONG = "x" * 63
