@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -16,7 +17,12 @@ import triclinium
 from tests.trio_client.pair import PATIENCE
 from triclinium import Cluster
 from triclinium.abc import ConnectedStream, Connector
-from triclinium.errors import CouchbaseException, DmlFailureException, UserNotFoundException
+from triclinium.errors import (
+    CouchbaseException,
+    DmlFailureException,
+    RequestCanceledException,
+    UserNotFoundException,
+)
 from triclinium.search import TermQuery
 from triclinium.testing import FakeAnswer, Service, answer_twice, open_fake_cluster, open_tcp_cluster
 
@@ -41,6 +47,7 @@ class TalkativeService:
         self.greets: bool = bool(greeting)
         self._newest: socket.socket | None = None
         self._last = b""
+        self.answered: int = 0
         self.requests: list[bytes] = []
         """All that came, by connection."""
 
@@ -64,15 +71,35 @@ class TalkativeService:
         assert self._newest is not None
         self._newest.send(self._last)
 
-    async def _read_request(self, stream: trio.SocketStream, index: int) -> bool:
-        """Read one request; return whether there was one."""
+    async def _read_request(self, stream: trio.SocketStream, index: int) -> bytes:
+        """Return one request; nothing at the end of the stream."""
         request = b""
         while b"\r\n\r\n" not in request or len(request) < _size_of(request):
             if not (data := await stream.receive_some()):
-                return False
+                return b""
             request += data
             self.requests[index] += data
-        return True
+        return request
+
+
+class LateService(TalkativeService):
+    """Numbers its answers, which repeat client context ids; in front of the second it sends the first once more."""
+
+    async def serve(self, stream: trio.SocketStream) -> None:
+        """Answer the requests of one connection."""
+        index = len(self.requests)
+        self.requests.append(b"")
+        async with stream:
+            try:
+                while request := await self._read_request(stream, index):
+                    self.answered += 1
+                    late = self._last if self.answered == 2 else b""
+                    context_id = json.loads(request.partition(b"\r\n\r\n")[2])["client_context_id"]
+                    answer = {"clientContextID": context_id, "results": [self.answered], "status": "success"}
+                    self._last = http(json.dumps(answer).encode())
+                    await stream.send_all(late + self._last)
+            except trio.BrokenResourceError:
+                pass
 
 
 def _size_of(request: bytes) -> int:
@@ -306,3 +333,18 @@ async def test_an_answer_in_front_of_the_first_request() -> None:
 
     assert [2] == outcome
     assert [False, True] == [bool(requests) for requests in talkative.requests]
+
+
+@pytest.mark.native
+@pytest.mark.parametrize(("readonly", "outcome"), [(True, [3]), (False, RequestCanceledException)])
+async def test_a_second_copy_that_comes_late(readonly: bool, outcome: Outcome) -> None:
+    """A copy that comes behind the next request has another id: only a query that reads is sent again."""
+
+    async def ask(cluster: Cluster, statement: str) -> Sequence[object]:
+        async with cluster.query(statement, readonly=readonly) as result:
+            return await result.rows()
+
+    async with client_of(LateService(), Service.QUERY) as cluster:
+        got = [await outcome_of(ask, cluster, "SELECT 1") for _ in range(2)]
+
+    assert [[1], outcome] == got
