@@ -92,7 +92,8 @@ class JwtAuthenticator:
 
     Args:
         token: as the provider issued it.
-        allow_unencrypted: whether it may travel without TLS, where anyone on the way can take it and use it.
+        allow_unencrypted: whether it may travel without TLS, or over TLS that does not verify the nodes, where anyone on the
+            network can take it and use it.
 
     Raises:
         InvalidArgumentException: this cannot be a token.

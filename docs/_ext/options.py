@@ -40,7 +40,11 @@ AUTHENTICATOR: Rows = {
     "password": ("text without NUL", "proves it; the representation does not show it"),
     "allowed_sasl_mechanisms": (
         f"a tuple of one or more of {', '.join(f'`{name}`' for name in options.SASL_MECHANISMS)}, in order of preference",
-        "None is all of them over TLS, PLAIN first, and without TLS all but PLAIN, which has to be named",
+        "None allows all over TLS that verifies the nodes, PLAIN first, and otherwise all but PLAIN, which you must name",
+    ),
+    "scram_iterations_min": (
+        f"int, 1 to {options.SCRAM_ITERATIONS_MAX:,}",
+        "fewest SCRAM iterations to accept from a node. A node that asks for fewer gets no proof",
     ),
 }
 
@@ -102,6 +106,10 @@ CLIENT: Rows = {
         "a sequence of domain names",
         "accepts targets of SRV records at or below them, besides those of the host's own domain; {doc}`/howto/connect`",
     ),
+    "tls_is_verified": (
+        _FLAG,
+        "whether TLS verifies certificates and host names; `open_cluster` takes it from `ssl_context` or `connector`",
+    ),
     "tracer": (
         "`ThresholdLoggingTracer`, None",
         "which operations are slow, and told of in the log; None for none. `open_cluster` takes a `RequestTracer` as well",
@@ -115,7 +123,10 @@ CLIENT: Rows = {
 
 TOKEN: Rows = {
     "token": ("text", "a JSON Web Token; the representation does not show it"),
-    "allow_unencrypted": (_FLAG, "whether the token may travel without TLS"),
+    "allow_unencrypted": (
+        _FLAG,
+        "whether the token may travel without TLS, or over TLS that does not verify the nodes",
+    ),
 }
 
 CERTIFICATE: Rows = {

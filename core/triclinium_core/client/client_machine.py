@@ -25,7 +25,7 @@ from operator import attrgetter
 from typing import cast
 
 from triclinium_core.checks import check_type, is_number
-from triclinium_core.client.actions import Action, ReportConnection, ReportLevel, ReportTelemetry, TelemetryKind
+from triclinium_core.client.actions import Action, ReportConnection, ReportTelemetry, TelemetryKind
 from triclinium_core.client.events import (
     AuthenticatorChanged,
     BytesReceived,
@@ -90,7 +90,7 @@ from triclinium_core.kv.operation.measured import MeasuredOperation
 from triclinium_core.kv.operation.operation import LiveOperation
 from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.operation.requests import Noop, Operation
-from triclinium_core.kv.pool.authentication import UNVERIFIED_TLS, check_authenticator
+from triclinium_core.kv.pool.authentication import check_authenticator
 from triclinium_core.kv.pool.connection_timers import ConnectionTimers
 from triclinium_core.kv.pool.connections import Connections, Loss
 from triclinium_core.kv.pool.keepalive import KeepAlive
@@ -146,8 +146,6 @@ class ClientMachine:
         self._bare, tls = connection_string.scheme is Scheme.MEMCACHED, connection_string.tls
         self._actions: list[Action] = []
         self._timers = Timers()
-        if tls and not options.tls_is_verified:
-            self._actions.append(ReportConnection(StreamId(0), "TLS", UNVERIFIED_TLS, ReportLevel.WARNING))
         self._started, self._now, self._orphans = False, -TIME_MAX, 0
         error_maps, terminal_states, destinations = ErrorMapStore(), TerminalStates(), Destinations()
         self._configs = configs = KnownConfigs()

@@ -65,6 +65,8 @@ class Connection:
         is_seeking: whether any node of the cluster will do.
     """
 
+    is_refused: bool = False
+    """Whether all addresses were tried and the client refused to authenticate with the last node (decision C6)."""
     _frames_came: bool = False
     """Whether the peer of the present stream has sent a whole frame."""
     _is_proven: bool = False
@@ -135,8 +137,6 @@ class Connection:
         """How often a stream was lost, or could not be opened, since the connection was last ready."""
         self.is_unsupported: bool = False
         """Whether all addresses were tried and the last peer speaks another protocol, or the bucket is of no use."""
-        self.is_refused: bool = False
-        """Whether all addresses were tried and the client refused to authenticate with the last node (decision C6)."""
         self.is_seeking: bool = is_seeking
         """Whether it may be to any node of the cluster, so that the addresses to try are those of the seeds."""
         self._addresses, self._attempts = addresses, 0

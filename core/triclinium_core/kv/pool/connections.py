@@ -35,7 +35,7 @@ from triclinium_core.kv.destinations import Destinations
 from triclinium_core.kv.known_configs import KnownConfigs
 from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN
 from triclinium_core.kv.operation.link import Link
-from triclinium_core.kv.pool.authentication import Authentication
+from triclinium_core.kv.pool.authentication import UNVERIFIED_TLS, Authentication
 from triclinium_core.kv.pool.connection_texts import LEFT_THE_MAP, loss_text, overdue_text, ready_text
 from triclinium_core.kv.pool.connection_timers import ConnectionTimers
 from triclinium_core.kv.pool.error_maps import NegotiatedErrorMaps
@@ -90,6 +90,8 @@ class Connections:
         self.authentication: Authentication = Authentication(
             options.authenticator, connection_string, tls_is_verified=options.tls_is_verified
         )
+        if connection_string.tls and not options.tls_is_verified:
+            emit(ReportConnection(StreamId(0), "TLS", UNVERIFIED_TLS, ReportLevel.WARNING))
         self._timeouts: TimeoutOptions = options.timeouts
         self._timers = connection_timers
         self._configs = configs
