@@ -107,8 +107,8 @@ NAMES: Mapping[tuple[Group, str], str] = {
 }
 """Options that are not called as the rules have it; those of a connection string as they are called there."""
 
-LEFT_OUT = frozenset({"user_agent"})
-"""Options of the client that no program sets either."""
+LEFT_OUT = frozenset({"user_agent", "tls_is_verified"})
+"""Options of the client that only its driver sets."""
 
 
 def _name_of(group: Group, field: str) -> str:

@@ -82,6 +82,10 @@ def test_nothing_but_the_address() -> None:
             {"USERNAME": "ada", "PASSWORD": "", "ALLOWED_SASL_MECHANISMS": "PLAIN, SCRAM-SHA1"},
             PasswordAuthenticator("ada", "", ("PLAIN", "SCRAM-SHA1")),
         ),
+        (
+            {"USERNAME": "ada", "PASSWORD": "", "SCRAM_ITERATIONS_MIN": "1000"},
+            PasswordAuthenticator("ada", "", scram_iterations_min=1000),
+        ),
         ({"TOKEN": "a.b.c"}, JwtAuthenticator("a.b.c")),
         ({"TOKEN": "a", "ALLOW_UNENCRYPTED_TOKEN": "true"}, JwtAuthenticator("a", allow_unencrypted=True)),
         (

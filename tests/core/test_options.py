@@ -15,6 +15,7 @@ from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.options import (
     SASL_MECHANISMS,
+    SCRAM_ITERATIONS_MAX,
     CertificateAuthenticator,
     ClientOptions,
     JwtAuthenticator,
@@ -176,6 +177,17 @@ def test_wrong_mechanisms(allowed: object) -> None:
     assert all(mechanism in str(caught.value) for mechanism in SASL_MECHANISMS)
 
 
+@pytest.mark.parametrize(
+    "count", [0, -1, SCRAM_ITERATIONS_MAX + 1, True, 4000.0, "4000", None, pytest.param(10**5000, id="5000 digits")]
+)
+def test_wrong_minimum_of_iterations(count: object) -> None:
+    """A minimum below 1, beyond what a client computes, or of another type is refused."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        make_authenticator("ada", "secret", scram_iterations_min=count)
+
+    assert "scram_iterations_min" == caught.value.parameter
+
+
 @pytest.mark.parametrize("mechanism", SASL_MECHANISMS)
 def test_every_mechanism_can_be_named(mechanism: str) -> None:
     """What is implemented is accepted, alone or with others."""
@@ -309,6 +321,7 @@ class NoStrategy:
         ("dns_srv_domains", ("nodes.example:11210",)),
         ("dns_srv_domains", ("nodes.example\n",)),
         ("dns_srv_domains", ("a" * 256,)),
+        ("tls_is_verified", None),
         ("user_agent", None),
         ("user_agent", b"mine/1.0"),
     ],
