@@ -271,6 +271,16 @@ def test_wrong_password() -> None:
     simulation.error(AuthenticationFailureException, token)
 
 
+def test_a_node_without_the_password() -> None:
+    """A wait for nodes that give no server signature fails by name, and not by its deadline."""
+    simulation = Recorded()
+    simulation.node.faults.always(Opcode.SASL_STEP, status(Status.SUCCESS, body=b"v=QQ=="))
+    token = simulation.inquire(WaitForNodes("travel", 1))
+    simulation.run()
+
+    simulation.error(AuthenticationFailureException, token)
+
+
 def test_a_server_without_collections() -> None:
     """It is not asked for what it does not know."""
     simulation = ready(features=IMPLEMENTED_FEATURES - {HelloFeature.COLLECTIONS})

@@ -116,6 +116,23 @@ def test_wrong_password(inquiry: WaitUntilReady) -> None:
     assert "127.0.0.1:11210: refused the credentials of 'Administrator'" == error.context.last_dispatch_error
 
 
+@pytest.mark.parametrize(
+    ("inquiry", "is_over"), [(CLUSTER, True), (BUCKET, True), (ANY_OF_CLUSTER, False), (ANY_OF_BUCKET, False)]
+)
+def test_one_node_without_the_password(inquiry: WaitUntilReady, is_over: bool) -> None:
+    """A refused node ends a wait for all nodes with its reason, and no wait that other nodes can satisfy."""
+    simulation = RecordedCluster()
+    simulation.nodes[1].faults.always(Opcode.SASL_STEP, status(Status.SUCCESS, body=b"v=QQ=="))
+    token = simulation.inquire(inquiry)
+    simulation.flow()
+
+    if is_over:
+        error = simulation.error(AuthenticationFailureException, token)
+        assert "wrong server signature" in (error.context.last_dispatch_error or "")
+    else:
+        assert Ready(ClusterState.DEGRADED) == simulation.results[token]
+
+
 def test_a_password_that_is_right_again() -> None:
     """What was wrong before does not end a wait whose connection is being opened."""
     simulation = ready()
