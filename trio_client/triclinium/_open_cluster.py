@@ -85,7 +85,7 @@ def open_cluster(
         dns_srv_domains: domains at or below which targets of SRV records are accepted, besides those at or below the host
             of the connection string; a host of four labels or more also accepts those at or below its parent.
         max_http_connections: to each service of each node, at most; 0 for any number.
-        redact_logs: whether document ids are marked as ``<ud>…</ud>`` in the log.
+        redact_logs: mark user data as ``<ud>…</ud>`` in the log. Default: False.
         tracer: who is told of the spans of each operation, or which operations are slow, and told of in the log; None for
             neither.
         meter: who is told how long each operation took, or how often the log tells of that; None for neither.
