@@ -21,6 +21,7 @@ from triclinium_core.kv.topology.own_addresses import OwnAddresses
 from triclinium_core.retry.couchbase.events import Dispatched, DispatchFailed, HandedOver, SocketClosed
 from triclinium_core.retry.couchbase.states import RequestState
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.services.live_request import LiveRequest, waits_for
 from triclinium_core.services.measured import Sent, bounded_operation_id
@@ -194,7 +195,9 @@ class Dispatcher:
             live.measured.add_encoding(seconds)
         connection = self._pool.send(stream, encoded)
         self._travelling[stream] = live
-        live.stream, live.secrets = stream, connection.secrets.with_passwords(message.passwords)
+        live.stream, live.secrets = stream, connection.secrets
+        if message.service is Service.MANAGEMENT:
+            live.secrets = live.secrets.with_passwords(message.passwords)
         remote = connection.remote_address or endpoint.node
         live.measured.begin_attempt(Sent(stream, connection.local_address, remote, now))
         if live.traced_as is not None:

@@ -20,7 +20,7 @@ from triclinium_core.services.request import HttpRequest, IdentifiedRequest, Ser
 from triclinium_core.services.statement.go_durations import go_duration
 from triclinium_core.services.statement.identifiers import query_identifier
 from triclinium_core.services.statement.parameters import Parameters, RawOptions
-from triclinium_core.shown import STATEMENT_SHOWN_MAX, beginning, total_repr
+from triclinium_core.shown import STATEMENT_SHOWN_MAX, total_repr
 
 MEMBERS: Mapping[str, str] = {
     "args": "positional_parameters",
@@ -134,6 +134,6 @@ class StatementRequest(IdentifiedRequest, frozen=True, kw_only=True):
             http_method="POST",
             http_path=self.path,
             client_context_id=self.client_context_id or None,
-            statement=beginning(self.statement, STATEMENT_SHOWN_MAX),
+            statement=self.statement[:STATEMENT_SHOWN_MAX],
             parameters=self.parameters.names,
         )
