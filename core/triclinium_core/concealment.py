@@ -15,9 +15,12 @@ CONCEALED = "***"
 """The replacement."""
 
 _UNIT = re.compile(
-    r"%([0-9a-f]{2})|\\u00([0-9a-f]{2})|&#x0*([0-9a-f]{2});|&#0*([0-9]{2,3});|\\([/+=\"])|(.)", re.I | re.S
+    r"%([0-9a-f]{2})|\\u00([0-9a-f]{2})|&#x0*([0-9a-f]{2});|&#0*([0-9]{2,3});|&(lt|gt|amp|quot|apos);|\\([/\\\"])|(.)",
+    re.IGNORECASE | re.DOTALL,
 )
 """One character of a text, as a percent-code, a JSON escape, an HTML reference or itself."""
+
+_NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +60,12 @@ NO_SECRETS = Secrets()
 
 
 def _character(unit: re.Match[str]) -> str:
-    percent, json, hexadecimal, decimal, escaped, itself = unit.groups()
+    percent, json, hexadecimal, decimal, named, escaped, itself = unit.groups()
     code = percent or json or hexadecimal
     if code is not None:
         return chr(int(code, 16))
+    if named is not None:
+        return _NAMED[named.lower()]
     return chr(int(decimal)) if decimal is not None else escaped or itself
 
 
@@ -85,6 +90,7 @@ def _parts(plain: str, token: str) -> list[tuple[int, int]]:
 
 def _wholes(plain: str, password: str) -> list[tuple[int, int]]:
     """Return where ``plain`` has a password that is not part of a longer word."""
-    lower = "".join(map(_lower, password))
-    found = re.finditer(rf"(?<!\w){re.escape(lower)}(?!\w)", plain)
-    return [match.span() for match in found] if lower else []
+    # Percent-codes are of the bytes of UTF-8, and a form writes a space as a plus sign.
+    forms = {"".join(map(_lower, form)).replace("+", " ") for form in (password, password.encode().decode("latin-1"))}
+    text = plain.replace("+", " ")
+    return [match.span() for form in forms if form for match in re.finditer(rf"(?<!\w){re.escape(form)}(?!\w)", text)]

@@ -22,8 +22,8 @@ _BITS_MAX = 10_000
 SERVER_TEXT_MAX = 300
 """Characters of any text of a server that errors and logs show: longer than those that servers are known to write."""
 
-_TEXT_READ_MAX = 2_000
-"""Characters that are looked at: the beginning of a page in HTML is mostly white space."""
+TEXT_READ_MAX = 2_000
+"""Characters of a server's text that are read: a page in HTML begins with white space."""
 
 MESSAGE_MAX = 4_000
 """Maximum length of an error message: three times the longest one that the client writes itself."""
@@ -63,7 +63,7 @@ def one_line(text: str) -> str:
 
     A run of white space becomes one space; other characters that cannot be printed become escapes.
     """
-    line = " ".join(text[:_TEXT_READ_MAX].split())
+    line = " ".join(text[:TEXT_READ_MAX].split())
     if not line.isprintable():
         line = "".join(each if each.isprintable() else _escaped(each) for each in line)
     return line if len(line) <= SERVER_TEXT_MAX else f"{line[: SERVER_TEXT_MAX - 3]}..."

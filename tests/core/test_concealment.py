@@ -36,6 +36,20 @@ def test_a_text_that_repeats_credentials(echo: str, expected: str) -> None:
     assert expected == SECRETS.conceal(echo)
 
 
+@rows(
+    "echo",
+    [
+        "correct horse+b&t\u00e4ry<",
+        "correct+horse%2Bb%26t%C3%A4ry%3C",
+        "correct horse+b&amp;t\u00e4ry&lt;",
+        "CORRECT HORSE+B\\u0026T\\u00C4RY\\u003c",
+    ],
+)
+def test_a_password_with_signs_that_formats_escape(echo: str) -> None:
+    """A password is found in a form, in a page of HTML and in JSON."""
+    assert f"p={CONCEALED}" == Secrets(passwords=("correct horse+b&t\u00e4ry<",)).conceal(f"p={echo}")
+
+
 @pytest.mark.parametrize("text", ["", "the password is wrong", "İstanbul 100% \\u00", "Basic realm", "app"])
 def test_a_text_without_credentials(text: str) -> None:
     """A text that repeats nothing is the same afterwards."""

@@ -134,6 +134,24 @@ async def test_one_deadline_for_all_of_a_call(
     assert 1 == sum(record.name == "triclinium.timeout" for record in caplog.records)
 
 
+async def test_user_data_of_a_call_that_is_late_between_two_requests(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A call whose time ends during a pause logs its context with user data marked, as one that waits for an answer."""
+    timeouts = TimeoutOptions(management=TIMEOUT)
+    async with (
+        open_fake_cluster(options=OPTIONS) as fake,
+        fake.open_client(timeouts=timeouts, redact_logs=True) as cluster,
+    ):
+        with pytest.raises(AmbiguousTimeoutException) as late:
+            await create_what_warms_up(fake, cluster)
+    path = late.value.context.http_path
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "triclinium.timeout"]
+
+    assert path is not None
+    assert f"<ud>{path}</ud>" in line
+
+
 async def test_the_first_request(autojump_clock: MockClock) -> None:
     """Where even that is not answered, its own timeout tells what is known of it."""
     async with opened() as (fake, cluster):

@@ -132,6 +132,8 @@ class Driver:
         call_timeout: float = math.inf,
     ) -> None:
         self.call_timeout: float = call_timeout
+        self.redacts: bool = log.redact
+        """Whether the log marks user data."""
         """Seconds that a call of several operations or requests may take; for those who make such calls."""
         self.started: trio.Event = trio.Event()
         """Set when operations may be performed."""

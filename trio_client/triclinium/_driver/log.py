@@ -90,7 +90,8 @@ class Log:
     def authenticator(self, authenticator: Authenticator | None) -> None:
         """Mark the user name of ``authenticator`` in later texts, if user data is marked."""
         if isinstance(authenticator, PasswordAuthenticator):
-            forms = dict.fromkeys((repr(authenticator.username)[1:-1], printable(authenticator.username)))
+            spelled = repr(authenticator.username)[1:-1], printable(authenticator.username)
+            forms = dict.fromkeys(map(_without_marks, spelled))
             self._names = [*(name for name in self._names if name not in forms), *forms][-2 * USERS_MAX :]
             longest_first = sorted(self._names, key=len, reverse=True)
             self._users = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)")
@@ -175,9 +176,11 @@ class Log:
     def _text(self, text: str) -> str:
         """Return a text of the client printable, with each known user name in it marked."""
         text = printable(text)
-        if not self.redact or self._users is None:
+        if not self.redact:
             return text
-        return self._users.sub(lambda found: marked(found[0]), text)
+        # A mark of a server would end, or begin, one of ours.
+        text = _without_marks(text)
+        return text if self._users is None else self._users.sub(lambda found: marked(found[0]), text)
 
 
 def log_timeout(error: TimeoutException, contexts: Sequence[ErrorContext], *, redact: bool) -> None:
@@ -220,8 +223,11 @@ def marked(text: str) -> str:
     """
     if not text:
         return text
-    inner = beginning(_MARK.sub(r"<\\", text), TEXT_MAX - len(_OPEN + _CLOSE))
-    return f"{_OPEN}{inner}{_CLOSE}"
+    return f"{_OPEN}{beginning(_without_marks(text), TEXT_MAX - len(_OPEN + _CLOSE))}{_CLOSE}"
+
+
+def _without_marks(text: str) -> str:
+    return _MARK.sub(r"<\\", text)
 
 
 def _node(node: str | None) -> str | None:

@@ -83,11 +83,11 @@ class _Call(Generic[R]):
         except trio.Cancelled:
             error = self._last_words(report, None)
             told = report.operations if error is None else [_abandoned(error)]
-            tell(told, redact=report.redact)
+            tell(told, redact=self._driver.redacts)
             raise
         late = self._last_words(report, self._timeout)
         assert late is not None, "a call whose first step is over has something to tell"
-        log_timeout(late, [late.context], redact=report.redact)
+        log_timeout(late, [late.context], redact=self._driver.redacts)
         raise late
 
     async def _take_steps(

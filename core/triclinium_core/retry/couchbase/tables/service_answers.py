@@ -11,8 +11,9 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from triclinium_core.concealment import NO_SECRETS, Secrets
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.shown import one_line
+from triclinium_core.shown import TEXT_READ_MAX, one_line
 
 CODE_MAX = 2**63 - 1
 """Larger numbers are no error codes; Python takes integers of some thousand digits."""
@@ -66,9 +67,22 @@ class ServiceAnswer:
     @property
     def told(self) -> str:
         """The error in the server's words, on one line; empty where the body has none, or is not the server's."""
+        return self.told_without(NO_SECRETS)
+
+    def told_without(self, secrets: Secrets) -> str:
+        """Return ``told`` without credentials that the server repeats."""
         if self.is_foreign:
             return ""
-        return one_line(self.message if self.code is not None else "; ".join(_texts(self.body)) or self.raw)
+        return _line(self.message if self.code is not None else "; ".join(_texts(self.body)) or self.raw, secrets)
+
+    def body_start(self, secrets: Secrets = NO_SECRETS) -> str:
+        """Return the beginning of a body that the service did not write, without credentials that it repeats."""
+        return _line(self.raw, secrets) if self.is_foreign else ""
+
+
+def _line(text: str, secrets: Secrets) -> str:
+    # A secret is looked for before the line is cut, which could leave a part of it.
+    return one_line(secrets.conceal(text[:TEXT_READ_MAX]))
 
 
 def read_answer(service: Service, http_status: int, body: bytes | str, operation: str = "") -> ServiceAnswer:

@@ -15,7 +15,6 @@ from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.tables.service_answers import ServiceAnswer, read_answer
 from triclinium_core.retry.couchbase.tables.service_errors import error_row
 from triclinium_core.retry.tables import table_of
-from triclinium_core.shown import one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +114,11 @@ def classify(
         row.error,
         f"{_LIST}: {'not in the list' if line is None else line.clause}",
         row.clause,
-        secrets.conceal(answer.told),
+        answer.told_without(secrets),
         answer.code,
         answer.more_codes,
         answer.server_permits_retry,
-        secrets.conceal(one_line(answer.raw)) if answer.is_foreign else "",
+        answer.body_start(secrets),
     )
 
 
