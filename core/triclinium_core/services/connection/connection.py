@@ -1,7 +1,8 @@
 """One HTTP/1.1 connection to one node: requests out, one at a time, and their answers in pieces.
 
-h11 speaks the protocol. This adds what a client of a database wants besides: no compression is asked for, none is
-accepted, and whatever the peer says that HTTP does not allow becomes one piece of news, never an exception.
+h11 speaks the protocol, but for the chunks of a body (``chunks``): it receives each head separately, and the end of a
+chunked body in its shortest form. This adds what a client of a database wants besides: no compression is asked for, none
+is accepted, and whatever the peer says that HTTP does not allow becomes one piece of news, never an exception.
 
 Source: SDK-RFC 0059 "HTTP"; RFC 9112.
 """
@@ -9,6 +10,7 @@ Source: SDK-RFC 0059 "HTTP"; RFC 9112.
 from __future__ import annotations
 
 import math
+import re
 from urllib.parse import quote
 
 import h11
@@ -18,12 +20,15 @@ from triclinium_core import decoder_faults
 from triclinium_core.concealment import Secrets
 from triclinium_core.decoder_faults import Decoder, DecoderFault
 from triclinium_core.retry.couchbase.events import HandedOver
+from triclinium_core.services.connection.chunks import ChunkDecoder
 from triclinium_core.services.connection.credentials import secrets_of, without_credentials
 from triclinium_core.services.request import HttpRequest
 from triclinium_core.shown import one_line
 
 HEADERS_SIZE_BYTES_MAX = 64 * 1024
 """Status line and headers of an answer; servers send some 400 bytes."""
+HEAD_LINES_MAX = 256
+"""Lines of all heads of one answer; servers send some 15. h11 takes 2 to 4 microseconds for a line."""
 IN_HOST = "!$&'()*+,;=:[]%"
 """What a host and port hold beside letters and digits. A name with anything else, which a cluster config may bring, is
 percent-encoded (RFC 3986, section 3.2.2)."""
@@ -37,6 +42,11 @@ SUCCESS_MAX = 299
 """The last status that says that a request was received and understood (RFC 9110, section 15.3)."""
 INTERIM_ANSWERS_MAX = 16
 """Answers with a status below 200 before the real one."""
+
+_BODILESS_STATUSES = frozenset({204, 304})
+"""Statuses of answers without a body, whatever their headers announce (RFC 9112, section 6.3)."""
+_LAST_CHUNK = b"0\r\n\r\n"
+_search_blank_line = re.compile(rb"\n\r?\n").search
 
 
 class AnswerBegan(msgspec.Struct, frozen=True, gc=False):
@@ -105,8 +115,17 @@ class HttpConnection:
         self._request = (0, 0)
         """Where the newest request begins and ends in the bytes of the stream."""
         self._interim_answers = 0
+        self._method = ""
+        """Of the newest request."""
         self._status = 0
         """Of the answer that is coming."""
+        self._head_end: bytes | None = b""
+        """Last bytes of the incomplete head; None once the head of the answer has come."""
+        self._head_lines = 0
+        self._chunks: ChunkDecoder | None = None
+        """Decoder of a chunked body; None for any other."""
+        self.chunk_count: int = 0
+        """Chunks in the bytes that came last."""
         self.is_busy: bool = False
         """Whether a request waits for its answer, or for the end of that."""
         self.fault: DecoderFault | None = None
@@ -129,7 +148,9 @@ class HttpConnection:
         data = b"".join(part for part in parts if part)
         self._request = (self._ordered, self._ordered + len(data))
         self._ordered += len(data)
-        self._interim_answers = 0
+        self._interim_answers = self._head_lines = 0
+        self._method = request.method
+        self._head_end, self._chunks = b"", None
         self.is_busy = True
         return data
 
@@ -146,28 +167,25 @@ class HttpConnection:
         news: list[HttpNews] = []
         body: list[bytes] = []
         ending: AnswerEnded | AnswerBroken | None = None
+        self.chunk_count, is_end = 0, not data
+        if not self.is_busy and data:
+            return [AnswerBroken("sent an answer without a request")]
         try:
-            self._http.receive_data(data)
-            if not self.is_busy:
-                return news if not data else [AnswerBroken("sent an answer that nobody asked for")]
-            while self.is_busy:
-                event = self._http.next_event()
-                if type(event) is h11.Data:
-                    # One for each chunk, which servers make as small as they like.
-                    body.append(event.data)
-                elif type(event) is h11.EndOfMessage:
-                    ending = self._end()
-                elif isinstance(event, h11.Response | h11.InformationalResponse):
-                    news += self._begin(event)
-                else:
-                    # More has to come; or h11 pauses, for a protocol that was never asked for.
-                    break
+            if is_end:
+                ending = self._parse(data, news, body)
+            while data and ending is None:
+                part, data = self._part(data, body)
+                if part:
+                    ending = self._parse(part, news, body)
+            if data and ending is not None:
+                # Bytes behind the end of an answer belong to no request.
+                ending = AnswerEnded(is_reusable=False)
         except _UnwantedAnswer as error:
             self.is_busy = False
             ending = AnswerBroken(str(error))
         except h11.RemoteProtocolError as error:
             self.is_busy = False
-            what = "ended its answer early" if not data else "answered what is not HTTP"
+            what = "ended its answer early" if is_end else "answered what is not HTTP"
             ending = AnswerBroken(f"{what}: {one_line(str(error))}")
         except Exception as error:
             self.is_busy = False
@@ -178,6 +196,46 @@ class HttpConnection:
         if ending is not None:
             news.append(ending)
         return news
+
+    def _part(self, data: bytes, body: list[bytes]) -> tuple[bytes, bytes]:
+        """Return the next bytes for h11, and those behind them; add the content of chunks to ``body``."""
+        if self._head_end is not None:
+            blank = _search_blank_line(self._head_end + data)
+            end = blank.end() - len(self._head_end) if blank is not None else len(data)
+            self._head_lines += data.count(b"\n", 0, end)
+            if self._head_lines > HEAD_LINES_MAX:
+                raise _UnwantedAnswer(f"sent more than {HEAD_LINES_MAX} lines of headers")
+            self._head_end = b"" if blank is not None else (self._head_end + data)[-2:]
+            return data[:end], data[end:]
+        if self._chunks is None:
+            return data, b""
+        chunks, before = self._chunks, self._chunks.chunk_count
+        content = chunks.receive(data)
+        if content:
+            body.append(content)
+        self.chunk_count += chunks.chunk_count - before
+        if chunks.malformed is not None:
+            raise _UnwantedAnswer(f"answered what is not HTTP: {chunks.malformed}")
+        return (b"", b"") if chunks.rest is None else (_LAST_CHUNK + chunks.rest, b"")
+
+    def _parse(self, data: bytes, news: list[HttpNews], body: list[bytes]) -> AnswerEnded | None:
+        """Have h11 read bytes; add what they tell to ``news``, and the content of a body to ``body``."""
+        self._http.receive_data(data)
+        while self.is_busy:
+            event = self._http.next_event()
+            if type(event) is h11.Data:
+                body.append(event.data)
+            elif type(event) is h11.EndOfMessage:
+                return self._end()
+            elif isinstance(event, h11.Response | h11.InformationalResponse):
+                news += self._begin(event)
+                # The body of a chunked answer is not for h11.
+                if self._chunks is not None:
+                    return None
+            else:
+                # More has to come; or h11 pauses, for a protocol that was never asked for.
+                return None
+        return None
 
     def handed_over(self, byte_count: int | None) -> HandedOver:
         """Tell how much of the newest request left the client, given how many bytes of the stream the driver began to send.
@@ -200,7 +258,10 @@ class HttpConnection:
             if name == b"content-encoding" and value.lower() != b"identity":
                 encoding = one_line(value.decode("latin-1"))
                 raise _UnwantedAnswer(f"encoded its answer with {encoding!r}, and nothing but identity was accepted")
-        self._status = event.status_code
+        self._status, self._head_end = event.status_code, None
+        is_chunked = any(name == b"transfer-encoding" for name, _ in event.headers)
+        if is_chunked and event.status_code not in _BODILESS_STATUSES and self._method != "HEAD":
+            self._chunks = ChunkDecoder()
         return [AnswerBegan(event.status_code)]
 
     def _end(self) -> AnswerEnded:

@@ -10,6 +10,7 @@ from hypothesis import given, strategies as st
 
 from triclinium_core.retry.couchbase.events import HandedOver
 from triclinium_core.services.connection.connection import (
+    HEAD_LINES_MAX,
     HEADERS_SIZE_BYTES_MAX,
     READ_BEFORE_SUCCESS_BYTES,
     SENT_AT_ONCE_BYTES,
@@ -241,3 +242,45 @@ def test_a_request_without_credentials() -> None:
 
     assert (False, True) == (b"authorization" in ping, b"authorization: Basic x" in query)
     assert (True, True) == (b"user-agent: test" in ping, b"user-agent: test" in query)
+
+
+@pytest.mark.parametrize("end", [b"0\r\n\r\n", b"0;last\r\nDigest: x\r\n\r\n"])
+def test_an_empty_answer_before_more_bytes(end: bytes) -> None:
+    """Bytes behind an answer without a body, or behind the last chunk, make the connection useless."""
+    empty, chunked = asked(), asked()
+
+    news = empty.receive(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" + ANSWER)
+    rest = chunked.receive(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n" + end + ANSWER)
+
+    assert ([200], b"", [False]) == summary(news)
+    assert ([200], b"hello", [False]) == summary(rest)
+
+
+@pytest.mark.parametrize("status", [204, 304])
+def test_an_answer_that_announces_chunks_and_has_no_body(status: int) -> None:
+    """An answer that cannot have a body ends with its head, also if it announces chunks."""
+    news = asked().receive(b"HTTP/1.1 %d Said\r\nTransfer-Encoding: chunked\r\n\r\n" % status)
+
+    assert ([status], b"", [True]) == summary(news)
+
+
+@pytest.mark.parametrize("interim", [b"", b"HTTP/1.1 100 Continue\r\n\r\n"])
+@pytest.mark.parametrize("size", [1, 10_000])
+def test_a_head_of_too_many_lines(interim: bytes, size: int) -> None:
+    """Heads with more lines than the bound, all heads of an answer together, break the answer."""
+    head = interim + b"HTTP/1.1 200 OK\r\n" + b"a:b\r\n" * HEAD_LINES_MAX + b"\r\n"
+
+    connection = asked()
+    news = [each for piece in pieces(head, size) if connection.is_busy for each in connection.receive(piece)]
+
+    assert [AnswerBroken] == [type(each) for each in news]
+
+
+def test_chunks_of_a_piece_are_counted() -> None:
+    """The count of chunks is that of the newest bytes."""
+    connection = asked()
+    connection.receive(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 5)
+    first = connection.chunk_count
+    connection.receive(b"1\r\nx\r\n" * 3 + b"2")
+
+    assert (5, 3) == (first, connection.chunk_count)
