@@ -63,6 +63,14 @@ def timeout_of(operation: Operation, timeouts: TimeoutOptions) -> float:
     return timeouts.kv_scan if operation.is_scan else timeouts.kv
 
 
+PAGE_SIZE_FACTOR_MAX = 32
+"""Times that a page of a scan may have more bytes than were requested, before its last document: a node may count documents
+as snappy blocks, which inflate to 21 times their size."""
+
+PAGE_SIZE_BYTES_FREE = 1024 * 1024
+"""Bytes of a page beyond that."""
+
+
 class LiveOperation(msgspec.Struct, eq=False, gc=False):
     """One operation, its newest attempt, and its retry machine once there is one. Instants are monotonic seconds."""
 
@@ -97,6 +105,8 @@ class LiveOperation(msgspec.Struct, eq=False, gc=False):
     """The attempts that are over; None before there is one."""
     found: list[ScanResult] | None = None
     """What the answers to a scan have brought of a page that is not whole yet."""
+    found_size: int = 0
+    """Bytes of those documents."""
 
     def gather(self, page: ScanPage) -> Sequence[ScanResult]:
         """Return what has come of a page of a scan, with what this answer has brought of it.
@@ -107,6 +117,12 @@ class LiveOperation(msgspec.Struct, eq=False, gc=False):
         assert isinstance(self.request, RangeScanContinue)
         self.found = self.found or []
         self.found += page.items
+        self.found_size += sum(len(item.stored or b"") for item in page.items)
+        limit = self.request.byte_limit
+        # The last document of a page is whole, however large it is.
+        before_last = self.found_size - len(self.found[-1].stored or b"") if self.found else 0
+        if limit and before_last > PAGE_SIZE_BYTES_FREE + PAGE_SIZE_FACTOR_MAX * limit:
+            raise MalformedResponse(f"{before_last} bytes came before the last item, and {limit} were asked for")
         if len(self.found) > self.request.item_limit:
             raise MalformedResponse(f"{len(self.found)} items came, and {self.request.item_limit} were asked for")
         return self.found

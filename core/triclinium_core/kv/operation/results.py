@@ -12,13 +12,15 @@ import msgspec
 
 from triclinium_core.checks import check_integer
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import CouchbaseException, InvalidArgumentException
+from triclinium_core.errors import CouchbaseException, DecodingFailureException, InvalidArgumentException
 from triclinium_core.kv.operation.manifest.types import CollectionsManifest
 from triclinium_core.kv.operation.reports import NodesServe, PingResult, Ready
 from triclinium_core.kv.operation.subdocument.specs import LookupInSpec
+from triclinium_core.kv.wire.compression import MalformedCompression, inflate
 from triclinium_core.kv.wire.subdocument import PathOpcode
 from triclinium_core.retry.couchbase.failures import at_path
 from triclinium_core.retry.couchbase.tables.kv_status import FailedPath, Status
+from triclinium_core.shown import shown
 from triclinium_core.transcoding.flags import JSON_FLAGS
 from triclinium_core.transcoding.transcoder import Transcoder
 
@@ -212,8 +214,24 @@ class ScanResult(msgspec.Struct, frozen=True, gc=False):
     flags: int = 0
     expiry: int = 0
     """Unix time in seconds; 0 for never, and where only ids were asked for."""
-    data: bytes | None = None
-    """The stored bytes, inflated; None where only ids were asked for."""
+    stored: bytes | None = None
+    """The stored bytes as they came; None where only ids were asked for."""
+    is_deflated: bool = False
+    """Whether they are still a snappy block: large documents are inflated each time when they are read."""
+
+    @property
+    def data(self) -> bytes | None:
+        """The stored bytes, inflated; None where only ids were asked for.
+
+        Raises:
+            DecodingFailureException: they cannot be inflated.
+        """
+        if self.stored is None or not self.is_deflated:
+            return self.stored
+        try:
+            return inflate(self.stored)
+        except MalformedCompression as error:
+            raise DecodingFailureException(f"the document {shown(self.id)} cannot be inflated: {error}") from error
 
     @property
     def content(self) -> object:
@@ -237,11 +255,12 @@ class ScanResult(msgspec.Struct, frozen=True, gc=False):
             DecodingFailureException: it does not fit.
             InvalidArgumentException: only ids were asked for.
         """
-        if self.data is None:
+        data = self.data
+        if data is None:
             raise InvalidArgumentException(
                 "ids_only=True scans without the documents; leave it out to have them too", parameter="ids_only"
             )
-        return self.transcoder.decode(self.data, self.flags, as_type)
+        return self.transcoder.decode(data, self.flags, as_type)
 
 
 class ScanPage(msgspec.Struct, frozen=True, gc=False):

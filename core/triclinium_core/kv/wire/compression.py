@@ -29,11 +29,26 @@ class MalformedCompression(ValueError):
 def inflate(data: bytes) -> bytes:
     """Return the value that ``data`` was made from.
 
+    Raises:
+        MalformedCompression: ``data`` is no snappy block, or announces an impossible size.
+    """
+    import cramjam
+
+    inflated_size(data)
+    try:
+        return bytes(cramjam.snappy.decompress_raw(data))
+    except cramjam.DecompressionError as error:
+        raise MalformedCompression(f"not a snappy block: {error}") from error
+
+
+def inflated_size(data: bytes) -> int:
+    """Return the number of bytes that ``data`` announces to inflate to.
+
     Nothing is allocated on the word of the peer: the size that the block announces is held against the largest value,
     and against the most that a block of this length can express.
 
     Raises:
-        MalformedCompression: ``data`` is no snappy block, or announces an impossible size.
+        MalformedCompression: ``data`` has no size, or announces an impossible one.
     """
     import cramjam
 
@@ -43,9 +58,9 @@ def inflate(data: bytes) -> bytes:
             raise MalformedCompression(f"a value of {size} bytes is announced, the largest has {INFLATED_SIZE_MAX}")
         if size * _COPY_INPUT_MIN > len(data) * _COPY_OUTPUT_MAX:
             raise MalformedCompression(f"a value of {size} bytes is announced, {len(data)} bytes cannot make so many")
-        return bytes(cramjam.snappy.decompress_raw(data))
     except cramjam.DecompressionError as error:
         raise MalformedCompression(f"not a snappy block: {error}") from error
+    return int(size)
 
 
 def deflate(value: bytes) -> bytes | None:

@@ -6,9 +6,12 @@ import pytest
 
 from tests.core.kv.operation.examples import HOTELS
 from triclinium_core.error_context import ErrorContext
+from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.link import Link
-from triclinium_core.kv.operation.operation import LiveOperation
+from triclinium_core.kv.operation.operation import PAGE_SIZE_BYTES_FREE, PAGE_SIZE_FACTOR_MAX, LiveOperation
 from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Operation, Upsert
+from triclinium_core.kv.operation.results import ScanPage, ScanResult
+from triclinium_core.kv.operation.scan.requests import RangeScanContinue
 from triclinium_core.retry.couchbase.events import (
     Dispatched,
     HandedOver,
@@ -21,6 +24,7 @@ from triclinium_core.retry.couchbase.states import RequestState
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
 from triclinium_core.testing.simulation import MIDPOINT
+from triclinium_core.transcoding.transcoder import RawBinaryTranscoder
 
 READ, WRITE = Get(HOTELS, "k"), Upsert(HOTELS, "k", b"{}", 0)
 RNG = MIDPOINT
@@ -113,3 +117,27 @@ def test_error_context() -> None:
         last_dispatched_to="h:1",
     )
     assert live(Noop(Keyspace(None))).error_context().key is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "sizes", "is_refused"),
+    [
+        (1000, [PAGE_SIZE_BYTES_FREE + PAGE_SIZE_FACTOR_MAX * 1000, 20_000_000], False),
+        (1000, [PAGE_SIZE_BYTES_FREE + PAGE_SIZE_FACTOR_MAX * 1000 + 1, 1], True),
+        (0, [10_000_000] * 3, False),
+        (1000, [], False),
+    ],
+)
+def test_pages_of_more_bytes_than_were_requested(limit: int, sizes: list[int], is_refused: bool) -> None:
+    """A page with far more bytes before its last document than requested is malformed, in one frame or in several."""
+    page = RangeScanContinue(HOTELS, 0, bytes(16), item_limit=50, byte_limit=limit, time_limit_ms=0)
+    items = [ScanResult("k", RawBinaryTranscoder(), stored=bytes(size)) for size in sizes]
+    for frames in ([items], [[item] for item in items], [items, []]):
+        operation = live(page)
+        try:
+            for each in frames:
+                operation.gather(ScanPage(tuple(each), is_complete=False))
+        except MalformedResponse:
+            assert is_refused
+        else:
+            assert not is_refused

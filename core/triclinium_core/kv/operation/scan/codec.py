@@ -23,7 +23,7 @@ from triclinium_core.kv.operation.scan.requests import (
     ScanOperation,
 )
 from triclinium_core.kv.operation.scan.types import Bounds, Sample
-from triclinium_core.kv.wire.compression import MalformedCompression, inflate
+from triclinium_core.kv.wire.compression import MalformedCompression, inflate, inflated_size
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.kv.wire.leb128 import MalformedLeb128, decode_unsigned
@@ -37,6 +37,10 @@ _KEYS, _DOCUMENTS = 0, 1
 _META = struct.Struct(">IIQQB")
 """Of one document: flags, expiry, sequence number, CAS, datatype."""
 _SNAPPY = int(Datatype.SNAPPY)
+
+INFLATED_SIZE_BYTES_MAX = 4 * 1024 * 1024
+"""Bytes of a page that are inflated in the event that brings it. The documents behind them are inflated when they are
+read: a page of 20 MiB may hold 400 MiB, and its reader may want none of it."""
 
 
 def encode_document(document: Mapping[str, object], prefix: bytes) -> tuple[int, bytes]:
@@ -103,14 +107,18 @@ def _keys(operation: RangeScanContinue, value: bytes) -> Iterator[ScanResult]:
 
 
 def _documents(operation: RangeScanContinue, value: bytes) -> Iterator[ScanResult]:
-    position = 0
+    position, left = 0, INFLATED_SIZE_BYTES_MAX
     while position < len(value):
         flags, expiry, _, cas, datatype = _META.unpack_from(value, position)
         key, position = _piece(value, position + _META.size)
         data, position = _piece(value, position)
         # Each document may be deflated by itself, whatever the frame is.
-        data = inflate(data) if datatype & _SNAPPY else data
-        yield ScanResult(_text(key), operation.transcoder, Cas(cas), flags, expiry, data)
+        is_deflated = bool(datatype & _SNAPPY)
+        if is_deflated:
+            left -= inflated_size(data)
+            if left >= 0:
+                data, is_deflated = inflate(data), False
+        yield ScanResult(_text(key), operation.transcoder, Cas(cas), flags, expiry, data, is_deflated)
 
 
 def _piece(value: bytes, position: int) -> tuple[bytes, int]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
-from triclinium_core.errors import FeatureNotAvailableException, InvalidArgumentException
+from triclinium_core.errors import DecodingFailureException, FeatureNotAvailableException, InvalidArgumentException
 from triclinium_core.kv.operation.codec import decode_response, encode_operation
 from triclinium_core.kv.operation.codec_parts import Dialect, MalformedResponse
 from triclinium_core.kv.operation.requests import Keyspace, Operation
@@ -23,7 +23,7 @@ from triclinium_core.kv.operation.results import (
     ScanPage,
     ScanResult,
 )
-from triclinium_core.kv.operation.scan.codec import encode_cancel
+from triclinium_core.kv.operation.scan.codec import INFLATED_SIZE_BYTES_MAX, encode_cancel
 from triclinium_core.kv.operation.scan.requests import RangeScanCancel, RangeScanContinue, RangeScanCreate
 from triclinium_core.kv.operation.scan.types import Bounds, Sample
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature
@@ -220,6 +220,33 @@ def test_a_page_of_more_than_was_asked_for() -> None:
 
     assert isinstance(page, ScanPage)
     assert GO_ON.item_limit + 1 == len(page.items)
+
+
+def test_large_documents_are_inflated_when_they_are_read() -> None:
+    """A page inflates documents up to a total; those behind it stay as they came, and read the same."""
+    half = bytes(INFLATED_SIZE_BYTES_MAX // 2)
+    deflated = bytes(cramjam.snappy.compress_raw(half))
+    page = decoded(GO_ON, extras=DOCUMENTS, value=document(b"a", deflated, Datatype.SNAPPY) * 4)
+
+    assert isinstance(page, ScanPage)
+    assert [half, half, deflated, deflated] == [item.stored for item in page.items]
+    assert [half] * 4 == [item.data for item in page.items] == [item.content for item in page.items]
+
+
+def test_a_large_document_that_cannot_be_inflated() -> None:
+    """A corrupt block fails the reader of its document; a block that announces an impossible size fails the page."""
+    half = bytes(cramjam.snappy.compress_raw(bytes(INFLATED_SIZE_BYTES_MAX)))
+    broken = half[:1000] + b"\xff" * (len(half) - 1000)
+    pieces = document(b"a", half, Datatype.SNAPPY)
+    page = decoded(GO_ON, extras=DOCUMENTS, value=pieces + document(b"b", broken, Datatype.SNAPPY))
+
+    assert isinstance(page, ScanPage)
+    with pytest.raises(DecodingFailureException, match="'b'"):
+        _ = page.items[1].data
+    with pytest.raises(DecodingFailureException, match="'b'"):
+        _ = page.items[1].content
+    with pytest.raises(MalformedResponse):
+        decoded(GO_ON, extras=DOCUMENTS, value=pieces + document(b"b", b"\xff\xff\xff\xff\x0f", Datatype.SNAPPY))
 
 
 @pytest.mark.parametrize("size", [0, 15, 17])
