@@ -173,6 +173,7 @@ LAYERS: Sequence[Sequence[str]] = (
         "triclinium_core.argument_error",
         "triclinium_core.error_context",
         "triclinium_core.lazy_names",
+        "triclinium_core.work",
     ),
     ("triclinium_core.decoder_faults", "triclinium_core.errors"),
     ("triclinium_core.checks",),

@@ -15,10 +15,12 @@ from enum import Enum, unique
 from triclinium_core import decoder_faults
 from triclinium_core.decoder_faults import Decoder
 from triclinium_core.errors import CouchbaseException
+from triclinium_core.kv.wire.json_limits import JsonLimits
 from triclinium_core.retry.tables import transition_table
 from triclinium_core.services.answer.context_ids import MEMBER, foreign_id, foreign_id_in
 from triclinium_core.services.answer.rows import MalformedRows, RowSplitter
 from triclinium_core.services.request import ServiceResult
+from triclinium_core.work import BYTES_PER_UNIT, ROWS_PER_UNIT
 
 HELD_SIZE_BYTES = 256 * 1024
 """Rows that nobody has asked for yet: from here on nothing more is read."""
@@ -26,6 +28,10 @@ HELD_SIZE_BYTES_MAX = 16 * 1024 * 1024
 """Where rows come although reading was to pause: a driver that ignores that gets the request failed here."""
 BODY_SIZE_BYTES_MAX = 32 * 1024 * 1024
 """Of an answer that is read whole: ten times the largest configs and lists that services answer."""
+BODY_LIMITS = JsonLimits(size_bytes_max=BODY_SIZE_BYTES_MAX, objects_max=65_536, parts_max=524_288)
+"""An answer that is read whole: lists of some thousand users or indexes, and thirty buckets with the maps of all vbuckets.
+A list of objects takes 0.5 to 3 microseconds for each, so these limits permit more than 50 milliseconds: the caller has
+requested the list, and a large cluster has a long one."""
 HTTP_OK = 200
 """Rows of any other answer belong to an error."""
 
@@ -86,6 +92,8 @@ class IncomingAnswer:
         self._body = bytearray()
         self._rows: list[bytes] = []
         self._rows_size = 0
+        self.work: int = 0
+        """Units of work of the newest piece."""
 
     @property
     def is_waited_for(self) -> bool:
@@ -118,11 +126,13 @@ class IncomingAnswer:
             UnreadableAnswer: it is no list of rows, or it is too large to be read whole.
             DecoderFault: the decoder of rows failed.
         """
+        self.work = len(data) // BYTES_PER_UNIT
         if self._splitter is None:
             self._body += data
             if len(self._body) > BODY_SIZE_BYTES_MAX:
                 raise UnreadableAnswer(f"answered more than {BODY_SIZE_BYTES_MAX} bytes")
             return
+        before = self._splitter.work
         try:
             rows = self._splitter.feed(data)
         except MalformedRows as error:
@@ -130,12 +140,16 @@ class IncomingAnswer:
             raise UnreadableAnswer(f"did not answer a list of rows: {error}") from None
         except Exception as error:
             raise decoder_faults.unexpected(Decoder.ROWS, error) from None
+        finally:
+            self.work += self._splitter.work - before
         if self._splitter.noted is not None and self._splitter.noted != self._expected:
             self._check_noted(self._splitter)
+        size = sum(map(len, rows))
+        self.work += len(rows) // ROWS_PER_UNIT + size // BYTES_PER_UNIT
         # Those of an error would be held until somebody wants them, and nobody ever does.
         if self.status == HTTP_OK:
             self._rows += rows
-            self._rows_size += sum(map(len, rows))
+            self._rows_size += size
 
     def check_whole(self) -> None:
         """Check an answer that was read whole and has ended.
@@ -185,11 +199,15 @@ class IncomingAnswer:
         """Return the body of an answer that has ended, without its rows.
 
         Raises:
-            MalformedRows: it ended early, or is no list of rows.
+            MalformedRows: it ended early, holds no list of rows, or has more parts than ``BODY_LIMITS`` permit.
             DecoderFault: the decoder of rows failed.
         """
         if self._splitter is None:
-            return bytes(self._body)
+            body = bytes(self._body)
+            excess = BODY_LIMITS.excess(body)
+            if excess is not None:
+                raise MalformedRows(f"the body has {excess}")
+            return body
         try:
             return self._splitter.finish()
         except MalformedRows:

@@ -25,14 +25,28 @@ from typing import NamedTuple
 
 import msgspec
 
+from triclinium_core.kv.wire.json_limits import JsonLimits
 from triclinium_core.services.answer.surrogates import first_lone_surrogate, without_lone_surrogates
 from triclinium_core.services.answer.value_end import VALUE_STARTS, ValueEnd, end_of
+from triclinium_core.work import MEMBER_WORK, STEP_WORK
 
-ROW_SIZE_BYTES_MAX = 64 * 1024 * 1024
-"""Three documents of the greatest size that Couchbase stores, 20 MiB, and what the query puts around them."""
+ROW_SIZE_BYTES_MAX = 32 * 1024 * 1024
+"""A document of the greatest size that Couchbase stores, 20 MiB, and half as much around it. The decoder checks a row in
+one call, which takes some two milliseconds for each MiB, and up to five for one of nothing but brackets or escapes."""
 
-REST_SIZE_BYTES_MAX = 16 * 1024 * 1024
+REST_SIZE_BYTES_MAX = 4 * 1024 * 1024
 """Far more than metrics, errors, facets and the profile of a large plan take."""
+
+REST_LIMITS = JsonLimits(size_bytes_max=REST_SIZE_BYTES_MAX, objects_max=16_384, parts_max=40_000)
+"""The document without its rows. It is read in one event, and up to three times: to check it, for errors, for the result.
+Within these limits that takes less than 50 milliseconds of CPython 3.11 (``python -m tests.bench --only bounds``). The
+profile of a large plan has some thousand parts."""
+
+ROW_END_SIZE_BYTES = 1024
+"""Bytes of two rows that are looked at for what stands between rows: closing brackets, and the first name."""
+
+MEMBERS_MAX = 1024
+"""Members of the document itself: services send a dozen. Each takes several microseconds."""
 
 _decode_rows = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _check_json = msgspec.json.Decoder(msgspec.Raw).decode
@@ -130,6 +144,7 @@ class RowSplitter:
         "_boundaries",
         "_is_noted",
         "_is_ours",
+        "_members",
         "_misled",
         "_name_start",
         "_place",
@@ -172,12 +187,18 @@ class RowSplitter:
         self._rest = bytearray()
         self._name_start = 0
         self._is_ours = self._seen = self._is_noted = False
+        self._members = 0
         self._rows_at = self._rows_offset = self._rows_size = 0
         # An opening bracket and the row that has begun, ready to be decoded with whatever follows.
         self._row = bytearray(b"[")
         self._row_offset = 0
         self._boundaries: Sequence[_Boundary] = ()
         self._misled = False
+
+    @property
+    def work(self) -> int:
+        """Units of work so far, without those that go by bytes and rows."""
+        return self._value.steps * STEP_WORK + self._members * MEMBER_WORK
 
     @property
     def held(self) -> int:
@@ -220,7 +241,7 @@ class RowSplitter:
         A body that is not a JSON object is returned as it came, cut at ``rest_size_bytes_max``; an empty one, too.
 
         Raises:
-            MalformedRows: the document was cut short, or what stands around the rows is not JSON.
+            MalformedRows: the document was cut short, or what stands around the rows is not JSON, or above its limits.
         """
         if self._refusal is not None:
             raise MalformedRows(self._refusal)
@@ -237,6 +258,9 @@ class RowSplitter:
             what, position = _read(error, rest)
             offset = position if position < self._rows_at else position + self._rows_size
             raise self._refuse(what, offset) from None
+        excess = REST_LIMITS.excess(rest)
+        if excess is not None:
+            raise self._refuse(f"the document without its rows has {excess}", self._received)
         return rest
 
     # -- The document around the rows.
@@ -277,6 +301,9 @@ class RowSplitter:
                 self.noted = bytes(self._rest[self._name_start :])
             return end
         self._place = _AFTER_NAME
+        self._members += 1
+        if self._members > MEMBERS_MAX:
+            raise self._refuse(f"the document has more than {MEMBERS_MAX} members", self._received + end)
         name = self._name(self._received + end)
         self._is_ours, self._is_noted = name == self.key, name == self.noted_key
         if self._is_ours and self._seen:
@@ -406,9 +433,14 @@ class RowSplitter:
         except (msgspec.DecodeError, RecursionError):
             found = self._with_lone_surrogates()
         if len(found) > 1:
-            separator = _match_separator(self._row, 1 + len(bytes(found[0])))
+            first, second = memoryview(found[0]), memoryview(found[1])
+            separator = _match_separator(self._row, 1 + len(first))
             assert separator is not None
-            self._boundaries = _boundaries(bytes(found[0]), separator[0], bytes(found[1]))
+            # Whole rows may be large, and the copies would take longer than all else.
+            ends = bytes(first[-ROW_END_SIZE_BYTES:]), bytes(second[:ROW_END_SIZE_BYTES])
+            first.release()
+            second.release()
+            self._boundaries = _boundaries(ends[0], separator[0], ends[1])
         self._hand_out(found, rows)
 
     def _with_lone_surrogates(self) -> Sequence[bytes]:

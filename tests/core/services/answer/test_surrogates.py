@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given, strategies as st
 
-from triclinium_core.services.answer.surrogates import first_lone_surrogate, without_lone_surrogates
+from tests.core.kv.counting import counted
+from triclinium_core.services.answer.surrogates import HALVES_MAX, first_lone_surrogate, without_lone_surrogates
 
 PARTS = st.sampled_from(
     [rb"\ud83d", rb"\ude00", rb"\uDBFF", rb"\uDFFF", rb"\u0041", rb"\\", rb"\"", b"ud800", b"a", b"\\n"]
@@ -27,3 +29,24 @@ def test_any_string(parts: list[bytes]) -> None:
     if lone is not None:
         before = json.loads(text[: lone.offset] + b'"')
         assert (before, json.loads(f'"{lone.escape}"')) == (seen[: len(before)], seen[len(before)])
+
+
+@pytest.mark.parametrize("count", [4095, 4096, 4097, 4098, 10_000, 10_001])
+def test_backslashes_in_front_of_an_escape(count: int) -> None:
+    """An escape behind a run of backslashes of any length is one only if their number is even."""
+    text = b'"a' + b"\\" * count + rb"\ud800"
+
+    assert (count % 2 == 0) == (first_lone_surrogate(text) is not None)
+
+
+@pytest.mark.parametrize("escape", [rb"\ud83d\ude00", rb"\\ud800"], ids=["pairs", "escaped"])
+def test_more_escapes_than_are_looked_at(escape: bytes) -> None:
+    """A lone surrogate behind more halves than the bound is not found, and the search ends at the bound."""
+    near, far = escape * (HALVES_MAX - 1) + rb"\ud800", escape * 20 * HALVES_MAX + rb"\ud800"
+    with counted() as calls:
+        found = first_lone_surrogate(far)
+
+    assert found is None
+    assert far == without_lone_surrogates(far)
+    assert len(near) - 6 == getattr(first_lone_surrogate(near), "offset", None)
+    assert calls.total() < 20 * HALVES_MAX

@@ -21,6 +21,18 @@ CODE_MAX = 2**63 - 1
 CODES_TOLD_MAX = 20
 """How many errors after the first have their code in a context."""
 
+DECODED_SIZE_BYTES_MAX = 4 * 1024 * 1024
+"""The largest body that is decoded for its errors; the body of a larger failure counts as text."""
+
+DECODED_OBJECTS_MAX = 16_384
+"""Objects of such a body, a microsecond each."""
+
+DECODED_PARTS_MAX = 65_536
+"""Commas of such a body: values, of which each takes up to half a microsecond."""
+
+TEXT_SIZE_BYTES_MAX = 64 * 1024
+"""Beginning of a body that is kept as text: messages show some hundred characters of it."""
+
 FAILED_STATUSES = frozenset({"errors", "fatal", "timeout", "aborted", "stopped", "closed"})
 """What the ``status`` of a query or analytics body says when the statement did not run to its end."""
 
@@ -38,7 +50,7 @@ class ServiceAnswer:
     body: object
     """The body as decoded from JSON; None where it is not JSON, says null, or cannot name an error."""
     raw: str
-    """The body as text."""
+    """The body as text, cut at ``TEXT_SIZE_BYTES_MAX``."""
     is_foreign: bool
     """Whether the body is not in the form that the service answers in, as the page of a proxy is not."""
     message: str = ""
@@ -87,11 +99,12 @@ def _line(text: str, secrets: Secrets) -> str:
 
 def read_answer(service: Service, http_status: int, body: bytes | str, operation: str = "") -> ServiceAnswer:
     """Return what an answer says. A body that is not JSON is text, never a mistake of the caller."""
-    raw = body if isinstance(body, str) else body.decode("utf-8", "replace")
+    begun = body[:TEXT_SIZE_BYTES_MAX]
+    raw = begun if isinstance(begun, str) else begun.decode("utf-8", "replace")
     # A success of the cluster manager says nothing of errors, and may be a large document.
     is_silent = service is Service.MANAGEMENT and http_status < 300
     decoded = None if is_silent else _decode(body)
-    foreign = _is_foreign(service, decoded, raw)
+    foreign = _is_foreign(service, decoded, raw, is_cut=len(body) > len(begun))
     listed = decoded.get("errors") if isinstance(decoded, Mapping) and service in _NUMBERED else None
     first = listed[0] if isinstance(listed, list) and listed else None
     if not isinstance(listed, list) or not isinstance(first, Mapping):
@@ -113,11 +126,11 @@ def read_answer(service: Service, http_status: int, body: bytes | str, operation
     )
 
 
-def _is_foreign(service: Service, decoded: object, raw: str) -> bool:
+def _is_foreign(service: Service, decoded: object, raw: str, *, is_cut: bool) -> bool:
     if service is Service.MANAGEMENT:
         # It answers in JSON of any kind, in plain text, and with nothing at all.
         return raw.lstrip().startswith("<")
-    return not isinstance(decoded, Mapping) and bool(raw.strip())
+    return not isinstance(decoded, Mapping) and (is_cut or bool(raw.strip()))
 
 
 def _code(error: object) -> int | None:
@@ -144,8 +157,16 @@ def _texts(body: object) -> Iterator[str]:
 
 
 def _decode(body: bytes | str) -> object:
+    if len(body) > DECODED_SIZE_BYTES_MAX or _count(body, "{") > DECODED_OBJECTS_MAX:
+        return None
+    if _count(body, ",") > DECODED_PARTS_MAX:
+        return None
     try:
         decoded: object = json.loads(body)
     except (ValueError, RecursionError):
         return None
     return decoded
+
+
+def _count(body: bytes | str, sign: str) -> int:
+    return body.count(sign) if isinstance(body, str) else body.count(sign.encode())
