@@ -6,8 +6,10 @@ The contract, in full:
 2. Carry out the actions in the order given before the next ``handle``, or queue them in that order. There is one
    ``SendBytes`` for each stream at most, and it comes last. With ``unless_readable``, write only if nothing of the stream
    waits to be read; otherwise close the stream and feed ``StreamLost`` instead of those bytes.
-3. When ``wakeup`` has come, read what is readable on every stream and feed that, then feed ``TimePassed``; the first one
-   starts the client. Spurious ones are harmless, and ``wakeup`` itself may be early.
+3. Feed received bytes in pieces of ``PIECE_SIZE_BYTES_MAX`` at most. When ``wakeup`` has come, read what is readable on
+   every stream and feed that, but stop once ``work`` has grown by ``WORK_BEFORE_TIME_MAX``; then feed ``TimePassed``, and
+   name the streams that may have more in ``unread``. The first ``TimePassed`` starts the client. Spurious ones are
+   harmless, and ``wakeup`` itself may be early.
 4. The machine is not re-entrant and not thread-safe: one call at a time.
 5. At the end give up with ``OperationAbandoned`` what is open: the garbage collector does not look into operations, so
    what their strategies and contexts refer to would be kept with the machine.
@@ -117,6 +119,7 @@ from triclinium_core.services.pool.pool import Pool
 from triclinium_core.services.request import ServiceRequest
 from triclinium_core.shown import shown, total_repr
 from triclinium_core.telemetry.gathering import Gathering
+from triclinium_core.work import PIECE_WORK
 
 TIME_MAX = 1e12
 """Monotonic seconds below which a clock stands; sums beyond would lose milliseconds."""
@@ -135,6 +138,9 @@ class ClientMachine:
     Raises:
         InvalidArgumentException: the connection string or another option is wrong.
     """
+
+    work: int = 0
+    """Units of work on received bytes so far (``triclinium_core.work``)."""
 
     def __init__(self, options: ClientOptions, *, rng: Random) -> None:
         check_type(options, "options", ClientOptions)
@@ -542,12 +548,16 @@ class ClientMachine:
     def _on_bytes_received(self, event: BytesReceived, now: float) -> None:
         connection = self._connections.streams.connection(event.stream)
         if connection is None:
+            before = self._requests.work
             self._requests.bytes_received(event, now)
+            self.work += PIECE_WORK + self._requests.work - before
             return
         if connection.state is ConnectionState.CONNECTING:
             # The stream was given up meanwhile.
             return
+        before = self._keyspaces.work
         self._learn(connection, connection.bytes_received(event.data, now), now)
+        self.work += connection.work + self._keyspaces.work - before
         if connection.waiting.tokens and connection.takes_operations:
             # Once for all the answers of one piece.
             self._operations.resume_waiting(connection, now)

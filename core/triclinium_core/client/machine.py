@@ -22,6 +22,11 @@ class Machine(Protocol):
         """When ``TimePassed`` is due."""
         ...
 
+    @property
+    def work(self) -> int:
+        """Units of work on received bytes so far."""
+        ...
+
     def handle(self, event: Event, now: float) -> Sequence[Action]:
         """Return what to do about ``event``, in order."""
         ...

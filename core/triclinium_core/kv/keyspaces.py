@@ -48,6 +48,7 @@ from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.retry.couchbase.unsent import OF_A_LOOKUP
+from triclinium_core.work import CONFIG_BYTES_PER_UNIT
 
 _MANIFEST_AND_COLLECTION = struct.Struct(">QI")
 
@@ -90,6 +91,8 @@ class Keyspaces:
         self._tls = tls
         self._network = network
         self.own_addresses: OwnAddresses = OwnAddresses()
+        self.work: int = 0
+        """Units of work on configs so far."""
         """What nodes are called in their own network, for those who are told of attempts."""
         self._terminal_states = terminal_states
         self._error_maps = error_maps
@@ -312,6 +315,7 @@ class Keyspaces:
         """
         if not document or connection.state is ConnectionState.LOST:
             return None
+        self.work += len(document) // CONFIG_BYTES_PER_UNIT
         try:
             config = parse_cluster_config(document, host=connection.address.host)
         except UnsupportedBucketType as error:

@@ -84,6 +84,7 @@ from triclinium_core.services.request import (
 )
 from triclinium_core.telemetry.gathering import Gathering
 from triclinium_core.telemetry.span_names import SPAN_NAMES
+from triclinium_core.work import CHUNK_WORK, PARSED_BYTES_PER_UNIT
 
 
 class OwnAnswer(NamedTuple):
@@ -134,6 +135,8 @@ class OpenRequests:
         """What became of the client's own requests, and nobody has taken yet."""
         self.retries_by_reason: Counter[RetryReason] = Counter()
         """Retries ordered so far, of requests that are settled too."""
+        self.work: int = 0
+        """Units of work on received bytes so far."""
 
     @property
     def count(self) -> int:
@@ -291,7 +294,9 @@ class OpenRequests:
         if connection is None:
             return
         connection.last_heard = now
-        for news in connection.receive(bytes(event.data)):
+        received = connection.receive(bytes(event.data))
+        self.work += connection.chunk_count * CHUNK_WORK
+        for news in received:
             if self._pool.of_stream(stream) is None:
                 # What came before has cost the stream.
                 return
@@ -320,6 +325,8 @@ class OpenRequests:
             self._break(stream, live, str(error), now)
         except DecoderFault as fault:
             self._break(stream, live, str(fault), now, fault=fault)
+        finally:
+            self.work += live.answer.work
 
     def rows_wanted(self, token: int, now: float) -> None:
         """Hand out rows, or the end, as soon as there are any. Unknown tokens are ignored."""
@@ -385,6 +392,7 @@ class OpenRequests:
         except DecoderFault as fault:
             self._fail_undecoded(live, fault, now)
             return
+        self.work += len(body) // PARSED_BYTES_PER_UNIT
         response = facts.ServiceResponse(
             live.request.service,
             live.answer.status,

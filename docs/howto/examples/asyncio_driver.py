@@ -38,6 +38,7 @@ from triclinium_core.kv.operation.results import GetResult, Result
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.query.request import QueryRequest
 from triclinium_core.services.request import ServiceRequest, ServiceResult
+from triclinium_core.work import PIECE_SIZE_BYTES_MAX, WORK_BEFORE_TIME_MAX
 
 logger = logging.getLogger("asyncio_driver")
 
@@ -52,10 +53,6 @@ WRITE_SIZE_MAX = 256 * 1024
 
 READ_SIZE_MIN = 32 * 1024
 """Bytes that asyncio reads at once where there are as many, or more; where it read fewer, it has read them all."""
-
-READS_MAX = 64
-"""Reads of each stream before the machine is told the time: of 256 KiB, more than the receive buffers of systems hold. A
-peer that sends on and on must not stop the time."""
 
 CHECKING_PASSES = 2
 """Passes of the loop in which asyncio reads what has arrived: one to resume reading, one to read."""
@@ -302,12 +299,17 @@ class AsyncioClient:
     async def _pass_time(self) -> None:
         # A busy program is late with its alarms and with its reading. What can be read comes first: it may be the answer
         # that a deadline waits for. Between two yields of a task asyncio has read once from every stream.
-        for _ in range(READS_MAX):
+        work_max = self._machine.work + WORK_BEFORE_TIME_MAX
+        had_no_turn = set(self._streams)
+        while had_no_turn:
             self.unread.clear()
             await asyncio.sleep(0)
             await asyncio.sleep(0)
-            if not self.unread:
+            if self._machine.work >= work_max:
+                # A peer that sends on and on must not stop the time.
+                self.unread |= had_no_turn
                 break
+            had_no_turn = set(self.unread)
         self._alarm_task = None
         self._alarm_time = math.inf
         unsent = {name: stream.handed_over for name, stream in self._streams.items() if stream.is_behind}
@@ -532,10 +534,11 @@ class Stream(asyncio.Protocol):
         """Pass on what came."""
         if self._is_checking:
             self.end(events.LossCause.UNSOLICITED, "")
-        if not self._is_ended:
-            if len(data) >= READ_SIZE_MIN:
-                self._client.unread.add(self.name)
-            self._client.feed(events.BytesReceived(self.name, data))
+        if len(data) >= READ_SIZE_MIN:
+            self._client.unread.add(self.name)
+        for start in range(0, len(data), PIECE_SIZE_BYTES_MAX):
+            if not self._is_ended:
+                self._client.feed(events.BytesReceived(self.name, data[start : start + PIECE_SIZE_BYTES_MAX]))
 
     def pause_writing(self) -> None:
         """Keep what is unsent: the peer does not read."""

@@ -30,7 +30,6 @@ from tests.trio_client.doubles import (
 )
 from tests.trio_client.pair import open_pair
 from triclinium import client_context, retrying
-from triclinium._driver.driver import READ_ROUNDS_MAX
 from triclinium.abc import ConnectedStream
 from triclinium.errors import DocumentNotFoundException, InvalidArgumentException
 from triclinium_core.client.actions import (
@@ -56,6 +55,7 @@ from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Done, GetResult
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy
 from triclinium_core.testing.driver_laws import Answer, ScriptedMachine, on
+from triclinium_core.work import PIECE_WORK, WORK_BEFORE_TIME_MAX, WORK_OF_A_PASS_MAX
 
 # -- Operations.
 
@@ -312,6 +312,10 @@ async def test_the_alarm_moves_only_to_an_earlier_time(
     assert [0.0, *expected] == times
 
 
+PIECES_MAX = WORK_BEFORE_TIME_MAX // PIECE_WORK
+"""Pieces that are read before TimePassed if they make no other work."""
+
+
 def wake_at_five(machine: ScriptedMachine) -> Answer:
     """Return a script: the alarm is set to 5.0, and bytes that are a number complete the operation with that token."""
 
@@ -336,7 +340,7 @@ def told_at_five(machine: ScriptedMachine) -> int:
     [
         (3, [b"1", b"2", b"3"]),
         (9, [*[b"x"] * 6, b"1", b"2", b"3"]),
-        (READ_ROUNDS_MAX, repeat(b"x")),
+        (PIECES_MAX, repeat(b"x")),
     ],
     ids=["answers", "one-in-small-pieces-among-them", "without-end"],
 )
@@ -362,10 +366,94 @@ async def test_what_came_is_read_before_the_time_is_told(
             await trio.lowlevel.checkpoint()
         nursery.cancel_scope.cancel()
     told = told_at_five(machine)
-    is_endless = expected == READ_ROUNDS_MAX
+    is_endless = expected == PIECES_MAX
 
     assert expected <= sum(isinstance(event, BytesReceived) for event in machine.events[:told])
     assert TimePassed(unread=frozenset({STREAM} if is_endless else ())) == machine.events[told]
+
+
+@pytest.mark.parametrize(
+    ("pieces_max", "named", "work"),
+    [
+        (2, {STREAM, StreamId(2)}, WORK_BEFORE_TIME_MAX),
+        (4, {STREAM}, WORK_BEFORE_TIME_MAX // 2),
+    ],
+    ids=["in-the-first-round", "later"],
+)
+async def test_time_is_told_once_the_work_reaches_its_bound(
+    autojump_clock: MockClock, pieces_max: int, named: set[StreamId], work: int
+) -> None:
+    """A stream whose pieces make much work is cut short and named; a silent one is named unless it had a turn before."""
+    second = msgspec.structs.replace(OPEN_STREAM, stream=StreamId(2), host="silent")
+
+    async def flood() -> bytes:
+        await trio.sleep_until(5.0)
+        return b"x"
+
+    class ToEither:
+        async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
+            await trio.lowlevel.checkpoint()
+            return ConnectedStream(HalfDeafStream() if host == "silent" else HalfDeafStream(receive_some=flood))
+
+    def answer(event: Event) -> Sequence[Action]:
+        if isinstance(event, TimePassed):
+            machine.wakeup = 5.0 if trio.current_time() < 5.0 else math.inf
+            return [OPEN_STREAM, second] if len(machine.events) == 1 else ()
+        if isinstance(event, BytesReceived):
+            machine.work += work
+        return ()
+
+    machine = ScriptedMachine(answer)
+    async with open_driver(machine, ToEither()):
+        await trio.sleep_until(5.0)
+        while not any(isinstance(event, TimePassed) for event in machine.later_events):
+            await trio.lowlevel.checkpoint()
+    told = told_at_five(machine)
+    pieces = sum(isinstance(event, BytesReceived) for event in machine.events[:told])
+
+    time = machine.events[told]
+    assert isinstance(time, TimePassed)
+    assert pieces <= pieces_max
+    assert STREAM in time.unread
+    assert set(time.unread) <= named
+
+
+async def test_one_pass_has_a_bound_for_all_streams(autojump_clock: MockClock) -> None:
+    """Of many streams that have a piece with much work, each pass of the loop feeds one; all pieces are fed in the end."""
+    streams = [msgspec.structs.replace(OPEN_STREAM, stream=StreamId(number)) for number in range(1, 11)]
+    passes = [0]
+
+    async def receive_once(pieces: list[bytes]) -> bytes:
+        await trio.sleep_until(5.0)
+        return pieces.pop() if pieces else await trio.sleep_forever()
+
+    def connect() -> HalfDeafStream:
+        pieces = [b"x"]
+        return HalfDeafStream(receive_some=lambda: receive_once(pieces))
+
+    class ToMany:
+        async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
+            await trio.lowlevel.checkpoint()
+            return ConnectedStream(connect())
+
+    def answer(event: Event) -> Sequence[Action]:
+        if isinstance(event, BytesReceived):
+            machine.work += WORK_OF_A_PASS_MAX
+            passes[-1] += 1
+        return streams if len(machine.events) == 1 else ()
+
+    machine = ScriptedMachine(answer)
+    async with open_driver(machine, ToMany()):
+        await trio.sleep_until(5.0)
+        while sum(passes) < len(streams):
+            passes.append(0)
+            await trio.lowlevel.checkpoint()
+
+    # This test and the readers run in any order within a pass.
+    assert max(passes) <= 2
+    assert {stream.stream for stream in streams} == {
+        event.stream for event in machine.events if isinstance(event, BytesReceived)
+    }
 
 
 async def test_answers_to_younger_operations_do_not_hold_the_time_up(autojump_clock: MockClock) -> None:
@@ -383,10 +471,10 @@ async def test_answers_to_younger_operations_do_not_hold_the_time_up(autojump_cl
 
     async with open_driver(machine, connector_to(HalfDeafStream(receive_some=receive_some))) as driver:
         await trio.sleep_until(5.0)
-        for _ in range(READ_ROUNDS_MAX):
+        for _ in range(PIECES_MAX):
             await perform(driver)
 
-    assert told_at_five(machine) < READ_ROUNDS_MAX // 4
+    assert told_at_five(machine) < PIECES_MAX // 4
 
 
 async def test_time_tells_what_is_not_handed_over(autojump_clock: MockClock) -> None:

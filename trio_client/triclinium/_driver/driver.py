@@ -26,6 +26,7 @@ from triclinium._deadlines import AbandonedOperation, reports_of
 from triclinium._driver.connector import show_certificate
 from triclinium._driver.log import Log
 from triclinium._driver.open_rows import OpenRows
+from triclinium._driver.pace import Pace
 from triclinium._driver.resolver import DnsResolver, looked_up
 from triclinium._driver.stream import Stream, new_nonce
 from triclinium._driver.subscriptions import Subscriptions
@@ -92,13 +93,10 @@ from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase.strategy import RetryAction
 from triclinium_core.services.request import ServiceRequest, ServiceResult
 from triclinium_core.telemetry.tracing import RequestSpan
+from triclinium_core.work import WORK_BEFORE_TIME_MAX
 
 R = TypeVar("R")
 P = ParamSpec("P")
-
-READ_ROUNDS_MAX = 256
-"""How often each stream is read before the machine is told the time, where there is always more: in pieces of 64 KiB it
-is more than the receive buffers of systems hold. A peer that sends on and on must not stop the time."""
 
 _NO_TOKEN = Token(0)
 
@@ -176,6 +174,7 @@ class Driver:
         self._old_settled = 0
         """Operations that were settled since an alarm, and were submitted before it."""
         self._unread: set[StreamId] = set()
+        self._pace = Pace()
         """Streams that may have more of what came before the alarm."""
         self._consultations: dict[Token, trio.CancelScope] = {}
         self._watched = WatchedOperations()
@@ -576,17 +575,26 @@ class Driver:
             self._feed(TimePassed(self._unsent(), unread))
 
     async def _read_what_came(self) -> Collection[StreamId]:
-        """Have read what came before the alarm, and return the streams that have still more of it."""
+        """Have read what came before the alarm, and return the streams that may have still more of it.
+
+        A node that sends on and on must not stop the time: the work that its bytes make has a bound.
+        """
         self._newest_at_alarm = next(reversed(self._waiters), _NO_TOKEN)
-        for _ in range(READ_ROUNDS_MAX):
+        work_max = self._machine.work + WORK_BEFORE_TIME_MAX
+        before = {*self._streams}
+        while True:
             self._unread.clear()
             # Trio runs the tasks of one pass in any order: in two passes, each reader had a turn between ours.
             await trio.lowlevel.checkpoint()
-            await trio.lowlevel.checkpoint()
-            if not self._unread:
+            if self._machine.work < work_max:
+                await trio.lowlevel.checkpoint()
+                before = set()
+            unread = self._unread | self._pace.held
+            if not unread or self._machine.work >= work_max:
                 break
+            before = unread
         self._newest_at_alarm = None
-        return frozenset(self._unread)
+        return frozenset(unread | before)
 
     def _hear(self, event: Event) -> None:
         """Feed what a stream reports; of bytes, note whether more may follow that came before the alarm.
@@ -597,6 +605,8 @@ class Driver:
         """
         waiting, old = len(self._waiters), self._old_settled
         self._feed(event)
+        if self._machine.work >= self._pace.limit:
+            self._pace.note(self._machine.work)
         if self._newest_at_alarm is None or not isinstance(event, BytesReceived):
             return
         if old != self._old_settled or waiting == len(self._waiters):
@@ -619,7 +629,7 @@ class Driver:
         self._feed(await looked_up(action.service, self._resolver))
 
     def _open_stream(self, action: OpenStream) -> None:
-        stream = Stream(action, connector=self._connector, feed=self._hear, make_nonce=self.make_nonce)
+        stream = Stream(action, connector=self._connector, feed=self._hear, make_nonce=self.make_nonce, pace=self._pace)
         self._streams[action.stream] = stream
         # Not in the context of the operation that happened to need it: the stream will serve others.
         self._context.run(self._nursery.start_soon, self._run_stream, action, stream)

@@ -16,15 +16,17 @@ from contextlib import contextmanager
 import trio
 
 from triclinium._driver.connector import LOSSES, StreamLoss, loss_of
+from triclinium._driver.pace import Pace
 from triclinium.abc import Connector
 from triclinium_core.client.actions import OpenStream
 from triclinium_core.client.events import BytesReceived, Event, LossCause, StreamLost, StreamOpened
+from triclinium_core.work import PIECE_SIZE_BYTES_MAX
 
 SEND_SIZE_MAX = 256 * 1024
 """Bytes that are joined for one ``send_all``. What one call was given counts as handed over when the stream is lost, so
 a bound on it bounds the operations that are left in doubt; more would not be faster."""
 
-RECEIVE_SIZE = 64 * 1024
+RECEIVE_SIZE = PIECE_SIZE_BYTES_MAX
 """Bytes that are read at once."""
 
 LAST_WORDS_SECONDS = 1.0
@@ -47,6 +49,7 @@ class Stream:
         order: what to connect to.
         feed: takes the events of this stream.
         make_nonce: entropy for SCRAM, drawn once when the stream is open.
+        pace: turns of all readers of the client.
     """
 
     def __init__(
@@ -56,8 +59,10 @@ class Stream:
         connector: Connector,
         feed: Callable[[Event], None],
         make_nonce: Callable[[], str] = new_nonce,
+        pace: Pace | None = None,
     ) -> None:
         self._order = order
+        self._pace = pace if pace is not None else Pace()
         self._connector = connector
         self._feed = feed
         self._make_nonce = make_nonce
@@ -78,6 +83,11 @@ class Stream:
         """Bytes that were begun to be handed over, whether they arrived or not."""
 
     @property
+    def _is_held(self) -> bool:
+        """Whether the reader has received bytes and waits for its turn to report them."""
+        return self._order.stream in self._pace.held
+
+    @property
     def is_behind(self) -> bool:
         """Whether bytes wait that were not handed over."""
         return bool(self._unsent)
@@ -91,7 +101,7 @@ class Stream:
         # While the writer is inside of send_all nothing may overtake it.
         if self._socket is not None and not self._unsent and not self._is_writing:
             sent = 0
-            if not (unless_readable and _is_readable(self._socket)):
+            if not (unless_readable and (self._is_held or _is_readable(self._socket))):
                 sent = self._send_at_once(self._socket, data)
                 if sent == len(data):
                     return
@@ -151,7 +161,9 @@ class Stream:
         bare = self._socket
         with self._reading:
             try:
-                while data := await (stream.receive_some() if bare is None else _receive_some(bare)):
+                while data := await (stream.receive_some(RECEIVE_SIZE) if bare is None else _receive_some(bare)):
+                    if self._pace.is_over:
+                        await self._pace.next_turn(self._order.stream)
                     if self._unsent and type(self._unsent[0]) is _UnlessReadable:
                         loss = StreamLoss(LossCause.UNSOLICITED, "")
                         break
@@ -173,6 +185,8 @@ class Stream:
                 if type(self._unsent[0]) is _UnlessReadable:
                     # If something waits, the reader receives it in one of these passes and ends the stream.
                     for _ in range(READING_PASSES):
+                        await trio.lowlevel.checkpoint()
+                    while self._is_held:
                         await trio.lowlevel.checkpoint()
                 data = self._take_unsent()
                 # Decision C24: what a send_all was given counts as handed over from the moment that it begins.

@@ -47,6 +47,7 @@ from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
 from triclinium_core.options import Authenticator
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent, CircuitBreaker, CircuitBreakerOptions
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.work import BYTES_PER_UNIT, FRAME_WORK, PIECE_WORK
 
 UNASKED_MAX = 16
 """Answers on one stream to requests that were never made. One may be a slip; who goes on speaks to somebody else."""
@@ -101,6 +102,8 @@ class Connection:
         """Frames that go out when the present event is handled."""
         self.last_heard: float = -math.inf
         """When the newest whole frame came, or the stream was opened."""
+        self.work: int = 0
+        """Units of work of the newest bytes."""
         self.last_error: str | None = None
         self.address_remark: str = ""
         """Addition to errors of a stream that is not open yet: why its address is used; empty if nothing is to add."""
@@ -269,6 +272,7 @@ class Connection:
         assert self._buffer is not None, "bytes come on a stream that is open"
         news: list[News] = []
         frames = self._buffer.receive(data)
+        self.work = PIECE_WORK + len(data) // BYTES_PER_UNIT + len(frames) * FRAME_WORK
         if frames:
             # Bytes alone are no sign of life: a wrong length swallows every answer that follows.
             self.last_heard = now
@@ -284,6 +288,7 @@ class Connection:
                 except DecoderFault as fault:
                     news.append(BecameUnusable(str(fault), BootstrapFailure.of_fault(fault)))
                     return news
+                self.work += len(frame.value) // BYTES_PER_UNIT
             if not self.is_in_use:
                 unusable = self._on_response_to_bootstrap(frame, problem, now, news)
             elif (request := self.in_flight.answered(frame)) is None:

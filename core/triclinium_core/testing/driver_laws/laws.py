@@ -50,6 +50,7 @@ from triclinium_core.testing.driver_laws.driver import OpenDriver
 from triclinium_core.testing.driver_laws.machine import nothing, on
 from triclinium_core.testing.driver_laws.trial import DONE, GET, QUERY, Trial, ensure, on_trial, open_stream
 from triclinium_core.testing.simulation import MIDPOINT
+from triclinium_core.work import PIECE_SIZE_BYTES_MAX, PIECE_WORK, WORK_BEFORE_TIME_MAX
 
 Law = Callable[[OpenDriver], Awaitable[None]]
 """Raises ``LawBroken`` where the driver does not keep it."""
@@ -68,6 +69,9 @@ LARGE = 64 * 1024
 
 TURNS_TO_CONNECT = 6
 """A connect on loopback is called off at each of so many moments; it takes fewer."""
+
+PIECES_MORE = 20
+"""Pieces that a driver may feed beyond the bound, for it may look at the work only once in a round of all streams."""
 
 ROUNDS = 20
 """Event loops may run tasks in a random order, so what depends on it is tried so often."""
@@ -310,7 +314,10 @@ async def what_can_be_read_is_read_before_time_passes(open_driver: OpenDriver) -
 
 
 async def a_peer_cannot_stop_the_time(open_driver: OpenDriver) -> None:
-    """``TimePassed`` comes although there is always more to read: reading for the sake of the time has a bound."""
+    """``TimePassed`` comes although there is always more to read: the work before it has a bound, which ends the reading.
+
+    A stream whose reading ended there is named in ``unread``, and no piece is larger than ``PIECE_SIZE_BYTES_MAX``.
+    """
     async with on_trial(open_driver) as trial:
         machine = trial.machine
         peer = await trial.connect(FIRST)
@@ -323,9 +330,24 @@ async def a_peer_cannot_stop_the_time(open_driver: OpenDriver) -> None:
         due = machine.wakeup = machine.now + SOON_SECONDS
         await trial.order(then=go_on)
         peer.send(bytes(LARGE))
+        before = machine.work
         trial.driver.pass_time(SOON_SECONDS)
-        await trial.rung(due)
+        time = await trial.rung(due)
         machine.answer = nothing
+        pieces = received(trial, FIRST)
+        largest = max(map(len, pieces))
+        ensure(
+            largest <= PIECE_SIZE_BYTES_MAX, f"a piece of {largest} bytes was fed; {PIECE_SIZE_BYTES_MAX} are permitted"
+        )
+        work = machine.work_at(time) - before
+        ensure(
+            work <= WORK_BEFORE_TIME_MAX + PIECES_MORE * PIECE_WORK,
+            f"{work} units of work came before TimePassed; {WORK_BEFORE_TIME_MAX} are permitted",
+        )
+        ensure(
+            work < WORK_BEFORE_TIME_MAX or FIRST in time.unread,
+            f"reading ended at its bound, and TimePassed names {sorted(time.unread)!r} as unread",
+        )
 
 
 async def what_waits_to_be_sent_is_told_with_the_time(open_driver: OpenDriver) -> None:

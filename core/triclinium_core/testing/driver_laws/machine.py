@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from triclinium_core.client.actions import Action, ReportTelemetry
 from triclinium_core.client.events import (
+    BytesReceived,
     Event,
     OperationsSubmitted,
     OperationSubmitted,
@@ -22,6 +23,7 @@ from triclinium_core.kv.operation.reports import ClusterState, DiagnosticsResult
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.options import Authenticator
 from triclinium_core.shown import total_repr
+from triclinium_core.work import PIECE_WORK
 
 Answer = Callable[[Event], Sequence[Action]]
 """What a scripted machine orders when it hears of an event."""
@@ -54,7 +56,11 @@ class ScriptedMachine:
         """What was heard, oldest first."""
         self.times: list[float] = []
         """When each event was heard."""
+        self.works: list[int] = []
+        """Units of work when each event came."""
         self.wakeup: float = math.inf
+        self.work: int = 0
+        """Units of work on received bytes: those of reading alone, unless the test adds more."""
         self.ambiguous: set[Token] = set()
         """Operations that may have been applied."""
         self.contexts: dict[Token, ErrorContext] = {}
@@ -82,14 +88,17 @@ class ScriptedMachine:
         if self.times and now < self.times[-1]:
             self._break(f"the time went back from {self.times[-1]!r} to {now!r}, at {event!r}")
         self.is_busy = True
+        self.work += PIECE_WORK * isinstance(event, BytesReceived)
         try:
             if isinstance(event, OperationsSubmitted):
                 actions = [action for each in event.submissions for action in self.answer(each)]
                 self.events += event.submissions
                 self.times += [now] * len(event.submissions)
+                self.works += [self.work] * len(event.submissions)
                 return actions
             self.events.append(event)
             self.times.append(now)
+            self.works.append(self.work)
             return self.answer(event)
         finally:
             self.is_busy = False
@@ -146,6 +155,10 @@ class ScriptedMachine:
         """All events but the one that starts the client."""
         assert isinstance(self.events[0], TimePassed)
         return self.events[1:]
+
+    def work_at(self, event: Event) -> int:
+        """Return the units of work when an event came."""
+        return next(work for heard, work in zip(self.events, self.works, strict=True) if heard is event)
 
     def losses_of(self, stream: StreamId) -> list[StreamLost]:
         """Return how often, and how, a stream was reported lost."""

@@ -153,7 +153,14 @@ class TellsThatAllWasSent(AsyncioClient):
     """Knows nothing of what waits in its queues."""
 
     def feed(self, event: Event) -> None:
-        super().feed(TimePassed() if isinstance(event, TimePassed) else event)
+        super().feed(TimePassed(unread=event.unread) if isinstance(event, TimePassed) else event)
+
+
+class NamesNoStreamThatHasMore(AsyncioClient):
+    """Ends its reading at the bound, and reports no stream that it ended."""
+
+    def feed(self, event: Event) -> None:
+        super().feed(TimePassed(event.unsent) if isinstance(event, TimePassed) else event)
 
 
 class AsksNoStrategy(AsyncioClient):
@@ -227,6 +234,7 @@ BROKEN: Mapping[type[AsyncioClient], Law] = {
     RingsUntilTimeGoesOn: laws.time_may_stand_still,
     LooksAtTheClockFirst: laws.what_can_be_read_is_read_before_time_passes,
     ReadsToTheEnd: laws.a_peer_cannot_stop_the_time,
+    NamesNoStreamThatHasMore: laws.a_peer_cannot_stop_the_time,
     TellsThatAllWasSent: laws.what_waits_to_be_sent_is_told_with_the_time,
     AsksNoStrategy: laws.questions_are_answered_once,
     BlamesEverybody: laws.a_mistake_reaches_its_caller_alone,

@@ -1,0 +1,44 @@
+"""Turns of readers: no pass of trio's loop has much more work on received bytes than ``WORK_OF_A_PASS_MAX``.
+
+Trio runs all tasks that can run in one pass. If the readers of many streams have 64 KiB each, timers and callers would
+wait for all of that. Once a pass has enough work, a reader that has bytes keeps them for the next pass.
+"""
+
+from __future__ import annotations
+
+import trio
+
+from triclinium_core.client.events import StreamId
+from triclinium_core.work import WORK_OF_A_PASS_MAX
+
+
+class Pace:
+    """The readers of one driver."""
+
+    def __init__(self) -> None:
+        self.is_over: bool = False
+        """Whether this pass has enough work."""
+        self.limit: int = WORK_OF_A_PASS_MAX
+        """Work of the machine from which on this pass has enough."""
+        self.held: set[StreamId] = set()
+        """Streams with bytes that were read and are not fed."""
+        self._pass = 0
+
+    def note(self, work: int) -> None:
+        """Record that the work of the machine has passed ``limit``."""
+        self.is_over, self.limit = True, work + WORK_OF_A_PASS_MAX
+
+    @trio.lowlevel.enable_ki_protection
+    async def next_turn(self, stream: StreamId) -> None:
+        """Wait for a pass that has room for the bytes of ``stream``, also if the reader is cancelled: they were received."""
+        self.held.add(stream)
+        try:
+            while self.is_over:
+                number = self._pass
+                await trio.lowlevel.cancel_shielded_checkpoint()
+                if number == self._pass:
+                    # The first reader of the new pass opens it.
+                    self._pass += 1
+                    self.is_over = False
+        finally:
+            self.held.discard(stream)
