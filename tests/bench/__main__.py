@@ -15,6 +15,7 @@ import msgspec
 from rich.console import Console
 
 from tests.bench.parts import (
+    bounds,
     calls,
     core,
     end_to_end,
@@ -42,6 +43,7 @@ PARTS: Mapping[str, Callable[[Effort], Iterator[Row]]] = {
     "services": services.rows,
     "queries": queries.rows,
     "telemetry": telemetry.rows,
+    "bounds": bounds.rows,
 }
 
 

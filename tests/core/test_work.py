@@ -1,0 +1,170 @@
+"""Events that are full up to every bound: their work, counted in calls and in the machine's own units."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.kv.counting import counted
+from tests.full_events import FULL_EVENTS, HEAD, ROWS, document, keys, listed
+from triclinium_core.client.actions import CompleteRequest, FailOperation
+from triclinium_core.errors import DecodingFailureException
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.tables.service_answers import (
+    DECODED_OBJECTS_MAX,
+    DECODED_PARTS_MAX,
+    DECODED_SIZE_BYTES_MAX,
+    TEXT_SIZE_BYTES_MAX,
+    read_answer,
+)
+from triclinium_core.services.answer.incoming_answer import BODY_LIMITS, IncomingAnswer
+from triclinium_core.services.answer.rows import MEMBERS_MAX, REST_LIMITS, MalformedRows, RowSplitter
+from triclinium_core.work import PIECE_WORK, WORK_BEFORE_TIME_MAX
+
+CALLS_MAX = 150_000
+"""Some fifty milliseconds."""
+
+REQUESTED_AT_LENGTH = {"list of users"}
+"""Events whose size the caller has requested (decision D65)."""
+
+FLOODS = {
+    "chunks of one byte",
+    "rows of one digit",
+    "rows of an empty object",
+    "brackets, 8 deep",
+    "brackets that never close",
+    "strings in brackets that never close",
+    "members",
+    "NOOPs of the server",
+    "announced configs",
+    "second answers",
+    "config",
+}
+"""Events that a node can repeat at will."""
+
+CALLS_PER_UNIT_MAX = 8
+"""Calls that one unit of work stands for, at most: WORK_BEFORE_TIME_MAX bounds them as well."""
+
+
+@pytest.mark.parametrize("name", sorted(FULL_EVENTS.keys() - REQUESTED_AT_LENGTH))
+def test_one_event_has_a_bound(name: str) -> None:
+    """An event that a node fills as it likes makes no more calls than the loop can bear."""
+    full = FULL_EVENTS[name]()
+    with counted() as calls:
+        full.handle()
+
+    assert CALLS_MAX > calls.total()
+
+
+@pytest.mark.parametrize("name", sorted(FLOODS))
+def test_floods_are_counted(name: str) -> None:
+    """The work that the machine counts keeps up with the calls of an event that a node can repeat."""
+    full = FULL_EVENTS[name]()
+    before = full.machine.work
+    with counted() as calls:
+        full.handle()
+    work = full.machine.work - before
+
+    assert PIECE_WORK <= work
+    assert calls.total() <= CALLS_PER_UNIT_MAX * work
+    # Few events reach the bound, so that time is fed between them.
+    assert work < 4 * WORK_BEFORE_TIME_MAX
+
+
+def whole(splitter: RowSplitter, body: bytes) -> bytes:
+    """Return a body without its rows."""
+    splitter.feed(body)
+    return splitter.finish()
+
+
+@pytest.mark.parametrize(
+    ("members", "fits"),
+    [
+        (listed(b"warnings", b"{}", REST_LIMITS.objects_max - 1), True),
+        (listed(b"warnings", b"{}", REST_LIMITS.objects_max), False),
+        (listed(b"signature", b"1", REST_LIMITS.parts_max - 10), True),
+        (listed(b"signature", b"1", REST_LIMITS.parts_max + 1), False),
+        (b'{"status":"success","profile":%b}' % keys(REST_LIMITS.parts_max + 1), False),
+        (b'{"status":"success","signature":"%b"}' % (b"x" * REST_LIMITS.size_bytes_max), False),
+        (b'{"status":"success",%b"z":1}' % (b'"a":1,' * (MEMBERS_MAX - 2)), True),
+        (b'{"status":"success",%b"z":1}' % (b'"a":1,' * (MEMBERS_MAX - 1)), False),
+    ],
+    ids=lambda value: repr(value[:30]) if isinstance(value, bytes) else None,
+)
+def test_documents_around_rows(members: bytes, fits: bool) -> None:
+    """A document with more bytes, members, objects or parts than the limits fails the request; one within them does not."""
+    ordered = document(HEAD, members).handle()
+    last = ordered[-1] if ordered else None
+    splitter = RowSplitter("results")
+
+    if fits:
+        assert isinstance(last, CompleteRequest)
+        assert whole(splitter, members) == members
+        return
+    assert last is None or (isinstance(last, FailOperation) and isinstance(last.error, DecodingFailureException))
+    with pytest.raises(MalformedRows):
+        whole(splitter, members)
+
+
+@pytest.mark.parametrize("excess", [0, 1])
+def test_bodies_that_are_read_whole(excess: int) -> None:
+    """A list with more objects than the limit is refused before it is parsed."""
+    body = b"[%b]" % b",".join([b"{}"] * (BODY_LIMITS.objects_max + excess))
+    answer = IncomingAnswer()
+    answer.begin(200, rows_of=None)
+    answer.receive(body)
+
+    if not excess:
+        assert body == answer.whole()
+        return
+    with pytest.raises(MalformedRows, match="objects"):
+        answer.whole()
+
+
+@pytest.mark.parametrize(
+    ("code", "errors"),
+    [
+        (1, b'{"code":1,"msg":"x"}'),
+        (None, b",".join([b'{"code":1}'] * (DECODED_OBJECTS_MAX + 1))),
+        (None, b'{"code":1},' + b",".join([b"1"] * (DECODED_PARTS_MAX + 1))),
+        (None, b'{"code":1,"msg":"%b"}' % (b"x" * DECODED_SIZE_BYTES_MAX)),
+    ],
+    ids=["small", "objects", "parts", "size"],
+)
+def test_failures_that_are_decoded(code: int | None, errors: bytes) -> None:
+    """A failure above the limits counts as foreign text, and its beginning is kept."""
+    body = b'{"errors":[%b]}' % errors
+    for form in (body, body.decode()):
+        answer = read_answer(Service.QUERY, 400, form)
+
+        assert code == answer.code
+        assert (code is None) == answer.is_foreign
+        assert len(answer.raw) <= TEXT_SIZE_BYTES_MAX
+
+
+def test_white_space_that_fills_the_beginning() -> None:
+    """A body whose kept beginning is white space counts as foreign all the same."""
+    assert read_answer(Service.QUERY, 200, b" " * TEXT_SIZE_BYTES_MAX + b"<html>").is_foreign
+
+
+@pytest.mark.parametrize("depth", [4, 15, 16, 17, 18, 40, 900])
+def test_deep_rows_end_where_they_end(depth: int) -> None:
+    """Brackets that are counted together lead to the same rows as brackets that are counted alone, in any cut."""
+    nested = b"[" * depth + b'"]]{"' + b"]" * depth
+    expected = [nested, b'{"a":%b}' % nested, b"[%b,%b]" % (nested, nested), b"1"]
+    body = ROWS + b",".join(expected) + b"]}"
+    for size in (1, 7, 100, len(body)):
+        splitter, found = RowSplitter("results"), list[bytes]()
+        for start in range(0, len(body), size):
+            found += splitter.feed(body[start : start + size])
+
+        assert expected == found
+
+
+def test_rows_behind_a_large_one() -> None:
+    """Rows that follow a row larger than what is looked at for boundaries are the rows of the document."""
+    large = b'{"a":"%b","b":[[{}]]}' % (b"x" * 100_000)
+    body = ROWS + b",".join([large] * 5) + b"]}"
+    splitter = RowSplitter("results")
+    found = [row for start in range(0, len(body), 10_000) for row in splitter.feed(body[start : start + 10_000])]
+
+    assert [large] * 5 == found
