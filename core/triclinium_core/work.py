@@ -32,8 +32,8 @@ STEP_WORK = 2
 MEMBER_WORK = 8
 """One member of the document around the rows."""
 
-ROWS_PER_UNIT = 4
-"""Rows that are cut out together."""
+ROW_WORK = 1
+"""One row: it is cut out here, and decoded by its reader before the next pass of the event loop."""
 
 BYTES_PER_UNIT = 512
 """Bytes that are received, copied or inflated."""

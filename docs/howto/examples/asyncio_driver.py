@@ -534,7 +534,7 @@ class Stream(asyncio.Protocol):
         """Pass on what came."""
         if self._is_checking:
             self.end(events.LossCause.UNSOLICITED, "")
-        if len(data) >= READ_SIZE_MIN:
+        if len(data) >= READ_SIZE_MIN and not self._is_ended:
             self._client.unread.add(self.name)
         for start in range(0, len(data), PIECE_SIZE_BYTES_MAX):
             if not self._is_ended:

@@ -20,7 +20,7 @@ from triclinium_core.retry.tables import transition_table
 from triclinium_core.services.answer.context_ids import MEMBER, foreign_id, foreign_id_in
 from triclinium_core.services.answer.rows import MalformedRows, RowSplitter
 from triclinium_core.services.request import ServiceResult
-from triclinium_core.work import BYTES_PER_UNIT, ROWS_PER_UNIT
+from triclinium_core.work import BYTES_PER_UNIT, ROW_WORK
 
 HELD_SIZE_BYTES = 256 * 1024
 """Rows that nobody has asked for yet: from here on nothing more is read."""
@@ -32,6 +32,8 @@ BODY_LIMITS = JsonLimits(size_bytes_max=BODY_SIZE_BYTES_MAX, objects_max=65_536,
 """An answer that is read whole: lists of some thousand users or indexes, and thirty buckets with the maps of all vbuckets.
 A list of objects takes 0.5 to 3 microseconds for each, so these limits permit more than 50 milliseconds: the caller has
 requested the list, and a large cluster has a long one."""
+ROWS_AT_ONCE_MAX = 8192
+"""Rows that are handed out together: their reader decodes them without a pause, at some microseconds each."""
 HTTP_OK = 200
 """Rows of any other answer belong to an error."""
 
@@ -145,7 +147,7 @@ class IncomingAnswer:
         if self._splitter.noted is not None and self._splitter.noted != self._expected:
             self._check_noted(self._splitter)
         size = sum(map(len, rows))
-        self.work += len(rows) // ROWS_PER_UNIT + size // BYTES_PER_UNIT
+        self.work += len(rows) * ROW_WORK + size // BYTES_PER_UNIT
         # Those of an error would be held until somebody wants them, and nobody ever does.
         if self.status == HTTP_OK:
             self._rows += rows
@@ -220,12 +222,16 @@ class IncomingAnswer:
         return self._hear(ReaderEvent.ROWS_WANTED)
 
     def take(self) -> list[bytes] | Outcome | None:
-        """Return what is due: the rows that have come, each once, or else the end. None where nobody waits, or nothing came."""
+        """Return what is due: rows that have come, each once, or else the end. None without a reader, or without rows."""
         if not self.is_waited_for:
             return None
         if not self._rows:
             return self.outcome
-        rows, self._rows, self._rows_size = self._rows, [], 0
+        if len(self._rows) <= ROWS_AT_ONCE_MAX:
+            rows, self._rows, self._rows_size = self._rows, [], 0
+        else:
+            rows, self._rows = self._rows[:ROWS_AT_ONCE_MAX], self._rows[ROWS_AT_ONCE_MAX:]
+            self._rows_size -= sum(map(len, rows))
         self._hear(ReaderEvent.ROWS_GIVEN)
         return rows
 

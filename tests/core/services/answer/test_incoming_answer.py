@@ -12,6 +12,7 @@ from triclinium_core.services.answer.incoming_answer import (
     HELD_SIZE_BYTES_MAX,
     HTTP_OK,
     READER_TRANSITIONS,
+    ROWS_AT_ONCE_MAX,
     ForeignAnswer,
     IncomingAnswer,
     ReaderEvent,
@@ -56,6 +57,22 @@ def test_rows_are_handed_out_once_and_the_end_behind_them() -> None:
     assert [b"3"] == answer.take()
     assert answer.want()
     assert Done() == answer.take()
+
+
+def test_many_rows_are_handed_out_in_parts() -> None:
+    """A piece with more rows than a reader gets together is handed out in parts, in order, and the end follows them."""
+    answer = begun()
+    answer.receive(b",".join(b"%d" % number for number in range(2 * ROWS_AT_ONCE_MAX + 1)) + b"]}")
+    answer.outcome = Done()
+    parts: list[list[bytes]] = []
+    while isinstance(given := answer.take(), list):
+        parts.append(given)
+        answer.want()
+
+    assert Done() == given
+    assert [ROWS_AT_ONCE_MAX, ROWS_AT_ONCE_MAX, 1] == [*map(len, parts)]
+    assert [b"%d" % number for number in range(2 * ROWS_AT_ONCE_MAX + 1)] == [row for part in parts for row in part]
+    assert not answer.pauses()
 
 
 def test_nothing_is_retried_once_rows_were_handed_out() -> None:
