@@ -499,7 +499,7 @@ class ClientMachine:
             elif kind is TimerKind.TELEMETRY:
                 self._gathering.interval_over(cast(TelemetryKind, subject))
             elif kind is TimerKind.REQUEST_DEADLINE:
-                self._requests.deadline_passed(cast(LiveRequest, subject), now)
+                self._requests.deadline_passed(cast(LiveRequest, subject), event, now)
             elif kind is TimerKind.REQUEST_RETRY:
                 self._requests.backoff_over(cast(LiveRequest, subject), now)
             elif kind in TIMERS_OF_HTTP_STREAMS:

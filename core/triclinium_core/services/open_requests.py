@@ -41,6 +41,7 @@ from triclinium_core.client.events import (
     StreamId,
     StreamLost,
     StreamOpened,
+    TimePassed,
     Token,
 )
 from triclinium_core.client.fault_reports import FaultReports
@@ -503,9 +504,9 @@ class OpenRequests:
         if lost is not None:
             self._fail_waiting(lost, RetryReason.SOCKET_NOT_AVAILABLE, now)
 
-    def deadline_passed(self, live: LiveRequest, now: float) -> None:
+    def deadline_passed(self, live: LiveRequest, event: TimePassed, now: float) -> None:
         """Fail a request that has run out of time; one that the node has is a failure to the breaker of its endpoint."""
-        debtor = live.endpoint if live.stream is not None and not live.is_own else None
+        debtor = live.endpoint if self._is_owed(live, event) else None
         if live.answer.has_given_rows:
             context = live.retry.error_context(now)
             self._fail(live, failures.timeout(context, ambiguous=live.retry.is_ambiguous, last_reason=None), now)
@@ -515,6 +516,15 @@ class OpenRequests:
             self._feed(live, undispatched or facts.TimePassed(obstacle=obstacle), now)
         if debtor is not None:
             self._pool.feed_breaker(debtor, BreakerEvent.OPERATION_TIMED_OUT, now)
+
+    def _is_owed(self, live: LiveRequest, event: TimePassed) -> bool:
+        """Return whether a node owes the answer (decision C33): the client has sent the request, and read what came."""
+        stream = live.stream
+        if stream is None or live.is_own or stream in event.unread:
+            return False
+        connection = self._pool.connection(stream)
+        unsent = event.unsent.get(stream)
+        return connection is None or connection.handed_over(unsent) is not facts.HandedOver.NOTHING
 
     # -- What the retry machine orders.
 

@@ -27,6 +27,7 @@ from triclinium_core.client.events import (
     RowsWanted,
     StrategyDecided,
     StreamId,
+    TimePassed,
     Token,
 )
 from triclinium_core.errors import (
@@ -612,6 +613,32 @@ def test_the_breaker_opens_and_closes_again(status: int) -> None:
     assert str(RetryReason.CIRCUIT_BREAKER_OPEN) == refused.context.refused_reason
     assert ["/admin/ping"] == [each.target for each in simulation.asked if each.method == "GET"]
     assert ROWS == simulation.rows[token]
+
+
+@pytest.mark.parametrize(
+    ("failures", "time_of"),
+    [
+        (1, lambda stream: TimePassed()),
+        (0, lambda stream: TimePassed(unread={stream})),
+        (1, lambda stream: TimePassed(unread={StreamId(stream + 1)})),
+        (0, lambda stream: TimePassed(unsent={stream: 0})),
+    ],
+    ids=["owed", "unread", "another-unread", "unsent"],
+)
+def test_the_breaker_counts_what_the_node_owes(failures: int, time_of: Callable[[StreamId], TimePassed]) -> None:
+    """A timeout counts against the endpoint only if the request was sent and its stream was read."""
+    simulation = Asking(timeouts=TimeoutOptions(query=1.0))
+    simulation.nodes[0].faults.next(Service.QUERY, drop_response())
+    token = simulation.request(asking())
+    simulation.flow()
+    stream = [action.stream for action in simulation.actions if isinstance(action, SendBytes)][-1]
+    simulation.now += 1.0
+    simulation.feed(time_of(stream))
+    (endpoint,) = [each for each in simulation.clients[0].statistics().endpoints if each.service is Service.QUERY]
+
+    assert token in simulation.errors
+    assert endpoint.circuit_breaker is not None
+    assert failures == endpoint.circuit_breaker.failures
 
 
 def test_what_cannot_be_submitted() -> None:
