@@ -273,7 +273,7 @@ class NodeWaits:
     def _obstacle(self, wait: WaitForNodes, connections: Collection[Connection]) -> CouchbaseException | None:
         """Return why no node can be had for good; None where one can, for then the others may only be late."""
         reason = self._terminal_states.reason_for(Service.KV, bucket=wait.bucket)
-        if reason is None and all(each.is_refused for each in connections):
+        if reason is None and self._connections.refused and all(each.is_refused for each in connections):
             reason = RetryReason.AUTHENTICATION_ERROR
         if reason is None or self._connections.routes.ready_count(wait.bucket):
             return None

@@ -218,9 +218,11 @@ class Readiness:
         return any(connection.state is ConnectionState.AUTHENTICATING for connection in connections)
 
     def _terminal_error(self, wait: WaitUntilReady) -> CouchbaseException | None:
+        reason = self._terminal_states.reason_for(Service.KV, bucket=wait.bucket)
+        if reason is None and not self._connections.refused:
+            return None
         concerned = [each for each in self._connections.all if each.bucket in (None, wait.bucket)]
         lost = [each for each in concerned if each.state is ConnectionState.LOST]
-        reason = self._terminal_states.reason_for(Service.KV, bucket=wait.bucket)
         if reason is None:
             reason = RetryReason.AUTHENTICATION_ERROR
             lost = [each for each in lost if each.is_refused]

@@ -112,6 +112,8 @@ class Connections:
         self._outages = Outages()
         self._faults = FaultReports(emit=emit)
         self._plans = Plans(options, connection_string, self.authentication, configs, rng)
+        self.refused: set[Connection] = set()
+        """Connections to nodes that the client refused when it lost them last (decision C6)."""
         self.losses: deque[Loss] = deque()
         """Connections that were lost, or left the map, and from which nobody has drawn the conclusions yet."""
 
@@ -205,6 +207,7 @@ class Connections:
     def _forget(self, connection: Connection) -> None:
         """Keep nothing of a connection that is gone for good: its node has left the map."""
         self._outages.forget(connection)
+        self.refused.discard(connection)
         self._error_maps.forget(connection)
         self._terminal_states.connection_removed(connection)
 
@@ -399,6 +402,7 @@ class Connections:
         self.routes.moved(connection)
         self._timers.cancel(connection, TimerKind.CONNECT)
         self._without_config.pop(connection.bucket, None)
+        self.refused.discard(connection)
         problem = self._error_maps.ready(connection)
         if problem is not None:
             self._emit(ReportConnection(stream, connection.node, problem))
@@ -455,6 +459,9 @@ class Connections:
             # What its end has told says nothing of the nodes that there are.
             self._forget(connection)
         requests, waiting = tuple(connection.lost(detail)), connection.waiting.take_all()
+        self.refused.discard(connection)
+        if connection.is_refused and not connection.is_leaving:
+            self.refused.add(connection)
         self.routes.moved(connection)
         # A defect that the next stream meets again must not have streams opened every few milliseconds.
         failures = max(connection.failed_attempts, connection.faulty_streams)
