@@ -14,7 +14,7 @@ from tests.trio_client._cli.serve.test_log import command, request
 from triclinium._cli import main
 from triclinium._cli._output import plain
 from triclinium._cli.group import COMMANDS
-from triclinium._cli.serve.log import json_line, line
+from triclinium._cli.serve.log import Logged, json_line, line
 
 EVIL = "\x1b[31m[red]\x9b\x7f\u202e\u2028\n"
 
@@ -68,7 +68,7 @@ def test_questions_with_hostile_names(tmp_path: Path) -> None:
 
 def test_lines_of_a_server_with_hostile_requests() -> None:
     """What a client sends to ``serve`` is printable, for people and as JSON."""
-    logged = [command(key=EVIL.encode(errors="replace")), replace(request(), target=EVIL, statement=EVIL)]
+    logged: list[Logged] = [command(key=EVIL.encode(errors="replace")), replace(request(), target=EVIL, statement=EVIL)]
 
     assert all(each(0, one).isprintable() for one in logged for each in (line, json_line))
 
