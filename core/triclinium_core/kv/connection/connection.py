@@ -66,6 +66,12 @@ class Connection:
         is_seeking: whether any node of the cluster will do.
     """
 
+    work: int = 0
+    """Units of work of the newest bytes."""
+    address_remark: str = ""
+    """Addition to errors of a stream that is not open yet: why its address is used; empty if nothing is to add."""
+    faulty_streams: int = 0
+    """Streams that were closed one after the other because a decoder failed on their bytes."""
     is_refused: bool = False
     """Whether all addresses were tried and the client refused to authenticate with the last node (decision C6)."""
     _frames_came: bool = False
@@ -102,11 +108,7 @@ class Connection:
         """Frames that go out when the present event is handled."""
         self.last_heard: float = -math.inf
         """When the newest whole frame came, or the stream was opened."""
-        self.work: int = 0
-        """Units of work of the newest bytes."""
         self.last_error: str | None = None
-        self.address_remark: str = ""
-        """Addition to errors of a stream that is not open yet: why its address is used; empty if nothing is to add."""
         self.link: Link = Link(0, self.node, None)
         """The present stream, or the last one, as the operations that are sent on it remember it."""
         self.server_time: ServerTime = ServerTime()
@@ -134,8 +136,6 @@ class Connection:
         """The present stream, or the last one, counted over all connections of the client."""
         self.failed_attempts: int = 0
         """Streams that were lost one after the other before a request was answered on them."""
-        self.faulty_streams: int = 0
-        """Streams that were closed one after the other because a decoder failed on their bytes."""
         self.losses: int = 0
         """How often a stream was lost, or could not be opened, since the connection was last ready."""
         self.is_unsupported: bool = False

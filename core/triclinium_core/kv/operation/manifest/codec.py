@@ -79,17 +79,13 @@ def _scope(scope: _Scope) -> ScopeSpec:
             name=each.name,
             scope_name=scope.name,
             id=parse_id(each.uid),
-            max_expiry=_expiry(each.max_ttl),
+            # Another value is a setting of a newer server; the collection can be used without it.
+            max_expiry=each.max_ttl if type(each.max_ttl) is int and -1 <= each.max_ttl <= UINT32_MAX else None,
             history=each.history if isinstance(each.history, bool) else None,
         )
         for each in scope.collections or ()
     )
     return ScopeSpec(name=scope.name, id=parse_id(scope.uid), collections=collections)
-
-
-def _expiry(seconds: object) -> int | None:
-    """Return the seconds, or None for a value that only a newer server knows: a collection can be used without it."""
-    return seconds if type(seconds) is int and -1 <= seconds <= UINT32_MAX else None
 
 
 def parse_id(digits: str) -> int:
