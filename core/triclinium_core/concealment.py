@@ -1,4 +1,4 @@
-"""Credentials in foreign text: a proxy or a service that repeats a request must not put them into an error or a log."""
+"""Concealment of credentials in foreign text: a proxy or a service may repeat a request, and errors and logs quote it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 
 PART_MIN = 6
-"""Length from which a part of a token is replaced: six characters of base64 carry four bytes, less than a password."""
+"""Minimum length of a replaced part of a token: six characters of base64 carry four bytes, less than a password."""
 
 PASSWORD_MIN = 6
-"""Length from which a password is replaced as a word; a shorter one may be an ordinary word of the text."""
+"""Minimum length of a replaced password; a shorter one may be an ordinary word of the text."""
 
 CONCEALED = "***"
 """The replacement."""
@@ -28,20 +28,20 @@ class Secrets:
     """Credentials in the forms in which a text may repeat them."""
 
     tokens: tuple[str, ...] = ()
-    """Opaque ones, such as the base64 of a user name and a password; any part of ``PART_MIN`` characters counts."""
+    """Opaque credentials, such as user name and password in base64; any part of ``PART_MIN`` characters is replaced."""
     passwords: tuple[str, ...] = ()
-    """Readable ones; only the whole counts."""
+    """Readable credentials; only a whole one is replaced."""
 
     def __repr__(self) -> str:
         return "Secrets()"
 
     def with_passwords(self, passwords: tuple[str, ...]) -> Secrets:
-        """Return these secrets with more passwords; short ones are left out."""
+        """Return these secrets with more passwords. Leave out short ones."""
         more = tuple(password for password in passwords if len(password) >= PASSWORD_MIN)
         return Secrets(self.tokens, (*self.passwords, *more)) if more else self
 
     def conceal(self, text: str) -> str:
-        """Return ``text`` with ``***`` for each secret, in any case and in the escapes of URLs, JSON and HTML."""
+        """Return ``text`` with ``***`` in place of each secret, in any case and with the escapes of URLs, JSON and HTML."""
         if not (text and (self.tokens or self.passwords)):
             return text
         units = list(_UNIT.finditer(text))
@@ -71,7 +71,7 @@ def _character(unit: re.Match[str]) -> str:
 
 def _lower(character: str) -> str:
     lower = character.lower()
-    # One character has a lower case of two, which would move all after it.
+    # One character has a lower case of two characters, which would shift the rest.
     return lower if len(lower) == 1 else character
 
 
@@ -80,7 +80,7 @@ def _start(units: list[re.Match[str]], index: int, text: str) -> int:
 
 
 def _parts(plain: str, token: str) -> list[tuple[int, int]]:
-    """Return where ``plain`` has a part of a token, in pieces that may overlap; of a short one, the whole."""
+    """Return the spans of parts of a token in ``plain``; they may overlap. A short token counts only as a whole."""
     if len(token) < PART_MIN:
         return _wholes(plain, token)
     lower = "".join(map(_lower, token))
@@ -89,8 +89,8 @@ def _parts(plain: str, token: str) -> list[tuple[int, int]]:
 
 
 def _wholes(plain: str, password: str) -> list[tuple[int, int]]:
-    """Return where ``plain`` has a password that is not part of a longer word."""
-    # Percent-codes are of the bytes of UTF-8, and a form writes a space as a plus sign.
+    """Return the spans of a password in ``plain`` that are not part of a longer word."""
+    # Percent-codes stand for bytes of UTF-8, and a form writes a space as a plus sign.
     forms = {"".join(map(_lower, form)).replace("+", " ") for form in (password, password.encode().decode("latin-1"))}
     text = plain.replace("+", " ")
     return [match.span() for form in forms if form for match in re.finditer(rf"(?<!\w){re.escape(form)}(?!\w)", text)]

@@ -11,7 +11,7 @@ decoder alone::
     except Exception as error:
         fault = decoder_faults.unexpected(Decoder.ROWS, error)
 
-Code that changes state is never inside: after an exception there, its state may be inconsistent.
+Code that changes state is never guarded: after an exception there, its state may be inconsistent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from triclinium_core.shown import one_line, shown
 
 @unique
 class Decoder(Enum):
-    """Every guarded decoder, by the word for its input."""
+    """Every guarded decoder. The value names its input."""
 
     CLUSTER_CONFIG = "cluster config"
     COLLECTIONS_MANIFEST = "collections manifest"
@@ -43,16 +43,16 @@ class Decoder(Enum):
 class DecoderFault(Exception):
     """An unexpected exception of a decoder. The message is one short, printable line.
 
-    ``__traceback__`` is that of the exception. The exception itself is not kept: its text may be of any length.
+    ``__traceback__`` is that of the exception. The exception itself is not kept, because its text may have any length.
     """
 
     def __init__(self, decoder: Decoder, error_type: str, error_text: str) -> None:
         super().__init__(f"the decoder of the {decoder.value} failed with {error_text}; please report this defect")
         self.kind: tuple[Decoder, str] = decoder, error_type
-        """Decoder and exception type: each kind is reported once."""
+        """Decoder and exception type. Each kind is reported once."""
 
 
 def unexpected(decoder: Decoder, error: Exception) -> DecoderFault:
     """Return the fault for an exception that ``decoder`` does not document."""
-    # The representation: an exception that fails to write itself must not escape here.
+    # shown() and not str(): an exception whose str() raises must not escape here.
     return DecoderFault(decoder, type(error).__name__, one_line(shown(error))).with_traceback(error.__traceback__)

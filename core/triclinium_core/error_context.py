@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from triclinium_core.shown import beginning, json_text
 
 TEXT_MAX = 1_000
-"""Maximum length of a text in a context as JSON: a line of the log has several of them."""
+"""Maximum length of a text in a context as JSON. A line of the log has several of them."""
 
 LISTED_MAX = 50
 """Maximum number of entries of a list in a context as JSON."""

@@ -65,7 +65,7 @@ class CouchbaseException(Exception):
     """Base of everything that triclinium raises (RFC 0058, 0).
 
     ``context`` has the known facts of the request. ``str()`` is one printable line of at most ``MESSAGE_MAX`` characters.
-    Its end is the next step if there is one.
+    It ends with the next step, if there is one.
     """
 
     rfc_class: ClassVar[type[CouchbaseException]]

@@ -17,15 +17,15 @@ from triclinium_core.shown import shown
 from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
 
 SCRAM_ITERATIONS_MIN = 4_000
-"""Fewest SCRAM iterations accepted by default: the count of Couchbase Server before it chose 15,000.
+"""Minimum number of SCRAM iterations that is accepted by default: the count of Couchbase Server before 15,000.
 
-A node that asks for one iteration gets a proof from which it can try passwords hundreds of times faster.
+With the proof for a single iteration, a node could try passwords hundreds of times faster.
 """
 SCRAM_ITERATIONS_MAX = 30_000
-"""Most SCRAM iterations that a client computes (decision D30).
+"""Maximum number of SCRAM iterations that a client computes (decision D30).
 
 The server chooses the count, and the work blocks the event loop: a microsecond for each with SHA-512, several times that
-where hashlib lacks PBKDF2. Couchbase Server asks for 15,000; its setting ``scramShaIterations`` permits ten million.
+if hashlib lacks PBKDF2. Couchbase Server asks for 15,000; its setting ``scramShaIterations`` permits ten million.
 """
 
 
@@ -34,11 +34,11 @@ class PasswordAuthenticator:
     """User name and password.
 
     Args:
-        allowed_sasl_mechanisms: None for the safe choice: PLAIN over TLS that verifies the nodes, SCRAM otherwise.
-            Naming PLAIN permits it without TLS and over unverified TLS too, where anyone on the network can read the
+        allowed_sasl_mechanisms: None makes the safe choice: PLAIN over TLS that verifies the nodes, SCRAM otherwise.
+            Naming PLAIN also permits it without TLS and over unverified TLS, where anyone on the network can read the
             password. Users of LDAP need it.
-        scram_iterations_min: the fewest SCRAM iterations to accept from a node, 1 to ``SCRAM_ITERATIONS_MAX``. With fewer
-            than the default, a node that does not know the password can try out more of them from one exchange.
+        scram_iterations_min: minimum number of SCRAM iterations to accept from a node, 1 to ``SCRAM_ITERATIONS_MAX``. The
+            fewer are accepted, the faster a node without the password can try out passwords after one exchange.
 
     Raises:
         InvalidArgumentException: an empty user name, a mechanism that is not implemented, or a count out of range.
@@ -88,7 +88,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 class JwtAuthenticator:
     """A JSON Web Token of the cluster's identity provider. ``repr`` does not show it.
 
-    The token expires: give the next one to ``set_authenticator`` before that.
+    The token expires: pass the next one to ``set_authenticator`` before that.
 
     Args:
         token: as the provider issued it.
@@ -257,16 +257,16 @@ def require_timeout(name: str, duration: Duration) -> float:
 _DOMAIN = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
 """Labels of letters, digits, ``-`` and ``_``, as in a connection string; or an IPv6 address."""
 DOMAIN_SIZE_MAX = 255
-"""Characters of a domain: names have at most 253 (RFC 1035 §2.3.4)."""
+"""Maximum length of a domain in characters. Names have at most 253 (RFC 1035 §2.3.4)."""
 
 
 def require_domains(name: str, domains: Sequence[str]) -> tuple[str, ...]:
     """Return domains as a tuple.
 
     Raises:
-        InvalidArgumentException: they are no sequence, or one of them is no domain.
+        InvalidArgumentException: ``domains`` is not a sequence, or has an entry that is not a domain.
     """
-    # A lone string is a sequence of letters to Python.
+    # To Python, a single string is a sequence of letters.
     if not isinstance(domains, str | bytes) and isinstance(domains, Sequence):
         found = tuple(domains)
         if all(isinstance(each, str) and len(each) <= DOMAIN_SIZE_MAX and _DOMAIN.fullmatch(each) for each in found):
@@ -303,8 +303,8 @@ class ClientOptions:
     dns_srv_domains: Sequence[str] = ()
     """Domains at or below which SRV targets are accepted, besides those at or below the host of the connection string."""
     tls_is_verified: bool = True
-    """Fact from the driver: TLS verifies certificates and host names. Without it PLAIN and tokens need permission, as
-    without TLS (decision D67)."""
+    """Whether TLS verifies certificates and host names, as the driver reports. If not, PLAIN and tokens need permission,
+    as they do without TLS (decision D67)."""
     tracer: ThresholdLoggingTracer | None = field(default_factory=ThresholdLoggingTracer)
     """Which operations are slow; None to report none (SDK-RFC 0067)."""
     meter: LoggingMeter | None = field(default_factory=LoggingMeter)

@@ -1,8 +1,8 @@
 """Foreign text in messages, logs and output: printable, on one line, and bounded.
 
-Foreign is what a node, a network or a caller chose. ``str.isprintable`` is the rule: it rejects control characters (C0,
-DEL, C1), bidirectional controls, line and paragraph separators and lone surrogates. Each becomes a visible escape, as
-in ``repr``, so that no text can forge a line of a log or command a terminal.
+Text is foreign if a node, a network or a caller chose it. ``str.isprintable`` is the rule: it rejects control characters
+(C0, DEL, C1), bidirectional controls, line and paragraph separators and lone surrogates. Each becomes a visible escape, as
+in ``repr``, so that no text can forge a line of a log or control a terminal.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ SERVER_TEXT_MAX = 300
 """Characters of any text of a server that errors and logs show: longer than those that servers are known to write."""
 
 TEXT_READ_MAX = 2_000
-"""Characters of a server's text that are read: a page in HTML begins with white space."""
+"""Maximum number of characters that are read of a server's text. An HTML page may begin with white space."""
 
 MESSAGE_MAX = 4_000
-"""Maximum length of an error message: three times the longest one that the client writes itself."""
+"""Maximum length of an error message: three times the longest message of the client itself."""
 
 STATEMENT_SHOWN_MAX = 1_000
 """Maximum length of a statement in errors, logs and spans: enough to recognise it, and short enough for a log."""
 
 VALUE_SHOWN_MAX = 500
-"""Maximum length of a value in a message; a nested one can exceed the limits of its parts."""
+"""Maximum length of a value in a message. A nested value can exceed the limits of its parts."""
 
 
 def printable(text: str, most: int = MESSAGE_MAX) -> str:
     r"""Return ``text`` with at most ``most`` characters, each non-printable one written as an escape such as ``\x1b``.
 
-    A text that is too long loses its middle, because messages end with the next step.
+    Cut the middle of a text that is too long, because messages end with the next step.
     """
     if len(text) <= most and text.isprintable():
         return text
@@ -61,7 +61,7 @@ def _escaped(character: str) -> str:
 def one_line(text: str) -> str:
     """Return the beginning of a server's text as one printable line of at most ``SERVER_TEXT_MAX`` characters.
 
-    A run of white space becomes one space; other characters that cannot be printed become escapes.
+    Replace each run of white space with one space, and other non-printable characters with escapes.
     """
     line = " ".join(text[:TEXT_READ_MAX].split())
     if not line.isprintable():
@@ -70,12 +70,12 @@ def one_line(text: str) -> str:
 
 
 def beginning(text: str, most: int) -> str:
-    """Return at most ``most`` characters of ``text``; three dots end a text that was cut."""
+    """Return at most ``most`` characters of ``text``, with three dots at the end if it was cut."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def printable_json(text: str) -> str:
-    """Return encoded JSON with each non-printable character but the line break as an escape, equal in meaning."""
+    """Return JSON text of the same value with each non-printable character, except line breaks, as an escape."""
     return "\n".join(
         line if line.isprintable() else "".join(each if each.isprintable() else _json_escape(each) for each in line)
         for line in text.split("\n")
@@ -103,7 +103,7 @@ _SHORT.maxother = 200
 
 
 def shown(value: object) -> str:
-    """Return ``repr(value)``, printable, and shortened where it is long or deeply nested.
+    """Return ``repr(value)``, printable, and shortened if it is long or deeply nested.
 
     Return the name of the type if ``repr`` raises: a message must not fail because of the value it is about.
     """
@@ -114,9 +114,9 @@ def shown(value: object) -> str:
 
 
 def total_repr(describe: Callable[[T], str]) -> Callable[[T], str]:
-    """Return a ``__repr__`` that never fails for lack of attributes, and is printable.
+    """Return a ``__repr__`` with printable results that never fails because of missing attributes.
 
-    If a constructor raises, its half-built object is a local variable of the traceback, and crash reports show it.
+    If a constructor raises, the half-built object is a local variable of the traceback, and crash reports show it.
     """
 
     @wraps(describe)

@@ -51,9 +51,9 @@ class SendBytes(msgspec.Struct, frozen=True, gc=False):
     unless_readable: bool = False
     """Write only if nothing of the stream waits to be read, including what was read and not fed yet.
 
-    If bytes or the end of the stream wait, hand over nothing, close the stream, and report ``StreamLost``
-    (``LossCause.UNSOLICITED`` for bytes). Do not feed those bytes: the machine would take them for the answer. The order
-    is given only for streams that are not paused (decision D64).
+    If bytes or the end of the stream wait, write nothing, close the stream, and report ``StreamLost``
+    (``LossCause.UNSOLICITED`` for bytes). Do not feed those bytes: the machine would take them for the answer. The
+    machine sets this only for streams that are not paused (decision D64).
     """
 
     @total_repr
@@ -236,9 +236,9 @@ class ReportConnection(msgspec.Struct, frozen=True, gc=False):
 
 
 class ReportDecoderFault(msgspec.Struct, frozen=True, gc=False):
-    """For the log, at ERROR with the traceback: a decoder failed on the bytes of a node, which is a defect.
+    """A decoder failed on the bytes of a node, which is a defect. To be logged at ERROR with the traceback.
 
-    It comes once for each kind, which is decoder and exception type. The connection that sent the bytes is closed.
+    The machine orders it once for each kind: decoder and exception type. It closes the connection that sent the bytes.
     """
 
     stream: StreamId

@@ -90,7 +90,7 @@ class OperationAbandoned(msgspec.Struct, frozen=True, gc=False):
 
     token: Token
     fault: DecoderFault | None = None
-    """The defect that ends the request, if the decoder of its rows failed: then the connection that sent them is closed."""
+    """The defect, if the decoder of the request's rows failed; the machine then closes the connection that sent them."""
 
 
 def _check_nonce(nonce: str) -> None:

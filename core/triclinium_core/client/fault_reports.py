@@ -9,11 +9,11 @@ from triclinium_core.client.events import StreamId
 from triclinium_core.decoder_faults import Decoder, DecoderFault
 
 KINDS_MAX = 64
-"""Kinds that are reported and remembered. There are a dozen decoders; more kinds than that say nothing new."""
+"""Maximum number of kinds that are reported and remembered. There are a dozen decoders; further kinds add nothing."""
 
 
 class FaultReports:
-    """The kinds of faults that were reported. A node may repeat its bytes at any rate, and each report has a traceback."""
+    """Kinds of faults that were reported. A node may repeat its bytes at any rate, and each report has a traceback."""
 
     def __init__(self, *, emit: Callable[[Action], None]) -> None:
         self._emit = emit

@@ -8,7 +8,7 @@ from ipaddress import ip_address, ip_network
 LOOPBACK_NETWORKS = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
 PORT_MAX = 0xFFFF
-"""The highest TCP port. 0 is not a port that a node can listen on."""
+"""The highest TCP port. The lowest is 1: no node can listen on port 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the host is written as this machine: an address of ``LOOPBACK_NETWORKS``, or ``localhost``."""
+        """Whether the host as written is this machine: an address in ``LOOPBACK_NETWORKS``, or ``localhost``."""
         try:
             address = ip_address(self.host)
         except ValueError:

@@ -250,7 +250,7 @@ class Keyspaces:
         """Take the answer to a question of ours, and return what it means for those who waited.
 
         Raises:
-            MalformedResponse: it has neither an id nor a reason for a missing one. The waiters stay queued.
+            MalformedResponse: the answer has neither an id nor a reason for a missing one. The waiters stay queued.
             DecoderFault: the decoder failed. The waiters stay queued.
         """
         connection.questions.reset()
@@ -399,7 +399,7 @@ def _collection_id(frame: Frame) -> int:
     """Return the id in an answer.
 
     Raises:
-        MalformedResponse: it has none.
+        MalformedResponse: it has no id.
         DecoderFault: the decoder failed.
     """
     try:

@@ -27,9 +27,9 @@ CAPABILITY_NAMES: Mapping[Service, str] = {**SERVICE_NAMES, Service.SEARCH: "sea
 """What they call them where they tell what the services can do (SDK-RFC 0052 "FeatureNotAvailable handling")."""
 
 OLDER_CONFIGS_MAX = 8
-"""Older configs in a row, each from a node of the connection string, after which the newer one counts as forged. With the
-default poll interval they take 20 seconds. A node that is behind the others catches up sooner, and any node of the
-connection string with the newer config ends the count."""
+"""Number of consecutive older configs, each from a node of the connection string, after which the newer one counts as
+forged. With the default poll interval they take 20 seconds. A node that is behind the others catches up sooner, and any
+node of the connection string with the newer config ends the count."""
 
 Version = tuple[int, int]
 """Epoch and revision of a config."""
@@ -37,11 +37,11 @@ Version = tuple[int, int]
 
 @dataclass(slots=True)
 class _Doubt:
-    """Older configs in a row from nodes of the connection string."""
+    """Count of consecutive older configs from nodes of the connection string."""
 
     count: int = 0
     counted_at: float = -math.inf
-    """Time of the newest one that counts."""
+    """Time at which the newest of them was counted."""
 
 
 class KnownConfigs:
@@ -52,10 +52,10 @@ class KnownConfigs:
         self._lost: set[str | None] = set()
         """Buckets of which no node could be reached any more, so that any config of them is news."""
         self._doubts: dict[str | None, _Doubt] = {}
-        """Buckets whose newest config is newer than that of a node of the connection string."""
+        """Counts by bucket, for buckets whose newest config is newer than that of a node of the connection string."""
         self.cluster_labels: Mapping[str, str] = {}
-        """UUID and name of the cluster for all spans and metrics, each as the first config with one has it. A label that
-        changes starts another time series in every metric, so a node must not be able to change it."""
+        """UUID and name of the cluster for all spans and metrics, each from the first config that has it. A changed label
+        starts another time series in every metric, so a node must not be able to change one."""
 
     def __contains__(self, bucket: object) -> bool:
         return bucket in self._configs
@@ -80,17 +80,17 @@ class KnownConfigs:
         return config.revision if config is not None else None
 
     def settled_version(self, bucket: str | None) -> Version | None:
-        """Return epoch and revision of the config that a node may leave out of its answer; None to have any config sent."""
+        """Return epoch and revision of the config that a node may leave out of its response; None to request any config."""
         return None if bucket in self._lost or bucket in self._doubts else self.version(bucket)
 
     def compare(self, bucket: str | None, config: ClusterConfig, now: float, *, spacing: float) -> None:
         """Compare the config of a node that the connection string names with the newest one.
 
-        After ``OLDER_CONFIGS_MAX`` older ones in a row, the bucket counts as lost, so that ``take`` accepts any config.
-        Without that, a forged revision would keep the genuine configs out as long as one node of its map answers.
+        After ``OLDER_CONFIGS_MAX`` consecutive older configs, the bucket counts as lost, so that ``take`` accepts any
+        config. Otherwise a forged revision would keep genuine configs out as long as one node of its map responds.
 
         Args:
-            spacing: seconds from one older config that counts to the next.
+            spacing: minimum number of seconds between two older configs that count.
         """
         known = self._configs.get(bucket)
         if known is None or config.revision >= known.revision:

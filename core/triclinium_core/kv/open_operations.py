@@ -319,7 +319,7 @@ class Operations:
         self._emit(CompleteOperation(operation.token, result))  # type: ignore[arg-type]
 
     def _gather(self, operation: LiveOperation, frame: Frame, page: ScanPage, now: float) -> ScanPage | None:
-        """Return all pages of a scan if this one is the last; None if more follow, or the operation has failed."""
+        """Return all pages of a scan if this one is the last. None if more follow, or if the operation has failed."""
         try:
             found = operation.gather(page)
         except MalformedResponse as error:
@@ -420,7 +420,7 @@ class Operations:
         *,
         is_success: bool,
     ) -> None:
-        """Fail an operation on whose answer a decoder failed, and close the connection that sent it."""
+        """Fail an operation whose answer a decoder failed on, and close the connection that sent it."""
         self._fail_unread(operation, frame, str(fault), now, is_success=is_success)
         self._connections.close_after_fault(connection, fault, now)
 

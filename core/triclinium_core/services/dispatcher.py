@@ -69,7 +69,7 @@ class Dispatcher:
         self._terminal_states = terminal_states
         self._emit = emit
         self.last_loss: str | None = None
-        """Why the newest connection that was to bring the first cluster config is lost."""
+        """Reason why the newest connection that should have brought the first cluster config was lost."""
         self._unplaced: dict[int, LiveRequest] = {}
         """Requests that wait for the first cluster config."""
         self._waiting: dict[int, LiveRequest] = {}

@@ -33,7 +33,7 @@ class LiveRequest:
     context_id: str | None = None
     """Client context id of the first attempt; None if the service repeats no id in its answers."""
     sends: int = 0
-    """Attempts that were sent, with what has to go before the request."""
+    """Number of messages that were sent: attempts, and messages that have to precede the request."""
     tokens: AnyRequestTokens | None = None
     """What a token strategy has lent the request; None under Couchbase's strategies."""
     pinned: Endpoint | None = None
@@ -49,9 +49,9 @@ class LiveRequest:
     stream: StreamId | None = None
     """On which it travels; None while it does not."""
     answered_on: StreamId | None = None
-    """Stream of the newest answer that is whole, which may be closed by now."""
+    """Stream of the newest complete answer. The stream may be closed."""
     secrets: Secrets = NO_SECRETS
-    """Credentials and passwords that the newest attempt carried; no error may repeat them."""
+    """Credentials and passwords in the newest attempt, which no error may repeat."""
     failed_at: Address | None = None
     """Where the newest attempt that failed had gone."""
 
@@ -68,8 +68,8 @@ class LiveRequest:
     def next_context_id(self) -> str | None:
         """Return the client context id of the attempt that is about to be sent.
 
-        The user's own id is that of all attempts. Of another, later attempts have variants: an answer to an earlier
-        attempt must not count.
+        An id of the user is sent with all attempts. Otherwise each later attempt has a variant, so that the answer to an
+        earlier attempt does not count.
         """
         self.sends += 1
         if self.sends == 1 or not self.context_id or self.request.client_context_id:
@@ -93,10 +93,10 @@ class LiveRequest:
 
 
 def waits_for(endpoint: Endpoint | None, *, last_loss: str | None = None) -> str:
-    """Return in words what a request waits for that was not sent.
+    """Return a description of what a request that was not sent waits for.
 
     Args:
-        last_loss: why the newest connection that was to bring the first cluster config is lost.
+        last_loss: reason why the newest connection that should have brought the first cluster config was lost.
     """
     if endpoint is None:
         why = f" ({last_loss})" if last_loss else ""

@@ -16,7 +16,7 @@ OPERATION_ID_MAX = 200
 
 
 def bounded_operation_id(context_id: str | None) -> str | None:
-    """Return the part of a client context id that logs and spans show; None for an empty one."""
+    """Return the part of a client context id that logs and spans show; None for an empty id."""
     return beginning(context_id, OPERATION_ID_MAX) if context_id else None
 
 
@@ -38,7 +38,7 @@ class MeasuredRequest:
     Args:
         submitted_at: when it was submitted.
         timeout: seconds that it may take.
-        operation_id: name of a statement in the server's logs; None for all other requests (SDK-RFC 0067 "Operation ID").
+        operation_id: name of a statement in the server's logs; None for other requests (SDK-RFC 0067 "Operation ID").
     """
 
     def __init__(

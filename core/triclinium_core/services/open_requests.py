@@ -378,7 +378,7 @@ class OpenRequests:
             self._pool.close(stream, "the node takes no further request on it")
         live.answered_on = stream
         self._judge(live, now)
-        # After the decoders: a connection on whose answer one of them fails carries no further request.
+        # After the decoders: a connection whose answer a decoder failed on carries no further request.
         self._dispatcher.serve(endpoint, now)
 
     def _judge(self, live: LiveRequest, now: float) -> None:
@@ -427,7 +427,7 @@ class OpenRequests:
         """Close a connection whose peer does not keep to the rules; whose answer it was fails for good.
 
         Args:
-            fault: the defect behind it, if a decoder failed on what the peer sent.
+            fault: the defect that caused it, if a decoder failed on bytes of the node.
         """
         endpoint, connection = cast(Endpoint, self._pool.of_stream(stream)), self._pool.connection(stream)
         text = connection.secrets.conceal(text) if connection is not None else text
@@ -440,7 +440,7 @@ class OpenRequests:
         self._dispatcher.serve(endpoint, now)
 
     def _refuse_foreign(self, live: LiveRequest, stream: StreamId, text: str, now: float) -> None:
-        """Close a connection that brought the answer to another request, and retry or fail the request as in flight."""
+        """Close a connection that sent the answer to another request, and retry or fail the request as in flight."""
         endpoint = cast(Endpoint, self._pool.of_stream(stream))
         self._emit(ReportConnection(stream, endpoint.node, text, ReportLevel.WARNING))
         self._dispatcher.close(stream, text)
@@ -518,7 +518,7 @@ class OpenRequests:
             self._pool.feed_breaker(debtor, BreakerEvent.OPERATION_TIMED_OUT, now)
 
     def _is_owed(self, live: LiveRequest, event: TimePassed) -> bool:
-        """Return whether a node owes the answer (decision C33): the client has sent the request, and read what came."""
+        """Return whether the node owes the answer (decision C33): the request is sent, and all received bytes are read."""
         stream = live.stream
         if stream is None or live.is_own or stream in event.unread:
             return False
@@ -587,7 +587,7 @@ class OpenRequests:
         self._settle(live, result, now)
 
     def _fail_undecoded(self, live: LiveRequest, fault: DecoderFault, now: float) -> None:
-        """Fail a request on whose answer a decoder failed, and close the connection that sent it."""
+        """Fail a request whose answer a decoder failed on, and close the connection that sent the answer."""
         stream = live.answered_on
         if stream is not None and live.endpoint is not None:
             self._report_fault(stream, live.endpoint, fault)
@@ -600,7 +600,7 @@ class OpenRequests:
         self._faults.report(stream, endpoint.node, fault)
 
     def _report_unread(self, live: LiveRequest, count: int) -> None:
-        """Log that a list is not whole."""
+        """Report that a list is incomplete."""
         node = live.endpoint.node if live.endpoint is not None else "a node"
         text = f"{live.request.name}: unreadable rows left out of the list: {count}"
         self._emit(ReportConnection(StreamId(0), node, text, ReportLevel.WARNING))
@@ -626,7 +626,7 @@ class OpenRequests:
         """Forget a request whose caller has left; its connection is closed where the answer is not whole.
 
         Args:
-            fault: the defect if the decoder of its rows failed: then an idle connection is closed, too.
+            fault: the defect if the decoder of its rows failed. Then an idle connection is closed, too.
         """
         live = self.open.get(token)
         if live is not None:
@@ -709,7 +709,7 @@ class OpenRequests:
 
 
 def _classified(live: LiveRequest, body: bytes) -> ServiceVerdict:
-    """Return the classification of an answer that is whole.
+    """Return the classification of a complete answer.
 
     Raises:
         DecoderFault: the decoder failed.
@@ -726,7 +726,7 @@ def _decoded(live: LiveRequest, answer: HttpAnswer) -> ServiceResult:
     """Return the result in a successful answer.
 
     Raises:
-        MalformedAnswer: the service does not answer so.
+        MalformedAnswer: the body is not a valid answer of the service.
         DecoderFault: the decoder failed.
     """
     try:

@@ -1,7 +1,7 @@
 """Paths of requests over HTTP, built from names.
 
-Each name is one segment. It may hold a slash, a percent sign or any Unicode, and stays one segment. ``.`` and ``..`` are
-refused: URL parsers remove them, also percent-encoded, and the path would name something else. So is an empty name.
+Each name is one segment, even with a slash, a percent sign or any Unicode. ``.`` and ``..`` are refused: URL parsers
+remove them, also percent-encoded, and the path would name something else. An empty name is refused as well.
 
 Source: RFC 3986 "Path", "Remove Dot Segments"; WHATWG URL Standard, "double-dot URL path segment".
 """
@@ -15,7 +15,7 @@ from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.shown import shown
 
 NAME_BYTES_MAX = 1024
-"""Far more than servers accept; it keeps the first line of a request short."""
+"""Maximum length of a name in bytes: far more than servers accept. It keeps the first line of a request short."""
 
 DOT_SEGMENTS = frozenset({".", ".."})
 
@@ -36,10 +36,10 @@ def check_segment(value: object, parameter: str, *, printable: bool = True) -> s
     """Return a name that becomes a segment of a path.
 
     Args:
-        printable: whether it must be printable and short, as the names of a cluster's resources are.
+        printable: whether the name must be printable and short, like names of a cluster's resources.
 
     Raises:
-        InvalidArgumentException: it is not a string, is empty, ``.`` or ``..``, or is too long or has control characters.
+        InvalidArgumentException: the name is not a string, is empty, ``.`` or ``..``, too long, or not printable.
     """
     name = check_text(value, parameter)
     if name in DOT_SEGMENTS:

@@ -1,8 +1,8 @@
-"""JSON of a service, read one member at a time, so that an unknown value costs only itself.
+"""Readers of JSON from services, one member at a time, so that an unknown value is lost alone.
 
-A newer server may send words, numbers and shapes that this version does not know. The rule for all answers: keep a value
-as received where its type can hold it, else return None (or the value that stands for "not sent"), and return the rest. An
-answer, or a row of a list, is refused only without what the caller needs to use it, such as a name.
+A newer server may send words, numbers and structures that this version does not know. The rule for all answers: keep a
+value as received if its type can hold it, else return None (or the value for "not sent"), and return the rest. Refuse an
+answer, or a row of a list, only if it lacks a part that the caller needs, such as a name.
 """
 
 from __future__ import annotations
@@ -21,25 +21,26 @@ T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
 
 WORD_SIZE_MAX = 100
-"""Characters of an unknown word that is kept. The longest known one has 24."""
+"""Maximum length of an unknown word that is kept. The longest known word has 24 characters."""
 INTEGER_MAX = 2**64 - 1
-"""Largest integer that is kept, and the limit of its negative: servers send at most 64 bits."""
+"""Largest absolute value of an integer that is kept: servers send at most 64 bits."""
 UNKNOWN_MAX = 100
-"""Unknown parts of one value that are kept as text; the rest is counted."""
+"""Maximum number of unknown parts of one value that are kept as text. Further parts are counted."""
 
 ITEMS_MAX = 10_000
-"""Items of an array within an answer that are read one by one, each in some microseconds. A longer array is unreadable."""
+"""Maximum length of an array within an answer. Each item takes some microseconds. A longer array counts as unreadable."""
 ROWS_MAX = 20_000
-"""Rows of a list: far more than a cluster has buckets, indexes or users. Each takes some 50 microseconds."""
+"""Maximum number of rows of a list: far more buckets, indexes or users than clusters have. Each takes some 50
+microseconds."""
 REFUSED_MAX = 1_000
-"""Refused rows after which the whole list is refused."""
+"""Maximum number of refused rows. With more, the whole list is refused."""
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 """Exceptions of the decoder for JSON that is invalid, nested too deeply, or of another type."""
 
 
 def decoded(raw: msgspec.Raw | None, kind: type[T]) -> T | None:
-    """Return a JSON value as ``kind``; None for no value and for one of another type."""
+    """Return a JSON value as ``kind``; None for no value and for a value of another type."""
     if raw is None:
         return None
     try:
@@ -63,12 +64,12 @@ class Members(NamedTuple):
         return decoded(self.raw.get(name), kind)
 
     def integer(self, name: str) -> int | None:
-        """Return an integer of at most 64 bits."""
+        """Return an integer of at most 64 bits; None for anything else."""
         number = self.get(name, int)
         return number if number is not None and abs(number) <= INTEGER_MAX else None
 
     def number(self, name: str) -> float | None:
-        """Return a finite number."""
+        """Return a finite number; None for anything else."""
         number = self.get(name, float)
         return number if number is not None and math.isfinite(number) else None
 
@@ -81,16 +82,16 @@ class Members(NamedTuple):
         return self.get(name, str) or ""
 
     def word(self, name: str, kind: type[E]) -> E | str | None:
-        """Return a member of an enum, an unknown word as received, or None for what is no word."""
+        """Return a member of an enum, an unknown word as received, or None for anything else."""
         word = kept_word(self.get(name, str))
         return next((member for member in kind if member.value == word), word)
 
     def members(self, name: str) -> Members:
-        """Return the members of an object; none of anything else."""
+        """Return the members of an object; empty for anything else."""
         return Members(self.get(name, dict[str, msgspec.Raw]) or {})
 
     def array(self, name: str) -> list[msgspec.Raw]:
-        """Return the items of an array; none of anything else, or of an array with more than ``ITEMS_MAX``."""
+        """Return the items of an array; empty for anything else, and for an array with more than ``ITEMS_MAX`` items."""
         items = self.get(name, list[msgspec.Raw]) or []
         return items if len(items) <= ITEMS_MAX else []
 
@@ -99,16 +100,16 @@ class Members(NamedTuple):
         return tuple(text for item in self.array(name) if (text := decoded(item, str)) is not None)
 
     def objects(self, name: str) -> list[Members]:
-        """Return the items of an array; an item that is no object has no members."""
+        """Return the items of an array. An item that is not an object has no members."""
         return [Members(decoded(item, dict[str, msgspec.Raw]) or {}) for item in self.array(name)]
 
     def no_arrays(self, *names: str) -> list[msgspec.Raw]:
-        """Return the members of these names that are neither missing nor null, and that ``array`` does not return."""
+        """Return the members with these names that are neither missing nor null, but not readable by ``array``."""
         arrays = {name: self.get(name, list[msgspec.Raw]) for name in names if self.is_set(name)}
         return [self.raw[name] for name, items in arrays.items() if items is None or len(items) > ITEMS_MAX]
 
     def is_set(self, name: str) -> bool:
-        """Return whether a member is there and not null."""
+        """Return whether a member exists and is not null."""
         return bytes(self.raw.get(name, msgspec.Raw(b"null"))) != b"null"
 
 
@@ -121,7 +122,7 @@ def members_of(raw: msgspec.Raw) -> Members:
     """Return the members of a row.
 
     Raises:
-        MalformedAnswer: it is no object.
+        MalformedAnswer: the row is not an object.
     """
     members = decoded(raw, dict[str, msgspec.Raw])
     if members is None:
@@ -133,16 +134,16 @@ def body_members(answer: HttpAnswer) -> Members:
     """Return the members of an answer that is one object.
 
     Raises:
-        MalformedAnswer: it is no object.
+        MalformedAnswer: the answer is not an object.
     """
     return Members(answer.body_as(dict[str, msgspec.Raw]))
 
 
 def readable(rows: Iterable[msgspec.Raw], read: Callable[[msgspec.Raw], T]) -> tuple[tuple[T, ...], int]:
-    """Return what ``read`` makes of each row, and the number of rows that it refuses.
+    """Return the result of ``read`` for each row, and the number of rows that ``read`` refuses.
 
     Raises:
-        MalformedAnswer: it refuses all rows or more than ``REFUSED_MAX``, or there are more than ``ROWS_MAX``.
+        MalformedAnswer: ``read`` refuses all rows or more than ``REFUSED_MAX``, or there are more than ``ROWS_MAX`` rows.
     """
     rows = list(rows)
     if len(rows) > ROWS_MAX:
@@ -156,10 +157,10 @@ def readable(rows: Iterable[msgspec.Raw], read: Callable[[msgspec.Raw], T]) -> t
 def separated(
     rows: Iterable[msgspec.Raw], read: Callable[[msgspec.Raw], T]
 ) -> tuple[tuple[T, ...], list[tuple[msgspec.Raw, MalformedAnswer]]]:
-    """Return what ``read`` makes of rows, and the rows that it refuses with its errors.
+    """Return the results of ``read`` for the rows, and the rows that ``read`` refuses with their errors.
 
     Raises:
-        MalformedAnswer: it refuses more than ``REFUSED_MAX``.
+        MalformedAnswer: ``read`` refuses more than ``REFUSED_MAX`` rows.
     """
     found, refused = [], []
     for row in rows:

@@ -77,7 +77,7 @@ class Listing(ServiceResult, frozen=True, kw_only=True):
     """Base of lists of rows that are read one by one."""
 
     unread: int = 0
-    """Number of rows that are left out because they cannot be read, for the log."""
+    """Number of rows that were left out because they cannot be read, for the log."""
 
 
 class Done(ServiceResult, frozen=True):
@@ -150,11 +150,11 @@ class IdentifiedRequest(ServiceRequest, frozen=True, kw_only=True):
     """Base of requests whose answers repeat their client context id."""
 
     def encode(self, remaining: float, context_id: str = "") -> HttpRequest:
-        """Return what one attempt sends.
+        """Return the message of one attempt.
 
         Args:
             remaining: as in ``ServiceRequest``.
-            context_id: client context id of the attempt; empty for that of the request, if it has one.
+            context_id: client context id of the attempt. Empty uses the id of the request, if it has one.
         """
         # Abstract, as in ServiceRequest.
         raise NotImplementedError

@@ -97,13 +97,13 @@ ATTRIBUTES: Mapping[str, AttributeRow] = table_of(
 
 
 CLUSTER_LABEL_SIZE_MAX = 128
-"""Characters of a cluster's name or UUID in spans and metrics. A UUID has 32; metric systems refuse long tags."""
+"""Maximum length of a cluster's name or UUID in spans and metrics. A UUID has 32; metric systems refuse long tags."""
 
 
 def cluster_attributes(uuid: str | None, name: str | None) -> Mapping[str, str]:
     """Return the attributes of the cluster in all spans and metrics (SDK-RFC 0067 "Cluster labels").
 
-    Each has at most ``CLUSTER_LABEL_SIZE_MAX`` printable characters. One without any is left out.
+    Each has at most ``CLUSTER_LABEL_SIZE_MAX`` printable characters. Leave out a label that has no printable character.
     """
     labels = ((CLUSTER_UUID, uuid), (CLUSTER_NAME, name))
     bounded = {key: one_line(value)[:CLUSTER_LABEL_SIZE_MAX].rstrip() for key, value in labels if value}

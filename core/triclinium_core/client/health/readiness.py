@@ -201,7 +201,7 @@ class Readiness:
     def _kv_state(self, wait: WaitUntilReady) -> ClusterState:
         routes = self._connections.routes
         if Service.KV not in wait.services:
-            # A connection is needed all the same: its config locates the services.
+            # A connection is still needed: its config locates the services.
             is_known = self._pool.knows_topology and not self._credentials_in_doubt(wait)
             return ClusterState.ONLINE if is_known or routes.ready_count(wait.bucket) else ClusterState.OFFLINE
         state = cluster_state(routes.ready_count(wait.bucket), len(routes.all_of(wait.bucket)))
@@ -211,7 +211,7 @@ class Readiness:
         return ClusterState.DEGRADED if state is ClusterState.ONLINE and not is_whole else state
 
     def _credentials_in_doubt(self, wait: WaitUntilReady) -> bool:
-        """Return whether key-value has refused the credentials or is checking them. Pings of services carry none."""
+        """Return whether key-value has refused the credentials or is checking them. Pings carry no credentials."""
         if self._terminal_states.reason_for(Service.KV) is RetryReason.AUTHENTICATION_ERROR:
             return True
         connections = self._connections.routes.all_of(wait.bucket)

@@ -60,7 +60,7 @@ HELLO_SIZE_MAX = 1024
 MECHANISMS_SIZE_MAX = 1024
 """Bytes of mechanism names that are looked at; servers have some fifty."""
 MECHANISMS_MAX = 20
-"""Mechanism names that are kept; servers offer four, and statistics and ``ping`` show them."""
+"""Maximum number of mechanism names that are kept. Servers offer four; statistics and ``ping`` show them."""
 _MECHANISM = re.compile(r"[A-Z0-9_-]{1,20}")
 """The name of a SASL mechanism (RFC 4422 §3.1). Others are dropped."""
 
@@ -73,7 +73,7 @@ class FailureKind(Enum):
     BUCKET = "the bucket could not be selected"
     BUCKET_TYPE = "the bucket is of a type that the client does not speak to"
     NO_CONFIG = "the bucket is there, and has no cluster config, or none yet"
-    UNPROVEN_NODE = "the client refused the node: it did not prove itself, or asked for what is not permitted"
+    UNPROVEN_NODE = "the client refused the node: it did not prove itself, or what it requested is not permitted"
     NOT_COUCHBASE = "the peer does not speak Couchbase's protocol"
     TLS = "the peer speaks TLS, and the client does not"
     CORRUPT_ERROR_MAP = "the error map is corrupt, and renegotiation was asked for"
@@ -88,11 +88,11 @@ class BootstrapFailure:
     text: str
     status: int | None = None
     fault: DecoderFault | None = None
-    """The defect behind it, if a decoder failed on what the node sent."""
+    """The defect that caused the failure, if a decoder failed on bytes of the node."""
 
     @classmethod
     def of_fault(cls, fault: DecoderFault) -> BootstrapFailure:
-        """Return the failure of a connection on whose bytes a decoder failed."""
+        """Return the failure of a connection whose bytes a decoder failed on."""
         return cls(FailureKind.PROTOCOL, str(fault), fault=fault)
 
     @classmethod
@@ -197,7 +197,7 @@ class Bootstrap:
     """One bootstrap. Feed every frame to ``receive`` until ``is_done`` or ``failure``.
 
     Args:
-        nonces: those of the stream.
+        nonces: the nonces of the stream.
     """
 
     def __init__(self, plan: BootstrapPlan, nonces: ExchangeNonces | None = None) -> None:

@@ -69,9 +69,9 @@ class Connection:
     work: int = 0
     """Units of work of the newest bytes."""
     address_remark: str = ""
-    """Addition to errors of a stream that is not open yet: why its address is used; empty if nothing is to add."""
+    """Addition to the errors of a stream that is not open yet: why the client uses its address. Often empty."""
     faulty_streams: int = 0
-    """Streams that were closed one after the other because a decoder failed on their bytes."""
+    """Number of consecutive streams that were closed because a decoder failed on their bytes."""
     is_refused: bool = False
     """Whether all addresses were tried and the client refused to authenticate with the last node (decision C6)."""
     _frames_came: bool = False
@@ -145,7 +145,7 @@ class Connection:
         self._addresses, self._attempts = addresses, 0
         self._compression = compression
         self._nonces = ExchangeNonces(0)
-        """Those of the current stream."""
+        """Nonces of the current stream."""
         self._bootstrap: Bootstrap | None = None
         self._again: Reauthentication | None = None
         """The authentication that goes on while the connection is in use."""
@@ -425,7 +425,7 @@ class Connection:
 
 
 def _inflated(frame: Frame) -> tuple[Frame, str | None]:
-    """Return a frame with its value inflated; or without any, and why it cannot be inflated.
+    """Return a frame with its value inflated; or without a value, and the reason why it cannot be inflated.
 
     Raises:
         DecoderFault: the decoder failed.

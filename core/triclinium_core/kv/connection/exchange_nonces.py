@@ -1,6 +1,6 @@
 """Client nonces of the SCRAM exchanges on one stream.
 
-Source: RFC 5802 §5.1 (attribute ``r``) and §9: a nonce that comes twice lets a node replay an exchange.
+Source: RFC 5802 §5.1 (attribute ``r``) and §9: a repeated nonce lets a node replay an exchange.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _NONCE_SIZE = 24
 class ExchangeNonces:
     """Nonces of one stream, each different from all others of the client.
 
-    A driver provides entropy once for a stream, and once for new credentials on all streams. A stream has several
-    exchanges: a second mechanism may follow the first, and new credentials authenticate again. So each nonce is derived
-    from the entropy, the stream and the number of the exchange on it.
+    A driver provides entropy once for each stream, and once for new credentials, which all streams share. A stream may
+    have several exchanges: with a second mechanism after the first, and again with new credentials. So each nonce is
+    derived from the entropy, the stream and the number of the exchange on it.
 
     Args:
         stream: number of the stream, unique in the client.
@@ -42,5 +42,5 @@ class ExchangeNonces:
             raise ScramError("the event's nonce is empty; give StreamOpened and AuthenticatorChanged random bytes")
         self._exchanges += 1
         place = f"{self._stream}/{self._exchanges}"
-        # A node that knows one nonce cannot compute another from it without the entropy.
+        # Without the entropy, a node that knows one nonce cannot compute another.
         return urlsafe_b64encode(hmac.digest(entropy.encode(), place.encode(), "sha256")[:_NONCE_SIZE]).decode("ascii")

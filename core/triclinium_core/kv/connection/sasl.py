@@ -47,8 +47,8 @@ class SaslRefusal:
     text: str
     status: int | None = None
     is_ours: bool = False
-    """Whether the client refuses the node: it did not prove that it knows the password, or asks for what the client does
-    not permit."""
+    """Whether the client refuses the node, because the node did not prove that it knows the password, or its offer or
+    request is not permitted. False if the node refuses the credentials."""
 
     @property
     def is_of_credentials(self) -> bool:
@@ -57,10 +57,10 @@ class SaslRefusal:
 
 
 def mechanisms_of(authenticator: Authenticator, *, tls: bool) -> tuple[str, ...]:
-    """Return the SASL mechanisms in order of preference; none for a certificate, which TLS has shown already.
+    """Return the SASL mechanisms in order of preference. None for a certificate, which TLS has already presented.
 
     Args:
-        tls: whether the stream has TLS that verifies the node. Unverified TLS protects a password no better than none.
+        tls: whether the stream has TLS that verifies the node. Unverified TLS does not protect a password.
     """
     match authenticator:
         case PasswordAuthenticator(allowed_sasl_mechanisms=None):
@@ -91,7 +91,7 @@ class SaslExchange:
         authenticator: a password or a token.
         tls: whether the stream has TLS that verifies the node.
         nonce: entropy of an event, from which each attempt with SCRAM derives its nonce.
-        nonces: derives them; those of the stream, where it has several exchanges.
+        nonces: the nonces of the stream, if it has several exchanges.
         offered: the mechanisms of the server, as far as they are known.
         salted_passwords: what earlier exchanges of the same authenticator have computed.
     """

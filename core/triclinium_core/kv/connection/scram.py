@@ -12,7 +12,7 @@ The client is authenticated when ``final`` of the server returns, the server whe
 call out of turn raises :class:`ScramError` and changes nothing; a call that fails ends the exchange, and every later
 one raises. Channel binding (the ``-PLUS`` mechanisms) is not offered: Couchbase has none.
 
-Nonces and salts come in as data, and no error carries a password. The one thing kept outside these objects is
+Nonces and salts are passed in as data, and no error carries a password. The only state outside these objects is
 ``SALTED_BY_SERVERS``, which holds passwords of test servers only.
 
 Source: RFC 5802 (the protocol), RFC 7677 (SHA-256), RFC 4013 and 3454 (SASLprep).
@@ -46,8 +46,8 @@ ITERATIONS_MAX = SCRAM_ITERATIONS_MAX
 """Largest iteration count that a client computes (decision D30)."""
 
 SALTED_PASSWORDS_MAX = 16
-"""Maximum number of salted passwords in one cache. A server has one salt for each user and mechanism, the same on all
-nodes, so a client needs three."""
+"""Maximum number of salted passwords in one cache. A client needs three: all nodes have the same salt for each user and
+mechanism."""
 
 MESSAGE_SIZE_MAX = 4096
 """Largest message in bytes that is looked at: real ones have some hundred, so a larger one can only be nonsense."""
@@ -71,7 +71,7 @@ class ScramRefused(ScramError):
 
 
 def refusal_in(message: bytes) -> str | None:
-    """Return in words the error that a message of the other side carries (RFC 5802 §5.1, ``e``); None without one."""
+    """Return a description of the error in a message of the other side (RFC 5802 §5.1, ``e``); None without an error."""
     for part in message[:MESSAGE_SIZE_MAX].split(b","):
         if part.startswith(b"e="):
             return f"the other side refused with {_shown(part[2:].decode('utf-8', 'replace'))}"
@@ -81,7 +81,7 @@ def refusal_in(message: bytes) -> str | None:
 class SaltedPasswords:
     """Cache of salted passwords for all connections of a client, or for all test servers of a process.
 
-    A client keeps one for each authenticator and drops it with that, because its keys contain the password.
+    A client keeps one for each authenticator and drops both together, because the keys contain the password.
     """
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ SALTED_BY_SERVERS = SaltedPasswords()
 """Passwords salted by the ``ScramServer`` objects of this process.
 
 Test servers fill it, and clients in the same process read it, so a test suite computes 4,000 iterations once and not for
-every exchange. No client adds to it: a process without a test server keeps no password here.
+every exchange. Clients never add to it, so a process without a test server keeps no password here.
 """
 
 

@@ -24,7 +24,7 @@ from triclinium_core.shown import shown
 REPORT_ID_SIZE_MAX = 250
 """Characters of a report's name."""
 MANIFEST_UID_MAX = COUNTER_MAX
-"""The highest number that a manifest may have."""
+"""The highest uid of a manifest."""
 
 
 class Inquiry(msgspec.Struct, frozen=True):

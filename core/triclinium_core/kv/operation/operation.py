@@ -64,11 +64,11 @@ def timeout_of(operation: Operation, timeouts: TimeoutOptions) -> float:
 
 
 PAGE_SIZE_FACTOR_MAX = 32
-"""Times that a page of a scan may have more bytes than were requested, before its last document: a node may count documents
-as snappy blocks, which inflate to 21 times their size."""
+"""Maximum ratio of the bytes of a scan page, without its last document, to the bytes that were requested. A node may count
+documents as snappy blocks, which inflate to 21 times their size."""
 
 PAGE_SIZE_BYTES_FREE = 1024 * 1024
-"""Bytes of a page beyond that."""
+"""Bytes that a page may have in addition to that."""
 
 
 class LiveOperation(msgspec.Struct, eq=False, gc=False):
@@ -106,7 +106,7 @@ class LiveOperation(msgspec.Struct, eq=False, gc=False):
     found: list[ScanResult] | None = None
     """What the answers to a scan have brought of a page that is not whole yet."""
     found_size: int = 0
-    """Bytes of those documents."""
+    """Total size of those documents in bytes."""
 
     def gather(self, page: ScanPage) -> Sequence[ScanResult]:
         """Return what has come of a page of a scan, with what this answer has brought of it.

@@ -215,16 +215,16 @@ class ScanResult(msgspec.Struct, frozen=True, gc=False):
     expiry: int = 0
     """Unix time in seconds; 0 for never, and where only ids were asked for."""
     stored: bytes | None = None
-    """The stored bytes as they came; None where only ids were asked for."""
+    """The stored bytes as received; None if only ids were requested."""
     is_deflated: bool = False
-    """Whether they are still a snappy block: large documents are inflated each time when they are read."""
+    """Whether ``stored`` is still a snappy block: a large document is inflated each time ``data`` is read."""
 
     @property
     def data(self) -> bytes | None:
-        """The stored bytes, inflated; None where only ids were asked for.
+        """The stored bytes, inflated; None if only ids were requested.
 
         Raises:
-            DecodingFailureException: they cannot be inflated.
+            DecodingFailureException: the bytes cannot be inflated.
         """
         if self.stored is None or not self.is_deflated:
             return self.stored

@@ -32,7 +32,7 @@ UNVERIFIED_TLS = (
     "or token as it is; pass an ssl_context that verifies certificates and host names, such as "
     "ssl.create_default_context(cafile=...)"
 )
-"""Warning of a client that opens with TLS that verifies nothing, or not the host name."""
+"""Warning of a client that starts with TLS that does not verify certificates, or not the host name."""
 
 
 def check_authenticator(
@@ -116,7 +116,7 @@ class Authentication:
     ) -> None:
         self.authenticator: Authenticator | None = authenticator
         self.hides_passwords: bool = connection_string.tls and tls_is_verified
-        """Whether all streams have TLS that verifies the node, so that only the node can read a PLAIN password."""
+        """Whether all streams have TLS that verifies the node, so that only the node can read the password of PLAIN."""
         self._connection_string, self._tls_is_verified = connection_string, tls_is_verified
         self.salted_passwords: SaltedPasswords = SaltedPasswords()
         """What the connections have computed of the present password."""

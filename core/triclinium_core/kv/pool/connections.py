@@ -113,7 +113,7 @@ class Connections:
         self._faults = FaultReports(emit=emit)
         self._plans = Plans(options, connection_string, self.authentication, configs, rng)
         self.refused: set[Connection] = set()
-        """Connections to nodes that the client refused when it lost them last (decision C6)."""
+        """Connections whose last loss was the client's refusal of the node (decision C6)."""
         self.losses: deque[Loss] = deque()
         """Connections that were lost, or left the map, and from which nobody has drawn the conclusions yet."""
 
@@ -273,7 +273,7 @@ class Connections:
         self.losses.append(Loss(connection, waiting, detail))
 
     def close_after_fault(self, connection: Connection, fault: DecoderFault, now: float) -> None:
-        """Close a connection on whose bytes a decoder failed, and open another stream after a backoff."""
+        """Close a connection whose bytes a decoder failed on, and open another stream after a backoff."""
         self.close(connection, str(fault), now, failure=BootstrapFailure.of_fault(fault))
 
     def _is_of_no_use(self, bucket: str | None, failure: BootstrapFailure, now: float) -> bool:
@@ -451,7 +451,7 @@ class Connections:
         """Forget the present stream, and return the requests that have no answer and the tokens that waited for it."""
         self.streams.forget(connection, stream)
         level = self._loudness(connection, is_turned_away=reopen_on_demand)
-        # A warning of its own has named the refused targets.
+        # A separate warning has named the refused targets.
         text = detail.removeprefix(f"{connection.node}: ").removesuffix(connection.address_remark)
         self._emit(ReportConnection(stream, connection.node, text, level))
         self._timers.end_stream(connection)
@@ -463,7 +463,7 @@ class Connections:
         if connection.is_refused and not connection.is_leaving:
             self.refused.add(connection)
         self.routes.moved(connection)
-        # A defect that the next stream meets again must not have streams opened every few milliseconds.
+        # If the next stream meets the defect again, streams must not open every few milliseconds.
         failures = max(connection.failed_attempts, connection.faulty_streams)
         reopen_at = min(now + RECONNECT_BACKOFF(failures, self._rng), reopen_by)
         if reopen_on_demand:

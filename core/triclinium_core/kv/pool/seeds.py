@@ -31,10 +31,10 @@ LOOKUP_INTERVAL = 2.5
 SEARCH_INTERVAL = 2.5
 """Seconds: whoever is found at the seeds may know nothing but nodes that cannot be reached either."""
 REFUSED_NAMED_MAX = 4
-"""Refused targets that a warning or an error names: enough to recognise the domain."""
+"""Maximum number of refused targets that a warning or an error names: enough to recognise the domain."""
 REFUSED_REMEMBERED_MAX = 4096
-"""Refused targets that are remembered, so that each is reported once: four answers of ``NODES_MAX`` targets. Beyond that,
-further ones are not reported."""
+"""Maximum number of refused targets that are remembered, so that each is reported once: four answers of ``NODES_MAX``
+targets. Further targets are not reported."""
 NO_STREAM = StreamId(0)
 """Stands in reports that concern no stream."""
 
@@ -58,7 +58,7 @@ class Seeds:
         self._reported: set[Address] = set()
         """Refused targets that a warning has reported."""
         self._refusal = ""
-        """The refused targets and the rule, in words; empty if the newest answer left a target."""
+        """Text that names the refused targets and the rule; empty if the newest answer has an accepted target."""
         self._routes = routes
         self._sought_at: dict[str | None, float] = {}
         """When a bucket was looked for that was cut off, by its name."""
@@ -141,7 +141,7 @@ class Seeds:
         listed = tuple(target for target, is_accepted in possible.items() if is_accepted)
         refused = [target for target, is_accepted in possible.items() if not is_accepted]
         if possible:
-            # Decision D66: where every target is refused, the name itself is a host.
+            # Decision D66: if every target is refused, the name itself is the host.
             self._listed = listed
             self._refusal = "" if listed else self._refusal_of(refused)
             self._collect()
@@ -152,7 +152,7 @@ class Seeds:
         return self.give_up()
 
     def remark(self, address: Address) -> str:
-        """Return what an error of a connection to ``address`` adds: the refused targets in whose place it is used."""
+        """Return the addition to errors of connections to ``address``: the refused targets that it replaces."""
         return f"; DNS lists {self._refusal}" if self._refusal and address in self._written else ""
 
     def _warn(self, service: str, refused: Sequence[Address]) -> None:

@@ -16,7 +16,7 @@ from triclinium_core.kv.topology.cluster_config import ClusterConfig, NodeEntry
 from triclinium_core.kv.topology.networks import DEFAULT, address_in, networks_of, not_in_network
 
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
-"""Digits of a port. ``int`` raises ValueError for more than 4,300 digits."""
+"""Port in digits. ``int`` alone raises ValueError for more than 4,300 digits."""
 NOBODY = -1
 """Stands in a map for a vbucket without a copy."""
 

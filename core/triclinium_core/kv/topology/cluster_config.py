@@ -32,7 +32,7 @@ CONFIG_LIMITS = JsonLimits(size_bytes_max=2 * 1024 * 1024, objects_max=16_384, p
 HOST_PLACEHOLDER = b"$HOST"
 
 Counter = Annotated[int, msgspec.Meta(ge=0, le=COUNTER_MAX)]
-"""Epoch or revision, as far as a request can name it."""
+"""Epoch or revision, in the range that a request can name."""
 
 
 class MalformedClusterConfig(ValueError):
@@ -112,10 +112,10 @@ _DECODER = msgspec.json.Decoder(ClusterConfig)
 def parse_cluster_config(document: bytes, *, host: str) -> ClusterConfig:
     """Return the config in ``document``, without services whose port is not from 1 to 65535.
 
-    A service with an invalid port is as unreachable as one without a port. Its node and all other services stay usable.
+    A service with an invalid port cannot be reached, like one without a port. Its node and all other services remain.
 
     Args:
-        host: stands in for ``$HOST``: the name by which the node was reached.
+        host: replaces ``$HOST``: the name by which the node was reached.
 
     Raises:
         MalformedClusterConfig: not JSON, wrong types, numbers out of range, no vbuckets where a bucket's config must

@@ -1,7 +1,7 @@
 """Hosts that a client accepts as targets of SRV records.
 
-Nothing authenticates an answer of DNS, and a certificate proves only the name of the host that shows it. So a target has
-to be at or below a domain that the connection string or the program names.
+Nothing authenticates a DNS response, and a certificate proves only the name of the host that presents it. So a target
+must be at or below a domain that the connection string or the program names.
 
 Source: decision D66; RFC 2782; RFC 3490 for names outside ASCII.
 """
@@ -11,15 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 PARENT_LABELS_MIN = 4
-"""Labels from which on a host accepts its siblings. With three, the parent may be a public suffix such as ``co.uk``."""
+"""Minimum number of labels of a host that accepts its siblings. With three, the parent may be a public suffix such as
+``co.uk``."""
 
 
 class AcceptedDomains:
-    """The domains at or below which targets are accepted; ``str`` names them.
+    """Domains at or below which targets are accepted. ``str`` names them.
 
     Args:
         host: the host of the connection string, a name.
-        others: further domains, and addresses, which accept themselves only.
+        others: further domains; also addresses, each of which accepts only itself.
     """
 
     def __init__(self, host: str, others: Sequence[str] = ()) -> None:
@@ -45,7 +46,7 @@ class AcceptedDomains:
 
 
 def is_literal(host: str) -> bool:
-    """Return whether a host is an address rather than a name. A system's resolver reads 127.1 as one, too."""
+    """Return whether a host is an address and not a name. The system's resolver also reads 127.1 as an address."""
     return ":" in host or host.removesuffix(".").rpartition(".")[2].isdigit()
 
 
@@ -54,10 +55,10 @@ def _labels(name: str) -> list[str]:
 
 
 def _spellings(label: str) -> frozenset[str]:
-    """Return one label in lower case, and as well in the other of its two forms, Unicode and ASCII, if it has both.
+    """Return a label in lower case, and its other form, Unicode or ASCII, if it has one.
 
-    A label with another meaning after the round trip, such as one with a sharp s, has one form only: resolvers disagree
-    on the other.
+    A label that changes in the round trip, such as one with a sharp s, has only one form, because resolvers disagree on
+    the other.
     """
     written = label.lower()
     try:

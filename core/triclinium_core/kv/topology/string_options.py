@@ -87,7 +87,7 @@ def read_domains(text: str) -> tuple[str, ...]:
     """Return the domains of a list with commas.
 
     Raises:
-        ValueError: one of them is no domain; the words go behind the text.
+        ValueError: one of them is not a domain. The message continues a sentence that starts with the text.
     """
     try:
         return require_domains("value", text.split(","))

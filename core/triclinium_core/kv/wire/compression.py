@@ -30,7 +30,7 @@ def inflate(data: bytes) -> bytes:
     """Return the value that ``data`` was made from.
 
     Raises:
-        MalformedCompression: ``data`` is no snappy block, or announces an impossible size.
+        MalformedCompression: ``data`` is not a snappy block, or announces an impossible size.
     """
     import cramjam
 
@@ -42,10 +42,10 @@ def inflate(data: bytes) -> bytes:
 
 
 def inflated_size(data: bytes) -> int:
-    """Return the number of bytes that ``data`` announces to inflate to.
+    """Return the inflated size in bytes that ``data`` announces.
 
-    Nothing is allocated on the word of the peer: the size that the block announces is held against the largest value,
-    and against the most that a block of this length can express.
+    Check that size against the largest value, and against the most that a block of this length can express, so that
+    the node's claim alone never allocates memory.
 
     Raises:
         MalformedCompression: ``data`` has no size, or announces an impossible one.

@@ -15,5 +15,5 @@ COUNTER_MAX = 2**63 - 1
 
 
 def encode_version(version: tuple[int, int] | None) -> bytes:
-    """Return the extras that name a version; empty for None."""
+    """Return the extras that name a version, or no bytes for None."""
     return CONFIG_VERSION.pack(*version) if version is not None else b""

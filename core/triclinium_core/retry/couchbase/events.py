@@ -99,7 +99,7 @@ class ServiceResponse:
     is_partial: bool = False
     """Whether rows of it were handed out already, so that the request must not be sent again."""
     verdict: ServiceVerdict | None = None
-    """The classification of the answer; None if the machine is to classify it."""
+    """Classification of the answer; None if the machine has to classify it."""
 
 
 Response = KvResponse | ServiceResponse

@@ -1,7 +1,7 @@
 """Client context ids: made for requests without one, and compared with those in answers.
 
-HTTP matches answers by order only. The query and analytics services repeat the id of a request in its answer, so an answer
-to another request is recognized (decision D64).
+HTTP matches responses by order only. The query and analytics services repeat the id of a request in its answer, so the
+client recognises the answer to another request (decision D64).
 
 Source: SDK-RFC 0056 "clientContextId"; Couchbase Server documentation, "Query Service REST API".
 """
@@ -19,7 +19,7 @@ from triclinium_core.shown import one_line
 MEMBER: Final = "clientContextID"
 """Name of the id in an answer."""
 COMPARED_SIZE_BYTES = 64
-"""Length at which the services cut an id; they may cut a character in two."""
+"""Length in bytes at which the services cut an id. They may cut a character in two."""
 
 _DRAWN_BITS = 36
 _DRAWN_MAX = (1 << _DRAWN_BITS) - 1
@@ -33,7 +33,7 @@ class ContextIds:
     """Distinct ids in the form of a random UUID: 72 random bits for each client, and a counter.
 
     Args:
-        rng: drawn from twice, for the first id.
+        rng: source of random numbers, drawn from twice for the first id.
     """
 
     def __init__(self, rng: Random) -> None:
@@ -54,7 +54,7 @@ class ContextIds:
 def foreign_id(ours: str, theirs: bytes | bytearray) -> str | None:
     """Return the id in an answer if it names another request, on one line; otherwise None.
 
-    An answer without an id, an empty one or null, may be the answer to any request.
+    An answer whose id is missing, empty or null may be the answer to any request.
 
     Args:
         ours: the id of the request.
@@ -65,13 +65,13 @@ def foreign_id(ours: str, theirs: bytes | bytearray) -> str | None:
     try:
         text = _decode_text(theirs)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        # Not a string, or a character that was cut in two.
+        # The id is not a string, or a character was cut in two.
         text = theirs.strip(b'"').decode(errors="replace")
     return one_line(text) if text and _compared(text) != _compared(ours) else None
 
 
 def foreign_id_in(ours: str, body: bytes) -> str | None:
-    """Return what ``foreign_id`` returns for a whole answer; None also for a body that is no JSON object."""
+    """Return the foreign id in a whole answer, as ``foreign_id``. None also for a body that is not a JSON object."""
     try:
         theirs = msgspec.json.decode(body, type=_Identified).client_context_id
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

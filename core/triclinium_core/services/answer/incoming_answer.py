@@ -29,11 +29,12 @@ HELD_SIZE_BYTES_MAX = 16 * 1024 * 1024
 BODY_SIZE_BYTES_MAX = 32 * 1024 * 1024
 """Of an answer that is read whole: ten times the largest configs and lists that services answer."""
 BODY_LIMITS = JsonLimits(size_bytes_max=BODY_SIZE_BYTES_MAX, objects_max=65_536, parts_max=524_288)
-"""An answer that is read whole: lists of some thousand users or indexes, and thirty buckets with the maps of all vbuckets.
-A list of objects takes 0.5 to 3 microseconds for each, so these limits permit more than 50 milliseconds: the caller has
-requested the list, and a large cluster has a long one."""
+"""Limits of an answer that is read whole: lists of some thousand users or indexes, and thirty buckets with the maps of
+all vbuckets. Each object of a list takes 0.5 to 3 microseconds, so these limits permit more than 50 milliseconds: the
+caller has requested the list, and a large cluster has a long one."""
 ROWS_AT_ONCE_MAX = 8192
-"""Rows that are handed out together: their reader decodes them without a pause, at some microseconds each."""
+"""Maximum number of rows that are handed out together. Their reader decodes them without a pause, at some microseconds
+each."""
 HTTP_OK = 200
 """Rows of any other answer belong to an error."""
 
@@ -46,7 +47,7 @@ class UnreadableAnswer(ValueError):
 
 
 class ForeignAnswer(ValueError):
-    """An answer to another request; the text says what the node did."""
+    """An answer to another request. The text says what the node did."""
 
 
 @unique
@@ -83,11 +84,11 @@ class IncomingAnswer:
         self.status: int = 0
         """HTTP status of the answer that is coming."""
         self.context_id: str | None = None
-        """Client context id of the newest attempt, which its answer repeats; None if the service repeats none."""
+        """Client context id of the newest attempt, which its answer repeats. None if the service repeats no id."""
         self.outcome: Outcome | None = None
         """What the request comes to, once that is known; the rows before it may still have to be taken."""
         self._expected = b""
-        """The JSON text that most services send for the id: without escapes, and not cut."""
+        """JSON text of the id as most services send it: not escaped, and not cut."""
         self._reader = ReaderState.NEW
         self._is_paused = False
         self._splitter: RowSplitter | None = None
@@ -124,8 +125,8 @@ class IncomingAnswer:
         """Take a piece of the body.
 
         Raises:
-            ForeignAnswer: it names another request; its rows are dropped.
-            UnreadableAnswer: it is no list of rows, or it is too large to be read whole.
+            ForeignAnswer: the answer names another request; its rows are dropped.
+            UnreadableAnswer: the answer is not a list of rows, or is too large to be read whole.
             DecoderFault: the decoder of rows failed.
         """
         self.work = len(data) // BYTES_PER_UNIT
@@ -157,7 +158,7 @@ class IncomingAnswer:
         """Check an answer that was read whole and has ended.
 
         Raises:
-            ForeignAnswer: it names another request.
+            ForeignAnswer: the answer names another request.
         """
         if self._splitter is None and self.context_id is not None:
             found = foreign_id_in(self.context_id, bytes(self._body))
@@ -222,7 +223,7 @@ class IncomingAnswer:
         return self._hear(ReaderEvent.ROWS_WANTED)
 
     def take(self) -> list[bytes] | Outcome | None:
-        """Return what is due: rows that have come, each once, or else the end. None without a reader, or without rows."""
+        """Return the received rows, each once, or else the end. None without a reader or without rows."""
         if not self.is_waited_for:
             return None
         if not self._rows:

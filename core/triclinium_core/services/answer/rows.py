@@ -31,22 +31,22 @@ from triclinium_core.services.answer.value_end import VALUE_STARTS, ValueEnd, en
 from triclinium_core.work import MEMBER_WORK, STEP_WORK
 
 ROW_SIZE_BYTES_MAX = 32 * 1024 * 1024
-"""A document of the greatest size that Couchbase stores, 20 MiB, and half as much around it. The decoder checks a row in
-one call, which takes some two milliseconds for each MiB, and up to five for one of nothing but brackets or escapes."""
+"""Maximum size of a row: the largest document that Couchbase stores, 20 MiB, and half as much around it. The decoder
+checks a row in one call, at some two milliseconds for each MiB, and up to five if it has only brackets or escapes."""
 
 REST_SIZE_BYTES_MAX = 4 * 1024 * 1024
 """Far more than metrics, errors, facets and the profile of a large plan take."""
 
 REST_LIMITS = JsonLimits(size_bytes_max=REST_SIZE_BYTES_MAX, objects_max=16_384, parts_max=40_000)
-"""The document without its rows. It is read in one event, and up to three times: to check it, for errors, for the result.
-Within these limits that takes less than 50 milliseconds of CPython 3.11 (``python -m tests.bench --only bounds``). The
-profile of a large plan has some thousand parts."""
+"""Limits of the document without its rows. It is read in one event, up to three times: to check it, for errors, and for
+the result. Within these limits that takes less than 50 milliseconds of CPython 3.11 (``python -m tests.bench --only
+bounds``). The profile of a large plan has some thousand parts."""
 
 ROW_END_SIZE_BYTES = 1024
-"""Bytes of two rows that are looked at for what stands between rows: closing brackets, and the first name."""
+"""Number of bytes of two rows in which the text between rows is searched: closing brackets, and the first name."""
 
 MEMBERS_MAX = 1024
-"""Members of the document itself: services send a dozen. Each takes several microseconds."""
+"""Maximum number of members of the document itself. Services send a dozen; each takes several microseconds."""
 
 _decode_rows = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _check_json = msgspec.json.Decoder(msgspec.Raw).decode
@@ -174,9 +174,9 @@ class RowSplitter:
     ) -> None:
         self.key: str = key
         self.noted_key: str | None = None
-        """Name of a member whose value is noted when it is complete; None for no member."""
+        """Name of the member whose value is stored in ``noted`` when it is complete; None for no member."""
         self.noted: bytes | None = None
-        """JSON text of the noted value; None until it is complete."""
+        """JSON text of that value; None until it is complete."""
         self._row_size_max = row_size_bytes_max
         self._rest_size_max = rest_size_bytes_max
         self._place = _START
@@ -197,7 +197,7 @@ class RowSplitter:
 
     @property
     def work(self) -> int:
-        """Units of work so far, without those that go by bytes and rows."""
+        """Units of work so far, without those that are counted by bytes and rows."""
         return self._value.steps * STEP_WORK + self._members * MEMBER_WORK
 
     @property
@@ -238,10 +238,10 @@ class RowSplitter:
     def finish(self) -> bytes:
         """Return the document with its array emptied: whole, valid JSON in UTF-8.
 
-        A body that is not a JSON object is returned as it came, cut at ``rest_size_bytes_max``; an empty one, too.
+        Return a body that is not a JSON object, or is empty, as received, cut at ``rest_size_bytes_max``.
 
         Raises:
-            MalformedRows: the document was cut short, or what stands around the rows is not JSON, or above its limits.
+            MalformedRows: the document was cut short, or the text around the rows is not JSON or exceeds its limits.
         """
         if self._refusal is not None:
             raise MalformedRows(self._refusal)
@@ -436,7 +436,7 @@ class RowSplitter:
             first, second = memoryview(found[0]), memoryview(found[1])
             separator = _match_separator(self._row, 1 + len(first))
             assert separator is not None
-            # Whole rows may be large, and the copies would take longer than all else.
+            # Rows may be large: copies of whole ones would take longer than everything else.
             ends = bytes(first[-ROW_END_SIZE_BYTES:]), bytes(second[:ROW_END_SIZE_BYTES])
             first.release()
             second.release()

@@ -10,19 +10,19 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 HALVES_MAX = 4096
-"""Escapes of halves of pairs that are looked at in one text, some 5 microseconds for each. A text that no decoder takes and
-that has more is not searched any further: it has a lone surrogate behind them, or another fault."""
+"""Maximum number of escapes of surrogates that are examined in one text, at some 5 microseconds each. If no decoder
+accepts a text and it has more of them, it has a lone surrogate after these, or another fault."""
 
 _search_half = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}").search
 _match_low_half = re.compile(rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}").match
 _ESCAPE_SIZE = 6
 _BLOCK_SIZE = 4096
-"""Backslashes that are counted together."""
+"""Number of backslashes that are counted together."""
 _HIGH = frozenset(b"89abAB")
-"""Third digits of the first half of a pair, as bytes."""
+"""Second hexadecimal digits of a high surrogate, as bytes."""
 _BACKSLASH = ord("\\")
 _STAND_IN = rb"\ufffd"
-"""As long as an escape that it replaces."""
+"""Escape of the replacement character, as long as the escape that it replaces."""
 
 
 class LoneSurrogate(NamedTuple):
@@ -37,15 +37,15 @@ class LoneSurrogate(NamedTuple):
 
 
 def first_lone_surrogate(text: bytes | bytearray) -> LoneSurrogate | None:
-    """Return the first lone surrogate among the escapes of a JSON text; None if the first ``HALVES_MAX`` have none."""
+    """Return the first lone surrogate among the escapes of a JSON text, or None if it is not among the first ``HALVES_MAX``."""
     at = next(_lone(text), None)
     return LoneSurrogate(at, bytes(text[at : at + _ESCAPE_SIZE]).decode()) if at is not None else None
 
 
 def without_lone_surrogates(text: bytes | bytearray) -> bytes:
-    """Return a JSON text of the same length, in which the replacement character stands for each lone surrogate.
+    """Return a JSON text of the same length, with the replacement character for each lone surrogate.
 
-    Those behind the first ``HALVES_MAX`` halves stay.
+    Lone surrogates after the first ``HALVES_MAX`` surrogates remain.
     """
     replaced = bytearray(text)
     for at in _lone(text):
@@ -54,7 +54,7 @@ def without_lone_surrogates(text: bytes | bytearray) -> bytes:
 
 
 def _lone(text: bytes | bytearray) -> Iterator[int]:
-    """Yield the offsets of lone surrogates. No byte is looked at more than a few times: runs of backslashes are disjoint."""
+    """Yield the offsets of lone surrogates. Read no byte more than a few times: runs of backslashes are disjoint."""
     position = 0
     for _ in range(HALVES_MAX):
         half = _search_half(text, position)
@@ -62,7 +62,7 @@ def _lone(text: bytes | bytearray) -> Iterator[int]:
             return
         at, position = half.start(), half.end()
         if at and text[at - 1] == _BACKSLASH and _backslashes_before(text, at) % 2:
-            # This backslash is escaped by the one in front of it, and begins nothing.
+            # The backslash before this one escapes it, so it does not begin an escape.
             continue
         if text[at + 3] in _HIGH and (low := _match_low_half(text, position)) is not None:
             position = low.end()
@@ -71,7 +71,7 @@ def _lone(text: bytes | bytearray) -> Iterator[int]:
 
 
 def _backslashes_before(text: bytes | bytearray, end: int) -> int:
-    """Return the number of backslashes in front of ``end`` without any other byte between."""
+    """Return the number of consecutive backslashes immediately before ``end``."""
     start = end
     while start:
         block = text[max(0, start - _BLOCK_SIZE) : start]

@@ -19,8 +19,8 @@ LEVELS_AT_ONCE = 3
 """Levels of nesting that one match steps over. Those around them are counted in Python."""
 
 DEPTH_AT_ONCE_MIN = 16
-"""Levels of nesting from which on as many bytes are searched for brackets together: a server may send 64 KiB of brackets
-that do not close, and one alone takes a microsecond."""
+"""Minimum nesting depth at which the brackets in that many bytes are counted together. A server may send 64 KiB of
+brackets that do not close, and a single bracket takes a microsecond."""
 
 _PLAIN = rb'[^"{}\[\]]*+'
 _STRING_REST = rb'[^"\\]*+(?:\\.[^"\\]*+)*+'
@@ -53,7 +53,7 @@ class ValueEnd:
 
     def __init__(self) -> None:
         self.steps: int = 0
-        """Brackets and strings that were stepped over alone."""
+        """Number of brackets and strings that were skipped one by one."""
         self._depth = 0
         self._in_string = False
         self._escaped = False
@@ -93,7 +93,7 @@ class ValueEnd:
                 position = self._step_within(data, position)
 
     def _step_within(self, data: bytes | bytearray, position: int) -> int:
-        """Count the brackets of the next bytes together, which are too few to close all levels; return their end."""
+        """Count the brackets of the next bytes together, too few to close all levels, and return the end of these bytes."""
         end = min(position + self._depth - 1, len(data))
         quote = data.find(QUOTE, position, end)
         end = quote if quote >= 0 else end

@@ -1,7 +1,7 @@
-"""Decoder of chunked bodies: bytes in any cut in, the content of all chunks out.
+"""Decoder of chunked bodies: bytes in any pieces in, the content of all chunks out.
 
-h11 makes one event for each chunk, at some 5 to 15 microseconds. A server may send chunks of one byte, so that 64 KiB
-take 50 to 150 milliseconds. This decoder takes 0.5 to 1 microsecond for a chunk. h11 still reads everything else.
+h11 returns one event for each chunk, at some 5 to 15 microseconds. A server may send chunks of one byte, so that 64 KiB
+take 50 to 150 milliseconds. This decoder takes 0.5 to 1 microsecond for a chunk. h11 still parses everything else.
 
 Source: RFC 9112, section 7.1.
 """
@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 
 LINE_SIZE_BYTES_MAX = 4 * 1024
-"""Size line of a chunk with its extensions, which nothing uses: servers send up to eight digits."""
+"""Maximum length of the size line of a chunk, with extensions, which nothing uses. Servers send up to eight digits."""
 
 TRAILER_SIZE_BYTES_MAX = 8 * 1024
-"""Fields behind the last chunk. No Couchbase service sends any; the client discards them."""
+"""Maximum size of the fields after the last chunk. No Couchbase service sends any; the client discards them."""
 
 _match_size = re.compile(rb"([0-9A-Fa-f]{1,15}+)[ \t]*+(?:;[^\r\n]*+)?\r\n").match
 _match_trailers = re.compile(rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]++:[^\r\n\x00]*+\r\n)*+\r\n").match
@@ -27,26 +27,26 @@ class _Malformed(Exception):
 
 
 class ChunkDecoder:
-    """Body of one answer."""
+    """Decoder of the body of one answer."""
 
     __slots__ = ("_is_last", "_left", "_partial", "chunk_count", "malformed", "rest")
 
     def __init__(self) -> None:
         self.chunk_count: int = 0
-        """Chunks that have begun."""
+        """Number of chunks that have begun."""
         self.rest: bytes | None = None
-        """Bytes behind the body; None before its end."""
+        """Bytes after the body; None before its end."""
         self.malformed: str | None = None
-        """The fault of a body that is not chunked, from which on nothing more is read."""
+        """Fault of a malformed body, after which no more bytes are read; None without a fault."""
         self._left = 0
-        """Bytes that the current chunk still lacks, with the line break behind it; 0 between chunks."""
+        """Number of missing bytes of the current chunk, with the line break after it; 0 between chunks."""
         self._partial = b""
-        """Beginning of a size line, or of the trailers."""
+        """Incomplete size line or trailers."""
         self._is_last = False
         """Whether the last chunk has come, so that trailers follow."""
 
     def receive(self, data: bytes) -> bytes:
-        """Return the content that ``data`` brings, up to the end of the body or to the first fault."""
+        """Return the content in ``data``, up to the end of the body or to the first fault."""
         content: list[bytes] = []
         try:
             self._take(self._partial + data, content)
@@ -72,7 +72,7 @@ class ChunkDecoder:
             if not length:
                 self._is_last, position = True, start
             elif data[end : end + 2] == _END_OF_LINE:
-                # The usual case of a small chunk: whole, and without a call.
+                # The usual case of a small chunk: it is whole, and needs no call.
                 content.append(data[start:end])
                 position = end + 2
             else:
@@ -81,7 +81,7 @@ class ChunkDecoder:
             self._take_trailers(data[position:])
 
     def _go_on(self, data: bytes, position: int, content: list[bytes]) -> int:
-        """Take the part of the current chunk that ``data`` has, line break included; return the end of that part."""
+        """Take the part of the current chunk in ``data``, with its line break, and return the end of that part."""
         end = min(position + self._left, len(data))
         inner = min(end, position + max(self._left - 2, 0))
         if inner > position:

@@ -1,8 +1,8 @@
 """One HTTP/1.1 connection to one node: requests out, one at a time, and their answers in pieces.
 
-h11 speaks the protocol, but for the chunks of a body (``chunks``): it receives each head separately, and the end of a
-chunked body in its shortest form. This adds what a client of a database wants besides: no compression is asked for, none
-is accepted, and whatever the peer says that HTTP does not allow becomes one piece of news, never an exception.
+h11 implements the protocol except for the chunks of a body (``chunks``): it gets each head separately, and the end of a
+chunked body in its shortest form. This module adds the needs of a database client: it does not request or accept
+compression, and turns a violation of HTTP by the node into one piece of news, never an exception.
 
 Source: SDK-RFC 0059 "HTTP"; RFC 9112.
 """
@@ -28,7 +28,7 @@ from triclinium_core.shown import one_line
 HEADERS_SIZE_BYTES_MAX = 64 * 1024
 """Status line and headers of an answer; servers send some 400 bytes."""
 HEAD_LINES_MAX = 256
-"""Lines of all heads of one answer; servers send some 15. h11 takes 2 to 4 microseconds for a line."""
+"""Maximum number of lines in all heads of one answer. Servers send some 15; h11 takes 2 to 4 microseconds for each."""
 IN_HOST = "!$&'()*+,;=:[]%"
 """What a host and port hold beside letters and digits. A name with anything else, which a cluster config may bring, is
 percent-encoded (RFC 3986, section 3.2.2)."""
@@ -85,7 +85,7 @@ class HttpConnection:
 
     Args:
         host: host and port of the node, as the header ``Host`` has them.
-        headers: sent with every request: credentials, unless the request carries none, and the client's name.
+        headers: headers of every request: the client's name, and the credentials unless the request carries none.
         local_address: our end of the stream, where the driver told.
         remote_address: the other end, as an address and not a name, where the driver told.
     """
@@ -116,20 +116,20 @@ class HttpConnection:
         """Where the newest request begins and ends in the bytes of the stream."""
         self._interim_answers = 0
         self._method = ""
-        """Of the newest request."""
+        """Method of the newest request."""
         self._status = 0
         """Of the answer that is coming."""
         self._head_end: bytes | None = b""
-        """Last bytes of the incomplete head; None once the head of the answer has come."""
+        """Last bytes of the incomplete head; None once the head of the answer is complete."""
         self._head_lines = 0
         self._chunks: ChunkDecoder | None = None
         """Decoder of a chunked body; None for any other."""
         self.chunk_count: int = 0
-        """Chunks in the bytes that came last."""
+        """Number of chunks in the newest bytes."""
         self.is_busy: bool = False
         """Whether a request waits for its answer, or for the end of that."""
         self.fault: DecoderFault | None = None
-        """The defect in reading HTTP that broke the answer; None if there was none."""
+        """The defect in the HTTP decoder that broke the answer; None without a defect."""
         self.is_last: bool = False
         """Whether the request that it carries is to be its last: it speaks for somebody who the client is not now."""
 
@@ -178,7 +178,7 @@ class HttpConnection:
                 if part:
                     ending = self._parse(part, news, body)
             if data and ending is not None:
-                # Bytes behind the end of an answer belong to no request.
+                # Bytes after the end of an answer belong to no request.
                 ending = AnswerEnded(is_reusable=False)
         except _UnwantedAnswer as error:
             self.is_busy = False
@@ -198,7 +198,7 @@ class HttpConnection:
         return news
 
     def _part(self, data: bytes, body: list[bytes]) -> tuple[bytes, bytes]:
-        """Return the next bytes for h11, and those behind them; add the content of chunks to ``body``."""
+        """Return the next bytes for h11 and the bytes after them. Add the content of chunks to ``body``."""
         if self._head_end is not None:
             blank = _search_blank_line(self._head_end + data)
             end = blank.end() - len(self._head_end) if blank is not None else len(data)
@@ -219,7 +219,7 @@ class HttpConnection:
         return (b"", b"") if chunks.rest is None else (_LAST_CHUNK + chunks.rest, b"")
 
     def _parse(self, data: bytes, news: list[HttpNews], body: list[bytes]) -> AnswerEnded | None:
-        """Have h11 read bytes; add what they tell to ``news``, and the content of a body to ``body``."""
+        """Have h11 parse bytes. Add the resulting news to ``news``, and the content of a body to ``body``."""
         self._http.receive_data(data)
         while self.is_busy:
             event = self._http.next_event()
@@ -229,11 +229,11 @@ class HttpConnection:
                 return self._end()
             elif isinstance(event, h11.Response | h11.InformationalResponse):
                 news += self._begin(event)
-                # The body of a chunked answer is not for h11.
+                # h11 does not get the body of a chunked answer.
                 if self._chunks is not None:
                     return None
             else:
-                # More has to come; or h11 pauses, for a protocol that was never asked for.
+                # h11 needs more bytes, or has paused for a protocol that was never requested.
                 return None
         return None
 

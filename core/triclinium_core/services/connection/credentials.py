@@ -1,4 +1,4 @@
-"""The header of a request that carries the credentials, for each kind of authenticator.
+"""Headers with the credentials of each kind of authenticator.
 
 Source: RFC 7617 (Basic), RFC 6750 (Bearer).
 """
@@ -32,12 +32,12 @@ def without_credentials(headers: Headers) -> Headers:
 
 
 def has_credentials(headers: Headers) -> bool:
-    """Return whether the headers show a password or a token."""
+    """Return whether the headers carry a password or a token."""
     return any(name == AUTHORIZATION for name, _ in headers)
 
 
 def secrets_of(headers: Headers) -> Secrets:
-    """Return the credentials in the headers of a request, encoded and decoded, for texts that may repeat them."""
+    """Return the credentials in the headers of a request, encoded and decoded, to conceal them in foreign texts."""
     value = dict(headers).get(AUTHORIZATION, "")
     scheme, _, token = value.partition(" ")
     if scheme != "Basic":

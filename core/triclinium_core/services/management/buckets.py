@@ -99,8 +99,8 @@ class ConflictResolutionType(StrEnum):
 class BucketSettings:
     """What a bucket is like. A setting that is None is not sent: the server chooses.
 
-    Settings that the server sent may hold values that this version does not know: a ``str`` instead of a member of an
-    enum, or a number out of range. An update sends such a value as it was received. The caller cannot set one.
+    Settings from the server may have values that this version does not know: a ``str`` instead of a member of an enum, or
+    a number out of range. An update sends such a value as received. The caller cannot set one.
 
     Raises:
         InvalidArgumentException: a setting is wrong by itself. The server judges whether they go together.
@@ -110,7 +110,7 @@ class BucketSettings:
 
     name: str
     ram_quota_mb: int | None
-    """Mebibytes of memory on each node. None only in received settings, where the server reports no quota."""
+    """Mebibytes of memory on each node. None only in received settings, if the server reports no quota."""
     flush_enabled: bool = False
     num_replicas: int | None = None
     """How many copies there are of each document beside the active one."""
@@ -134,7 +134,7 @@ class BucketSettings:
     history_retention_duration: Duration | None = None
     """For how long older versions are kept at most. A fraction of a second counts as a whole one."""
     received: Mapping[str, object] = field(default_factory=dict, repr=False, compare=False)
-    """Settings as the server sent them, by name. They are valid whatever they are. Empty for the caller's settings."""
+    """Settings as received from the server, by name. They are not checked. Empty for the caller's settings."""
 
     def __post_init__(self) -> None:
         check_bucket_name(self.name, "name")
@@ -147,7 +147,7 @@ class BucketSettings:
                 check(value, parameter)
 
     def _is_received(self, parameter: str, value: object) -> bool:
-        # 1 is no flag, though it equals True.
+        # 1 is not a flag, though it equals True.
         known = self.received.get(parameter, self)
         return type(known) is type(value) and known == value
 
@@ -192,13 +192,13 @@ _CHECKS: Mapping[str, Callable[[Any, str], object]] = {
     "compression_mode": _choice(CompressionMode),
     "minimum_durability_level": _choice(DurabilityLevel),
     "storage_backend": _choice(StorageBackend),
-    # RFC 0054 "NumVBuckets": which numbers go with which storage is left to the server.
+    # RFC 0054 "NumVBuckets": the server checks which numbers fit which storage.
     "num_vbuckets": _integer(0, 2**16),
     "history_retention_collection_default": check_flag,
     "history_retention_bytes": _integer(0, UINT64_MAX),
     "history_retention_duration": _expiry,
 }
-"""Check of each setting that the caller gives."""
+"""Check of each setting, for values of the caller."""
 
 DURABILITY_WORDS: Mapping[DurabilityLevel, str] = {
     DurabilityLevel.NONE: "none",
@@ -310,7 +310,7 @@ def _settings(found: Members) -> BucketSettings:
         "max_expiry": found.integer("maxTTL"),
         "compression_mode": found.word("compressionMode", CompressionMode),
         "minimum_durability_level": _LEVELS.get(level or "", level),
-        # A bucket without a disk has "undefined".
+        # A bucket that is not stored on disk has "undefined".
         "storage_backend": storage if storage != "undefined" else None,
         "num_vbuckets": found.integer("numVBuckets"),
         "history_retention_collection_default": found.get("historyRetentionCollectionDefault", bool),
@@ -319,7 +319,7 @@ def _settings(found: Members) -> BucketSettings:
     }
     return BucketSettings(
         name=found.text("name"),
-        # RFC 0054 "GetBucket": the server does not say so, but lists where to flush.
+        # RFC 0054 "GetBucket": the server sends no flag for flushing, but a URL if flushing is enabled.
         flush_enabled="flush" in found.members("controllers").raw,
         received=received,
         **received,

@@ -1,7 +1,7 @@
 """Query indexes: their descriptions, and the statements that make, build, read and drop them.
 
-Every name is an identifier between backticks, escaped for the query service, so no name ends its identifier. Rows are few
-and short, so an answer is read whole.
+Every name is an identifier between backticks, escaped for the query service, so no name can end its identifier. Rows are
+few and short, so an answer is read whole.
 
 Source: SDK-RFC 0054 "QueryIndexManager", "CollectionQueryIndexManager", "QueryIndex".
 """
@@ -50,13 +50,13 @@ class QueryIndex(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     is_primary: bool
     type: QueryIndexType | str | None
-    """A ``str`` is a type unknown to this version. None if the server reports none."""
+    """A ``str`` is a type that this version does not know. None if the server reports no type."""
     state: str | None
-    """Such as ``deferred``, ``building`` or ``online``. None if the server reports none."""
+    """Such as ``deferred``, ``building`` or ``online``. None if the server reports no state."""
     keyspace: str
     """The collection, or the bucket where the server knows no collections for the index."""
     index_key: tuple[str, ...]
-    """Expressions; empty for a primary index. An expression that is no string is shown as JSON."""
+    """Expressions; empty for a primary index. An expression that is not a string is given as JSON."""
     condition: str | None
     """The condition for documents to be in it; None for all documents."""
     partition: str | None

@@ -55,7 +55,7 @@ class SearchIndex:
     source_name: str | None = None
     """Where its data comes from: a bucket."""
     type: str | None = "fulltext-index"
-    """None, as for ``source_type``, only in a received definition where this version cannot read it."""
+    """Type of the index. None, like that of ``source_type``, only in a received definition that has no readable value."""
     source_type: str | None = "couchbase"
     """``nil`` for an alias."""
     uuid: str | None = None
@@ -67,8 +67,8 @@ class SearchIndex:
     plan_params: JsonObject = field(default_factory=dict)
     """Partitions and replicas."""
     unknown: tuple[str, ...] = ()
-    """Parameters that the server sent in a form unknown to this version, as JSON of at most 300 characters each. An index
-    with some is not written back, because they would be lost; ``unknown=()`` drops them."""
+    """Parameters from the server in a form that this version does not know, as JSON of at most 300 characters each. The
+    client does not write back an index with unknown parameters, because they would be lost; ``unknown=()`` drops them."""
 
     def __post_init__(self) -> None:
         check_segment(self.name, "name")

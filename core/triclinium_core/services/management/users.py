@@ -135,8 +135,8 @@ class User:
     password: str | None = field(default=None, repr=False)
     """A new password; None to leave it as it is. A server never reveals it."""
     unknown: tuple[str, ...] = ()
-    """Roles and groups that the server listed in a form unknown to this version, as JSON of at most 300 characters each.
-    A user with some is not written back, because they would be lost; ``unknown=()`` drops them."""
+    """Roles and groups from the server in a form that this version does not know, as JSON of at most 300 characters each.
+    The client does not write back a user with unknown parts, because they would be lost; ``unknown=()`` drops them."""
 
     def __post_init__(self) -> None:
         check_segment(self.username, "username")
@@ -153,7 +153,7 @@ class UserAndMetadata:
     """A user, and what follows from the groups that the user belongs to."""
 
     domain: AuthDomain | str
-    """A ``str`` is a domain unknown to this version."""
+    """A ``str`` is a domain that this version does not know."""
     user: User
     """Without a password; with the roles that are the user's own."""
     effective_roles: tuple[RoleAndOrigins, ...] = ()
@@ -179,7 +179,7 @@ class Group:
     """Kept as a frozenset."""
     ldap_group_reference: str | None = None
     unknown: tuple[str, ...] = ()
-    """Roles that the server listed in a form unknown to this version, as ``User.unknown``."""
+    """Roles from the server in a form that this version does not know, like ``User.unknown``."""
 
     def __post_init__(self) -> None:
         check_group_name(self.name, "name")
@@ -266,7 +266,7 @@ def _role(found: Members) -> Role:
     """Return a role.
 
     Raises:
-        MalformedAnswer: this version cannot represent it. A part that it does not know would limit the role.
+        MalformedAnswer: this version cannot represent the role. A part that it does not know may limit the role.
     """
     parts = {name: found.get(name, str) for name in found.raw if name.endswith("_name") and found.is_set(name)}
     unknown = sorted(name for name, value in parts.items() if name not in _ROLE_PARTS or value is None)
@@ -430,7 +430,7 @@ class UpsertUser(ManagementRequest, frozen=True):
 
     @property
     def passwords(self) -> tuple[str, ...]:
-        """The new password, if there is one."""
+        """The new password, if the request sets one."""
         return () if self.user.password is None else (self.user.password,)
 
     def form(self) -> Mapping[str, str]:

@@ -20,7 +20,7 @@ from triclinium_core.services.pool.endpoint import Endpoint
 from triclinium_core.services.pool.pool import Pool
 
 ANSWERED_STATUSES = frozenset({401, 403})
-"""Statuses by which a service asks for the credentials that pings do not carry: it answers (decision D66)."""
+"""Statuses that request the credentials, which pings do not carry. They count as answered (decision D66)."""
 
 
 class PingOutcome(NamedTuple):

@@ -41,7 +41,7 @@ class Endpoint:
         self.newest_stream: StreamId | None = None
         """The one that was to be opened last, whatever became of it."""
         self.last_error: str | None = None
-        """Why a stream could not be opened, or was lost, last; or the defect that an answer revealed."""
+        """Reason why the newest stream could not be opened or was lost, or the defect that an answer revealed."""
         self.breaker_timer: TimerId | None = None
         """When an open breaker has slept long enough."""
         self._connections_max = connections_max

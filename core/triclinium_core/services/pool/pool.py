@@ -27,7 +27,7 @@ from triclinium_core.shown import one_line
 CREDENTIALS_EXPOSED = (
     "credentials are sent to it over plain HTTP, where anyone on the network can read them; connect with couchbases://"
 )
-"""The warning of a client that sends credentials without TLS to a host that is not loopback."""
+"""Warning of a client that sends credentials without TLS to a host that is not loopback."""
 
 
 class LostConnection(NamedTuple):
@@ -145,12 +145,12 @@ class Pool:
         connection = endpoint.connections[stream]
         if not (self._tls or self._has_warned or endpoint.is_loopback) and request.carries_credentials:
             self._warn_of_exposure(endpoint, stream)
-        # HTTP matches answers by order only: bytes that wait here would become the answer (decision D64).
+        # HTTP matches responses by order only: bytes that wait to be read would become the answer (decision D64).
         self._sending.append(SendBytes(stream, connection.send(request), unless_readable=True))
         return connection
 
     def _warn_of_exposure(self, endpoint: Endpoint, stream: StreamId) -> None:
-        """Report, once for each client, that credentials leave over plain HTTP to a host that is not loopback."""
+        """Report, once for each client, that credentials are sent over plain HTTP to a host that is not loopback."""
         if has_credentials(self._headers):
             self._has_warned = True
             self._emit(ReportConnection(stream, endpoint.node, CREDENTIALS_EXPOSED, ReportLevel.WARNING))

@@ -49,10 +49,10 @@ class PreparedStatements:
         return request.preparation(enhanced=ClusterCapability.ENHANCED_PREPARED_STATEMENTS in can)
 
     def learn(self, message: ServiceRequest, answer: HttpAnswer) -> None:
-        """Remember the plan that a successful answer brings, if the message was to bring one.
+        """Store the plan in a successful answer, if the message requested one.
 
         Raises:
-            MalformedAnswer: this is not how the service answers a preparation.
+            MalformedAnswer: the body is not a valid answer to a preparation.
             DecoderFault: the decoder of plans failed.
         """
         if isinstance(message, PrepareRequest):
@@ -72,7 +72,7 @@ def _decoded(decode: Callable[[HttpAnswer], P], answer: HttpAnswer) -> P:
     """Return the plan in an answer.
 
     Raises:
-        MalformedAnswer: the service does not answer so.
+        MalformedAnswer: the body is not a valid answer of the service.
         DecoderFault: the decoder of plans failed.
     """
     try:

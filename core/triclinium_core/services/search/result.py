@@ -216,10 +216,10 @@ _HITS = msgspec.json.Decoder(_Hit)
 
 
 def decode_row(data: bytes) -> SearchRow:
-    """Return a hit. A part of an unknown form is left out.
+    """Return a hit. Leave out parts of an unknown form.
 
     Raises:
-        MalformedAnswer: it is no object, or has no document id.
+        MalformedAnswer: the hit is not an object, or has no document id.
     """
     try:
         hit = _HITS.decode(data)
@@ -269,10 +269,10 @@ def _read_hit(found: Members) -> _Hit:
 
 
 def decode_meta_data(answer: HttpAnswer) -> SearchMetaData:
-    """Return what an answer has beside the hits.
+    """Return the parts of an answer other than the hits.
 
     Raises:
-        MalformedAnswer: this is not how a search is answered: it does not say whether hits are missing.
+        MalformedAnswer: the body is not the answer to a search, or does not say whether hits are missing.
     """
     try:
         answered = answer.body_as(_Answer)
@@ -330,5 +330,5 @@ def _facet_result(name: str, facet: _Facet) -> SearchFacetResult:
 
 
 def _parts(facet: Members, name: str, kind: type[T]) -> tuple[T, ...]:
-    """Return the terms or ranges of a facet, without those of another form."""
+    """Return the terms or ranges of a facet. Leave out those of an unknown form."""
     return tuple(part for each in facet.array(name) if (part := decoded(each, kind)) is not None)

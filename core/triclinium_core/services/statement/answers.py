@@ -1,7 +1,7 @@
-"""Common parts of the answers of query and analytics, beside the rows.
+"""Common parts of the answers of query and analytics, without the rows.
 
-An answer of the known form is decoded in one pass. Any other is read member by member, so that an unknown value costs
-only itself.
+An answer of the known form is decoded in one pass. Any other answer is read member by member, so that an unknown value is
+lost alone.
 
 Source: SDK-RFC 0056 "QueryResult"; SDK-RFC 0057 "AnalyticsResult".
 """
@@ -52,13 +52,13 @@ class AnsweredMetrics(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
 
 
 def read_parts(answer: HttpAnswer, kind: type[A], rest: Callable[[Members], dict[str, object]]) -> A:
-    """Return the members of an answer; those of an unknown form have their defaults.
+    """Return the members of an answer. Use the default for a member of an unknown form.
 
     Args:
-        rest: reads the members that ``kind`` has beside those of ``AnsweredParts``.
+        rest: reads the members of ``kind`` that ``AnsweredParts`` does not have.
 
     Raises:
-        MalformedAnswer: the answer is no object or has no status: rows may be missing.
+        MalformedAnswer: the answer is not an object, or has no status, so rows may be missing.
     """
     try:
         return answer.body_as(kind)
@@ -79,7 +79,7 @@ def read_parts(answer: HttpAnswer, kind: type[A], rest: Callable[[Members], dict
 
 
 def known_metrics(found: Members, kind: type[M]) -> M:
-    """Return the metrics that can be read; the others are 0."""
+    """Return the metrics that can be read, and 0 for the others."""
     metrics = found.members("metrics")
     names = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
     return kind(
@@ -106,7 +106,7 @@ def read_status(word: str, kind: type[S], broken_off: Collection[S]) -> S:
 
 
 def read_metrics(answered: AnsweredMetrics | None, kind: type[M]) -> M:
-    """Return metrics with their times in seconds; a metric that is missing or invalid is 0."""
+    """Return metrics with their times in seconds, and 0 for a missing or invalid metric."""
     if answered is None:
         return kind()
     metrics = msgspec.structs.asdict(answered)

@@ -49,7 +49,7 @@ class QueryContext(msgspec.Struct, frozen=True):
         check_name(self.scope, "scope")
 
     def written(self, identifier: Callable[[str], str]) -> str:
-        """Return the scope as a service reads it, each name as an identifier of that service."""
+        """Return the scope as text for a service, with each name as an identifier of that service."""
         return f"default:{identifier(self.bucket)}.{identifier(self.scope)}"
 
 

@@ -85,10 +85,10 @@ _NULL = msgspec.Raw(b"null")
 
 
 def decode_row(data: bytes) -> ViewRow:
-    """Return a row. A missing key or value is null, and an id of another type becomes None.
+    """Return a row. Use null for a missing key or value, and None for an id of another type.
 
     Raises:
-        MalformedAnswer: it is no object, or has neither key nor value.
+        MalformedAnswer: the row is not an object, or has neither key nor value.
     """
     try:
         row = _ROWS.decode(data)
@@ -109,7 +109,7 @@ def decode_meta_data(answer: HttpAnswer) -> ViewMetaData:
     answered = body_members(answer)
     total = answered.integer("total_rows")
     errors = [_error(each) for each in answered.array("errors")]
-    # Rows are missing, in whatever form the service reports it.
+    # Any error means that rows are missing, even in an unknown form.
     errors += [ViewError("", as_text(each)) for each in answered.no_arrays("errors")]
     return ViewMetaData(
         total if total is not None and total >= 0 else None,

@@ -71,7 +71,8 @@ TURNS_TO_CONNECT = 6
 """A connect on loopback is called off at each of so many moments; it takes fewer."""
 
 PIECES_MORE = 20
-"""Pieces that a driver may feed beyond the bound, for it may look at the work only once in a round of all streams."""
+"""Number of pieces that a driver may feed beyond the bound, because it may check the work once in a round of all
+streams."""
 
 ROUNDS = 20
 """Event loops may run tasks in a random order, so what depends on it is tried so often."""
@@ -314,9 +315,9 @@ async def what_can_be_read_is_read_before_time_passes(open_driver: OpenDriver) -
 
 
 async def a_peer_cannot_stop_the_time(open_driver: OpenDriver) -> None:
-    """``TimePassed`` comes although there is always more to read: the work before it has a bound, which ends the reading.
+    """The driver feeds ``TimePassed`` even if there is always more to read: it stops reading at the bound on work.
 
-    A stream whose reading ended there is named in ``unread``, and no piece is larger than ``PIECE_SIZE_BYTES_MAX``.
+    It names each stream that it stopped reading in ``unread``, and no piece is larger than ``PIECE_SIZE_BYTES_MAX``.
     """
     async with on_trial(open_driver) as trial:
         machine = trial.machine
@@ -516,7 +517,7 @@ async def what_a_pause_held_back_comes_whole(open_driver: OpenDriver) -> None:
 
 
 async def nothing_is_sent_while_something_waits(open_driver: OpenDriver) -> None:
-    """``SendBytes`` with ``unless_readable`` sends on a silent stream; on another it loses the stream, with nothing sent.
+    """With ``unless_readable``, the driver sends on a silent stream, and loses any other stream without sending anything.
 
     Something waits if the peer has sent bytes, or has closed, before the order.
     """
@@ -528,7 +529,7 @@ async def nothing_is_sent_while_something_waits(open_driver: OpenDriver) -> None
 
         for stream, closes in ((SECOND, False), (THIRD, True)):
             peer = await trial.connect(stream, then=on(StreamOpened, PauseReading(stream)))
-            # A read that was under way when the pause began may still be fed.
+            # The result of a read that was in progress when the pause began may still be fed.
             peer.send(b"read")
             await trial.quiet()
             if closes:

@@ -57,10 +57,10 @@ class ScriptedMachine:
         self.times: list[float] = []
         """When each event was heard."""
         self.works: list[int] = []
-        """Units of work when each event came."""
+        """Units of work at each event."""
         self.wakeup: float = math.inf
         self.work: int = 0
-        """Units of work on received bytes: those of reading alone, unless the test adds more."""
+        """Units of work on received bytes: only the reading, unless the test adds more."""
         self.ambiguous: set[Token] = set()
         """Operations that may have been applied."""
         self.contexts: dict[Token, ErrorContext] = {}
@@ -157,7 +157,7 @@ class ScriptedMachine:
         return self.events[1:]
 
     def work_at(self, event: Event) -> int:
-        """Return the units of work when an event came."""
+        """Return the units of work at an event."""
         return next(work for heard, work in zip(self.events, self.works, strict=True) if heard is event)
 
     def losses_of(self, stream: StreamId) -> list[StreamLost]:

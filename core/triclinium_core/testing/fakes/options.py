@@ -101,7 +101,7 @@ class FakeNodeOptions:
     """What HELLO grants where a client asks for it."""
     sasl_mechanisms: tuple[str, ...] = SASL_MECHANISMS
     scram_iterations: int = SCRAM_ITERATIONS_MIN
-    """Iterations of SCRAM; by default the fewest that clients accept. A process computes them once for each password."""
+    """SCRAM iterations. Default: the fewest that clients accept. A process computes them once for each password."""
     error_map: ErrorMapDocument | None = ERROR_MAP
     """None for a node that does not know GET_ERROR_MAP."""
     cluster_uuid: str | None = None

@@ -43,9 +43,9 @@ _DECODER = msgspec.json.Decoder(_Manifest)
 MANIFEST_LIMITS = JsonLimits(size_bytes_max=2 * 1024 * 1024, objects_max=12_000, parts_max=60_000)
 """Ten times the 1,200 collections that a cluster may have; one with the longest name takes a third of a kilobyte."""
 _ID = re.compile(r"(?:0x)?([0-9a-fA-F]{1,8})")
-"""The 32 bits of a scope or collection in hexadecimal. ``int`` alone also accepts a sign, blanks and underscores."""
+"""Id of a scope or collection: 32 bits in hexadecimal. ``int`` alone also accepts a sign, blanks and underscores."""
 _UID = re.compile(r"(?:0x)?([0-9a-fA-F]{1,16})")
-"""The 64 bits of a manifest in hexadecimal."""
+"""Uid of a manifest: 64 bits in hexadecimal."""
 
 
 def _encode(operation: Operation) -> Body:
@@ -89,10 +89,10 @@ def _scope(scope: _Scope) -> ScopeSpec:
 
 
 def parse_id(digits: str) -> int:
-    """Return the number of a scope or a collection: 32 bits in hexadecimal.
+    """Return the id of a scope or a collection from its hexadecimal digits: 32 bits.
 
     Raises:
-        ValueError: it is anything else.
+        ValueError: ``digits`` is anything else.
     """
     found = _ID.fullmatch(digits)
     if found is None:
@@ -101,10 +101,10 @@ def parse_id(digits: str) -> int:
 
 
 def parse_uid(digits: str) -> int:
-    """Return the number of a manifest, from 0 to 2**63 - 1, from its hexadecimal digits.
+    """Return the uid of a manifest from its hexadecimal digits: 0 to 2**63 - 1.
 
     Raises:
-        ValueError: it is anything else.
+        ValueError: ``digits`` is anything else.
     """
     found = _UID.fullmatch(digits)
     uid = int(found[1], 16) if found is not None else -1

@@ -16,7 +16,7 @@ class CollectionSpec(msgspec.Struct, frozen=True, kw_only=True):
     id: int
     """What stands before the keys of its documents."""
     max_expiry: int | None = 0
-    """Seconds after which its documents expire at the latest; 0 for what the bucket says, -1 for never. None if the server
+    """Maximum expiry of its documents in seconds. 0 uses the setting of the bucket, -1 is never, and None if the server
     sends no number."""
     history: bool | None = None
     """Whether older versions of its documents are kept; None where the server does not say."""

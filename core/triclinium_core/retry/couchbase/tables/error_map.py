@@ -26,7 +26,7 @@ _DELAY_MS_MAX = 86_400_000
 """A day: no deadline is longer, so a schedule without a ceiling stops growing here."""
 _EXPONENT_MAX = 64
 _REVISION_MAX = 2**63 - 1
-"""Revisions are compared and kept. JSON allows numbers of thousands of digits."""
+"""The highest revision that is accepted. Revisions are kept, and JSON allows numbers of thousands of digits."""
 _RETRY_NUMBER_MAX = 2**63 - 1
 """A schedule with a larger number is nonsense, and would overflow a float."""
 

@@ -22,16 +22,16 @@ CODES_TOLD_MAX = 20
 """How many errors after the first have their code in a context."""
 
 DECODED_SIZE_BYTES_MAX = 4 * 1024 * 1024
-"""The largest body that is decoded for its errors; the body of a larger failure counts as text."""
+"""Maximum size of a body that is decoded for its errors. A larger body counts as text."""
 
 DECODED_OBJECTS_MAX = 16_384
-"""Objects of such a body, a microsecond each."""
+"""Maximum number of objects in such a body, each at about a microsecond."""
 
 DECODED_PARTS_MAX = 65_536
-"""Commas of such a body: values, of which each takes up to half a microsecond."""
+"""Maximum number of commas in such a body. They separate values, each at up to half a microsecond."""
 
 TEXT_SIZE_BYTES_MAX = 64 * 1024
-"""Beginning of a body that is kept as text: messages show some hundred characters of it."""
+"""Maximum size of the beginning of a body that is kept as text. Messages show some hundred characters of it."""
 
 FAILED_STATUSES = frozenset({"errors", "fatal", "timeout", "aborted", "stopped", "closed"})
 """What the ``status`` of a query or analytics body says when the statement did not run to its end."""
@@ -82,18 +82,18 @@ class ServiceAnswer:
         return self.told_without(NO_SECRETS)
 
     def told_without(self, secrets: Secrets) -> str:
-        """Return ``told`` without credentials that the server repeats."""
+        """Return ``told`` without credentials that the server may repeat."""
         if self.is_foreign:
             return ""
         return _line(self.message if self.code is not None else "; ".join(_texts(self.body)) or self.raw, secrets)
 
     def body_start(self, secrets: Secrets = NO_SECRETS) -> str:
-        """Return the beginning of a body that the service did not write, without credentials that it repeats."""
+        """Return the beginning of a body that the service did not write, without credentials that it may repeat."""
         return _line(self.raw, secrets) if self.is_foreign else ""
 
 
 def _line(text: str, secrets: Secrets) -> str:
-    # A secret is looked for before the line is cut, which could leave a part of it.
+    # Conceal secrets before the line is cut: the cut could leave a part of one.
     return one_line(secrets.conceal(text[:TEXT_READ_MAX]))
 
 

@@ -98,7 +98,7 @@ _LIST = "RFC 0049 Response Code Retry List"
 def classify(
     service: Service, http_status: int, body: bytes | str, operation: str = "", secrets: Secrets = NO_SECRETS
 ) -> ServiceVerdict:
-    """Return what an answer asks for. A body that is not JSON is taken as text, never as a mistake of the caller.
+    """Return the classification of an answer. A body that is not JSON is text, and never a mistake of the caller.
 
     Args:
         operation: name of the request, on which the errors of management depend.

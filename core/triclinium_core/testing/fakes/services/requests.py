@@ -9,11 +9,12 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 
 _INTEGER = re.compile(r"-?[0-9]{1,20}")
-"""Digits of 64 bits. ``int`` alone also accepts blanks, underscores and other scripts, and raises beyond 4,300 digits."""
+"""Integer of up to 20 ASCII digits. ``int`` alone accepts blanks, underscores and other scripts, and raises beyond 4,300
+digits."""
 
 
 def integer_of(text: str, least: int, most: int) -> int | None:
-    """Return the integer that a text of a request is; None for no integer and for one out of range."""
+    """Return a text of a request as an integer; None if it is not an integer or is out of range."""
     if _INTEGER.fullmatch(text) is None:
         return None
     number = int(text)

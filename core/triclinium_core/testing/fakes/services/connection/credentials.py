@@ -13,8 +13,8 @@ from triclinium_core.testing.fakes.services.requests import FakeRequest
 PUBLIC = frozenset({(Service.QUERY, "GET", ("admin", "ping")), (Service.SEARCH, "GET", ("api", "ping"))})
 """Requests that the services answer without credentials.
 
-Source: the cluster manager asks for credentials even for ``/pools``; query and search answer pings without. For analytics
-and views, which no document covers, the fake asks for them.
+Source: the cluster manager requires credentials even for ``/pools``; query and search answer pings without credentials.
+No document covers analytics and views; the fake requires credentials for them.
 """
 
 

@@ -95,9 +95,9 @@ class SqlToken(NamedTuple):
 
 
 def tokens_of(statement: str) -> list[SqlToken]:
-    """Return the pieces of a statement, without comments and a semicolon at its end.
+    """Return the tokens of a statement, without comments and a semicolon at its end.
 
-    A string or an identifier that the service refuses is a piece of kind ``malformed``, any other character one of kind
+    A string or an identifier that the service refuses is a token of kind ``malformed``; any other character is one of kind
     ``other``.
     """
     tokens = []
@@ -357,12 +357,12 @@ def _number(text: str) -> object:
 
 
 def unescaped(text: str) -> str:
-    """Return the text that a string or an escaped identifier stands for.
+    """Return the text of a string or an escaped identifier.
 
-    A quotation mark inside is written twice or escaped; a string in ``"`` only has it escaped.
+    A quotation mark inside is doubled or escaped; in a string in ``"`` it must be escaped.
 
     Raises:
-        NotUnderstood: it does not end, an escape is invalid, or a quotation mark inside is not escaped.
+        NotUnderstood: ``text`` does not end, an escape is invalid, or a quotation mark inside is not escaped.
     """
     quote, inner = text[0], text[1:-1]
     if len(text) < 2 or text[-1] != quote:
@@ -374,12 +374,16 @@ def unescaped(text: str) -> str:
             raise NotUnderstood(text)
         position = found.end()
         parts.append(_meaning(found, quote))
-    # Two escapes may be the halves of one character; half of one stands for none.
+    # Two escapes may be the halves of one character. A single half becomes the replacement character.
     return "".join(parts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _meaning(found: re.Match[str], quote: str) -> str:
-    """Return the characters that a piece of a string stands for; NotUnderstood for none."""
+    """Return the characters of one piece of a string.
+
+    Raises:
+        NotUnderstood: the piece is invalid.
+    """
     if found["code"]:
         return chr(int(found["code"], 16))
     if found["escape"]:

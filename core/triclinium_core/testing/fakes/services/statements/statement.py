@@ -25,7 +25,7 @@ _TEXTS = frozenset({"statement", "prepared", "query_context", "client_context_id
 
 
 _CONTEXT_NAME = re.compile(r"(?:`(?P<quoted>[^`]+)`|(?P<plain>[^`.:]+))(?P<namespace>:?)")
-"""A name of a query context. It is no SQL++: backticks enclose a name literally (couchbase/query ``algebra/path.go``)."""
+"""Name in a query context. It is not SQL++: backticks enclose a name literally (couchbase/query ``algebra/path.go``)."""
 
 
 class AskedStatement(msgspec.Struct, frozen=True):
