@@ -40,11 +40,11 @@ AUTHENTICATOR: Rows = {
     "password": ("text without NUL", "proves it; the representation does not show it"),
     "allowed_sasl_mechanisms": (
         f"a tuple of one or more of {', '.join(f'`{name}`' for name in options.SASL_MECHANISMS)}, in order of preference",
-        "None allows all over TLS that verifies the nodes, PLAIN first, and otherwise all but PLAIN, which you must name",
+        "None allows all over TLS that verifies the nodes, PLAIN first, and otherwise all but PLAIN: you must name that",
     ),
     "scram_iterations_min": (
         f"int, 1 to {options.SCRAM_ITERATIONS_MAX:,}",
-        "fewest SCRAM iterations to accept from a node. A node that asks for fewer gets no proof",
+        "minimum number of SCRAM iterations. The client sends no proof to a node that requests fewer",
     ),
 }
 
@@ -104,7 +104,7 @@ CLIENT: Rows = {
     "enable_dns_srv": (_FLAG, "whether a lone host without a port may be the name of a cluster in DNS"),
     "dns_srv_domains": (
         "a sequence of domain names",
-        "accepts targets of SRV records at or below them, besides those of the host's own domain; {doc}`/howto/connect`",
+        "accepts SRV targets at or below them, in addition to those at or below the host: see {doc}`/howto/connect`",
     ),
     "tls_is_verified": (
         _FLAG,
@@ -125,7 +125,7 @@ TOKEN: Rows = {
     "token": ("text", "a JSON Web Token; the representation does not show it"),
     "allow_unencrypted": (
         _FLAG,
-        "whether the token may travel without TLS, or over TLS that does not verify the nodes",
+        "whether the token may be sent without TLS, or over TLS that does not verify the nodes",
     ),
 }
 

@@ -55,7 +55,7 @@ READ_SIZE_MIN = 32 * 1024
 """Bytes that asyncio reads at once where there are as many, or more; where it read fewer, it has read them all."""
 
 CHECKING_PASSES = 2
-"""Passes of the loop in which asyncio reads what has arrived: one to resume reading, one to read."""
+"""Passes of the loop that asyncio needs to read what has arrived: one to resume reading, one to read."""
 
 CAUSES = (
     (socket.gaierror, events.LossCause.NAME_NOT_RESOLVED),
@@ -306,7 +306,7 @@ class AsyncioClient:
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             if self._machine.work >= work_max:
-                # A peer that sends on and on must not stop the time.
+                # A node that never stops sending must not delay the time limits.
                 self.unread |= had_no_turn
                 break
             had_no_turn = set(self.unread)
@@ -432,7 +432,7 @@ class Stream(asyncio.Protocol):
         return bool(self._unsent)
 
     def send(self, data: bytes, *, unless_readable: bool = False) -> None:
-        """Write ``data`` after all that was given before, joined with what else is given in this pass of the loop.
+        """Write ``data`` after everything passed before, joined with all other data of this pass of the loop.
 
         Args:
             unless_readable: whether to end the stream instead if something waits to be read.
@@ -446,7 +446,7 @@ class Stream(asyncio.Protocol):
             self._call_soon(self._flush)
 
     def _check(self, passes: int) -> None:
-        """Let asyncio read for some passes of its loop; then write, because nothing has come."""
+        """Let asyncio read for some passes of its loop, then write, because nothing has arrived."""
         if passes:
             self._call_soon(self._check, passes - 1)
         else:
