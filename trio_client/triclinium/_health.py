@@ -75,7 +75,7 @@ class Watched:
         Raises:
             InvalidArgumentException: this is no state that can be waited for, or these are no services.
             AuthenticationFailureException: key-value refused the credentials (pings of the other services carry none), or
-                the client refused a node that the wait needs, such as one with a wrong server signature.
+                the client refused a node that the wait needs, for example because of a wrong server signature.
             BucketAccessException: the bucket does not exist or is not open to this user.
             TlsException: TLS could not be established.
             UnsupportedOperationException: the peer does not speak Couchbase's protocol.

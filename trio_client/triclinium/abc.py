@@ -22,11 +22,11 @@ class ConnectedStream:
 
 
 class Connector(Protocol):
-    """How the client reaches a node. TCP and TLS unless given; a test or a tunnel passes its own.
+    """Opens streams to nodes. Default: TCP and TLS. A test or a tunnel passes another connector.
 
     A connector whose TLS does not verify certificates and host names has an attribute ``tls_is_verified = False``. Then
-    the client does not send the password as PLAIN, nor a token, without permission. A connector without the attribute
-    counts as verifying.
+    the client needs permission to send a token, or the password as PLAIN. A connector without the attribute counts as
+    verifying.
     """
 
     async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
@@ -50,9 +50,9 @@ class Connector(Protocol):
 
 
 class Resolver(Protocol):
-    """Source of the nodes that DNS lists under the name of a cluster. ``DnsResolver()`` unless given.
+    """Source of the nodes that DNS lists under the name of a cluster. Default: ``DnsResolver()``.
 
-    The client drops targets outside the domains that it accepts, whatever the resolver: see ``dns_srv_domains``.
+    The client drops targets outside the accepted domains, for any resolver: see ``dns_srv_domains``.
     """
 
     async def look_up(self, service: str) -> Sequence[tuple[str, int]]:

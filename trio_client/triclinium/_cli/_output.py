@@ -86,7 +86,7 @@ def checked_output() -> Iterator[None]:
 
 
 def plain(text: str, style: str = "") -> Text:
-    """Return foreign text for a console: printable, and never read as markup."""
+    """Return foreign text for a console: printable, and never parsed as markup."""
     return Text(printable(text), style)
 
 

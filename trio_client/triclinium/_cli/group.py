@@ -82,7 +82,7 @@ class LazyGroup(click.Group):
         """Return the context of the command line.
 
         Raises:
-            click.UsageError: an option of the group is wrong; the message is printable.
+            click.UsageError: an option of the group is invalid. The message is printable.
         """
         try:
             return super().make_context(info_name, args, parent, **extra)

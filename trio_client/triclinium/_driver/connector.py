@@ -27,7 +27,7 @@ class TcpConnector:
 
     Args:
         ssl_context: how to speak TLS; unless given, the system's trust store, with certificates and host names verified.
-            Its ``verify_mode`` and ``check_hostname`` count as they are when the cluster opens.
+            ``verify_mode`` and ``check_hostname`` are read when the cluster opens.
     """
 
     def __init__(self, ssl_context: ssl.SSLContext | None = None) -> None:
@@ -57,9 +57,9 @@ class TcpConnector:
 
     @property
     def tls_is_verified(self) -> bool:
-        """Whether a certificate has to be trusted and to name the host. The default context checks both."""
+        """Whether a certificate must be trusted and must name the host. The default context requires both."""
         context = self._ssl_context
-        # Contexts of other packages may lack these attributes; they verify unless they say otherwise.
+        # Contexts of other packages may lack these attributes. They count as verifying.
         demands_trust = getattr(context, "verify_mode", ssl.CERT_REQUIRED) != ssl.CERT_NONE
         return demands_trust and bool(getattr(context, "check_hostname", True))
 
@@ -87,7 +87,7 @@ class TcpConnector:
             self._ssl_context = ssl.create_default_context()
         # A KV connection may end without TLS's goodbye: frames carry their length, and what was cut off is no answer.
         try:
-            # RFC 6066 §3: the name has no final dot, nor has that of a certificate.
+            # RFC 6066 §3: the name has no final dot. Neither do names in certificates.
             name = host.removesuffix(".")
             stream = trio.SSLStream(tcp, self._ssl_context, server_hostname=name, https_compatible=True)
         except (ValueError, TypeError) as error:

@@ -374,7 +374,7 @@ class Driver:
 
     @trio.lowlevel.enable_ki_protection
     def close_rows(self, rows: OpenRows, fault: DecoderFault | None = None) -> None:
-        """Abandon a request whose rows are not wanted any more. Harmless where it is over.
+        """Abandon a request whose rows are no longer needed. Harmless if it has ended.
 
         Args:
             fault: the defect if the decoder of the rows failed.
@@ -575,9 +575,9 @@ class Driver:
             self._feed(TimePassed(self._unsent(), unread))
 
     async def _read_what_came(self) -> Collection[StreamId]:
-        """Have read what came before the alarm, and return the streams that may have still more of it.
+        """Read what arrived before the alarm, and return the streams that may have more of it.
 
-        A node that sends on and on must not stop the time: the work that its bytes make has a bound.
+        The work on the bytes is bounded, because a node that never stops sending must not delay the time limits.
         """
         self._newest_at_alarm = next(reversed(self._waiters), _NO_TOKEN)
         work_max = self._machine.work + WORK_BEFORE_TIME_MAX

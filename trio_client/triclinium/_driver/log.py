@@ -3,7 +3,7 @@
 ``triclinium.retry`` tells retries at DEBUG and refusals at INFO (SDK-RFC 0049 "Logging"), and at ERROR what a token strategy
 raises when it is told of a success. ``triclinium.connection`` tells what
 happens to connections: the loss of a node at WARNING, what fails until it is back at DEBUG, all else at INFO; and at
-DEBUG with which options a client begins. A defect in a decoder is logged at ERROR with its traceback, once for each kind.
+DEBUG with which options a client begins. It logs a defect in a decoder at ERROR with its traceback, once for each kind.
 
 The numbers and names in the sentences of ``triclinium.retry`` are attributes of the record too, for handlers that keep them
 as data: ``operation``, ``key``, ``reason``, ``node``, ``retry_attempts`` and ``age`` in seconds; of a retry also ``delay`` in seconds
@@ -15,8 +15,8 @@ that it gave up. Their contexts are JSON.
 ``triclinium.threshold`` tells at WARNING what was slow, ``triclinium.orphan`` at WARNING which answers nobody waited for any more,
 ``triclinium.meter`` at INFO how long operations took. Each line is the JSON of SDK-RFC 0067 and nothing else.
 
-Every line is printable, has no line break and is bounded, whatever a node, a caller or a key holds. With ``redact``, user
-data is inside ``<ud>…</ud>``: document ids, sub-document paths, statements and names of their parameters, user names, HTTP
+Every line is printable, has no line break and has a bounded length, whatever text a node, a caller or a key contains. With
+``redact``, user data is inside ``<ud>…</ud>``: document ids, sub-document paths, statements and names of their parameters, user names, HTTP
 paths, and texts of a server, which may quote all of these. Names of buckets, scopes, collections, indexes and views are
 metadata, and addresses are system data; neither is marked.
 """
@@ -54,11 +54,12 @@ CONTEXTS_MAX = 10
 """Of how many operations a line tells that were given up at once; the exception has them all."""
 
 USERS_MAX = 8
-"""User names that are marked in texts: those of the newest authenticators, of which connections may remain."""
+"""Maximum number of user names that are marked in texts: those of the newest authenticators. Connections may still use
+them."""
 
 _OPEN, _CLOSE = "<ud>", "</ud>"
 _MARK = re.compile(r"<(?=/?(?:ud|md|sd)>)", re.IGNORECASE)
-"""The beginning of a mark inside of data, which would end the mark around it."""
+"""Beginning of a mark inside of data, which would end the mark around the data."""
 
 _LEVELS = {
     ReportLevel.DEBUG: logging.DEBUG,
@@ -78,7 +79,7 @@ class Log:
     """Writes reports to the log.
 
     Args:
-        redact: mark user data as ``<ud>…</ud>``, which Couchbase's tools know how to remove.
+        redact: mark user data as ``<ud>…</ud>``, which Couchbase's tools can remove.
     """
 
     def __init__(self, *, redact: bool = False) -> None:
@@ -103,7 +104,7 @@ class Log:
             connection_logger.debug("a client begins with %s", self._text(str(options)))
 
     def retry(self, report: ReportRetry) -> None:
-        """Log that an operation will be retried, or that its deadline precedes the retry."""
+        """Log that an operation will be retried, or that its deadline is before the retry."""
         request = report.request
         retry_logger.debug(
             "%s of %s %s in %.3f s (%s, node %s, retries so far: %d)",
@@ -174,11 +175,11 @@ class Log:
         return marked(text) if self.redact else text
 
     def _text(self, text: str) -> str:
-        """Return a text of the client printable, with each known user name in it marked."""
+        """Return a printable form of a text of the client, with each known user name marked."""
         text = printable(text)
         if not self.redact:
             return text
-        # A mark of a server would end, or begin, one of ours.
+        # A mark in a server's text would end, or begin, a mark of the client.
         text = _without_marks(text)
         return text if self._users is None else self._users.sub(lambda found: marked(found[0]), text)
 
@@ -196,7 +197,7 @@ def log_timeout(error: TimeoutException, contexts: Sequence[ErrorContext], *, re
 
 
 def _redacted(context: ErrorContext) -> ErrorContext:
-    """Return the context with user data marked, and texts that may quote user data."""
+    """Return the context with marks around user data and around texts that may quote user data."""
     return replace(
         context,
         key=_marked_or_none(context.key),
@@ -219,7 +220,7 @@ def _marked_or_none(text: str | None) -> str | None:
 def marked(text: str) -> str:
     """Return ``text`` as user data, at most ``TEXT_MAX`` characters with the marks around it.
 
-    A mark inside of the text gets a backslash, so that it neither ends nor begins one.
+    A mark inside of the text gets a backslash, so that it does not count as a mark.
     """
     if not text:
         return text

@@ -1,7 +1,7 @@
-"""Turns of readers: no pass of trio's loop has much more work on received bytes than ``WORK_OF_A_PASS_MAX``.
+"""Limit of the readers' work: no pass of trio's loop spends much more on received bytes than ``WORK_OF_A_PASS_MAX``.
 
-Trio runs all tasks that can run in one pass. If the readers of many streams have 64 KiB each, timers and callers would
-wait for all of that. Once a pass has enough work, a reader that has bytes keeps them for the next pass.
+Trio runs all runnable tasks in one pass. If the readers of many streams have 64 KiB each, timers and callers would wait
+for all of them. Once a pass has reached the limit, a reader that has bytes keeps them for the next pass.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from triclinium_core.work import WORK_OF_A_PASS_MAX
 
 
 class Pace:
-    """The readers of one driver."""
+    """Pace of the readers of one driver."""
 
     def __init__(self) -> None:
         self.is_over: bool = False
-        """Whether this pass has enough work."""
+        """Whether this pass has reached the limit."""
         self.limit: int = WORK_OF_A_PASS_MAX
-        """Work of the machine from which on this pass has enough."""
+        """Total work of the machine at which this pass reaches the limit."""
         self.held: set[StreamId] = set()
-        """Streams with bytes that were read and are not fed."""
+        """Streams with bytes that were read and are not fed yet."""
         self._pass = 0
 
     def note(self, work: int) -> None:
-        """Record that the work of the machine has passed ``limit``."""
+        """Record that the work of the machine has exceeded ``limit``."""
         self.is_over, self.limit = True, work + WORK_OF_A_PASS_MAX
 
     @trio.lowlevel.enable_ki_protection
     async def next_turn(self, stream: StreamId) -> None:
-        """Wait for a pass that has room for the bytes of ``stream``, also if the reader is cancelled: they were received."""
+        """Wait for a pass that can take the bytes of ``stream``, even if the reader is cancelled: they were received."""
         self.held.add(stream)
         try:
             while self.is_over:

@@ -18,11 +18,11 @@ class DnsResolver:
 
     Args:
         resolver: another configuration.
-        search: look a name up in the search domains, too, unless it ends with a dot. The network may choose them, so a
-            name that is not found is then looked up in a domain of the network's choice.
+        search: look a name up in the search domains, too, unless it ends with a dot. The network may choose these
+            domains, so a name that is not found is then looked up in a domain of the network's choice.
 
     Raises:
-        InvalidArgumentException: ``search`` is no flag.
+        InvalidArgumentException: ``search`` is neither True nor False.
     """
 
     def __init__(self, resolver: dns.asyncresolver.Resolver | None = None, *, search: bool = False) -> None:

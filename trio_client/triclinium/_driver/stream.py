@@ -33,8 +33,8 @@ LAST_WORDS_SECONDS = 1.0
 """How long a stream that cannot be written to is still read: the answers to earlier requests may be there already."""
 
 READING_PASSES = 6
-"""Passes of trio's loop in which the reader of a stream without a bare socket receives what has arrived: one to resume, two
-for each read of ``trio.SSLStream``, which may need two for one record, and one to report the end."""
+"""Passes of trio's loop that the reader of a stream without a bare socket needs to receive what has arrived: one to resume,
+two for each of the two reads that ``trio.SSLStream`` may need for one record, and one to report the end."""
 
 
 def new_nonce() -> str:
@@ -48,8 +48,8 @@ class Stream:
     Args:
         order: what to connect to.
         feed: takes the events of this stream.
-        make_nonce: entropy for SCRAM, drawn once when the stream is open.
-        pace: turns of all readers of the client.
+        make_nonce: returns entropy for SCRAM; called once, when the stream is open.
+        pace: limits the work of all readers of the client.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Stream:
 
     @property
     def _is_held(self) -> bool:
-        """Whether the reader has received bytes and waits for its turn to report them."""
+        """Whether the reader has received bytes and waits for the pass in which it may feed them."""
         return self._order.stream in self._pace.held
 
     @property
@@ -93,10 +93,10 @@ class Stream:
         return bool(self._unsent)
 
     def send(self, data: bytes, unless_readable: bool = False) -> None:
-        """Send ``data`` after all that was sent before: what the system takes at once, and the rest when it can.
+        """Send ``data`` after all earlier data: what the system accepts immediately, and the rest when it can.
 
         Args:
-            unless_readable: end the stream instead, with nothing of ``data`` handed over, if something waits to be read.
+            unless_readable: end the stream instead, with nothing of ``data`` written, if something waits to be read.
         """
         # While the writer is inside of send_all nothing may overtake it.
         if self._socket is not None and not self._unsent and not self._is_writing:
@@ -105,7 +105,7 @@ class Stream:
                 sent = self._send_at_once(self._socket, data)
                 if sent == len(data):
                     return
-            # Once a part is handed over, it is too late to look.
+            # Once a part is written, it is too late to check.
             self._unsent.append(_UnlessReadable(data) if unless_readable and not sent else memoryview(data)[sent:])
         else:
             self._unsent.append(_UnlessReadable(data) if unless_readable else data)
@@ -229,17 +229,17 @@ class Stream:
 
 
 class _UnlessReadable(bytes):
-    """Bytes to send only if nothing waits to be read when their turn comes."""
+    """Bytes to send only if nothing waits to be read when they are next to be sent."""
 
 
 def _is_readable(bare: socket.socket) -> bool:
-    """Return whether bytes, the end of the stream or an error wait on a socket that does not block."""
+    """Return whether bytes, the end of the stream or an error wait on a non-blocking socket."""
     try:
         bare.recv(1, socket.MSG_PEEK)
     except BlockingIOError:
         return False
     except OSError:
-        # The reader receives the error as well, and knows what it means.
+        # The reader receives the same error and reports it.
         pass
     return True
 

@@ -89,7 +89,7 @@ def tell_hooks(report: RetryReport, hooks: Sequence[RetryHook]) -> None:
         try:
             hook(report)
         except Exception:
-            retry_logger.exception("the retry hook %s raised, and was passed over", shown(hook))
+            retry_logger.exception("the retry hook %s raised, and was skipped", shown(hook))
 
 
 def _log(report: RetryReport) -> None:

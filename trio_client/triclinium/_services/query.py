@@ -65,7 +65,7 @@ class Queries:
         Args:
             named_parameters: parameters of any name, such as that of an option.
             row_type: what rows are decoded into, each when it is taken; ``bytes`` for the JSON text.
-            client_context_id: the id that logs and the answer repeat; by default a new UUID, numbered for each retry.
+            client_context_id: id that logs and the answer repeat. Default: a new UUID; each retry appends its number.
 
         Raises:
             InvalidArgumentException: an argument is wrong.

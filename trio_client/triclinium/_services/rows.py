@@ -56,7 +56,7 @@ class RowResult(Generic[MetaData, Row]):
     """
 
     _has_own_decoder: ClassVar[bool] = False
-    """Whether rows are of a type of this library, so that an unexpected exception of their decoder is a defect of it."""
+    """Whether the type of the rows is this library's, so that an unexpected exception of their decoder is its defect."""
 
     def __init__(self, driver: Driver, opened: OpenRows, decode: Callable[[bytes], Row]) -> None:
         self._driver = driver
@@ -189,7 +189,7 @@ class RowResult(Generic[MetaData, Row]):
         return DecodingFailureException(f"row {self._before + position} {why}", context)
 
     def _failed(self, position: int, error: Exception) -> DecodingFailureException:
-        """Abandon the request on whose row the decoder failed, and return the exception for the caller."""
+        """Abandon the request whose row the decoder failed on, and return the exception for the caller."""
         fault = decoder_faults.unexpected(Decoder.ROW, error)
         self._driver.close_rows(self._opened, fault)
         self._opened.rows, self._position = (), 0
@@ -279,7 +279,7 @@ class RowsBlock(AbstractAsyncContextManager[Result]):
 
     def __getattr__(self, name: str) -> object:
         if name == "_request":
-            # A constructor that raised has set none, and the hint needs it.
+            # A constructor that raised has set no attribute, and the hint below needs one.
             raise AttributeError("the block was not initialised", name=name, obj=self)
         raise AttributeError(f"no {name!r} outside a block; {self._hint}", name=name, obj=self)
 

@@ -103,7 +103,7 @@ class PingedCluster:
 
 
 def written(target: ConnectionString) -> str | None:
-    """Return ``target`` as text; None if the text would mean something else, as a host from a config can make it."""
+    """Return ``target`` as text. None if the text would mean something else, because of a host from a config."""
     text = f"{target.scheme}://{','.join(map(str, target.addresses))}?{urlencode(target.options)}".removesuffix("?")
     try:
         read = parse_connection_string(text)
