@@ -1,0 +1,25 @@
+"""The guard of decoders in tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from triclinium_core import decoder_faults
+from triclinium_core.decoder_faults import Decoder, DecoderFault
+
+
+def test_defects_are_raised_by_default() -> None:
+    """A test that asks for nothing gets the exception of the decoder itself, so that fuzzing finds it."""
+    planted = KeyError("planted")
+
+    with pytest.raises(KeyError) as caught:
+        decoder_faults.unexpected(Decoder.ROWS, planted)
+    assert planted is caught.value
+
+
+@pytest.mark.usefixtures("contain_decoder_faults")
+def test_defects_are_contained_on_demand() -> None:
+    """A test that asks for it gets the fault that programs get, with the traceback of the exception."""
+    fault = decoder_faults.unexpected(Decoder.ROWS, KeyError("planted"))
+
+    assert isinstance(fault, DecoderFault)
