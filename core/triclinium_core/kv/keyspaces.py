@@ -331,6 +331,8 @@ class Keyspaces:
             return self._refuse_config(connection, f"it is not the one of bucket {connection.bucket!r}")
         if self._connections.seeds.names(connection.address):
             self._configs.compare(connection.bucket, config, now, spacing=self._keep_alive.config_spacing)
+        if self._configs.is_lost(connection.bucket):
+            self._network.choose_again()
         if self._configs.take(connection.bucket, config):
             self._destinations.forget()
             self._publish(connection, config)

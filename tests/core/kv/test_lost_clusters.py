@@ -201,3 +201,17 @@ def test_a_bucket_begins_where_the_cluster_was_reached() -> None:
     hosts = [order.host for _, order in simulation.opened_at]
 
     assert ["dead.example", "b.example", "b.example", "a.example"] == hosts
+
+
+def test_a_lost_cluster_chooses_its_network_again() -> None:
+    """A client that lost all nodes chooses the network by the config with which it finds the cluster again."""
+    simulation = Moving()
+    simulation.write()
+    simulation.replace_all()
+    for place in NEW:
+        host = SEED if place == NEW[0] else f"{place}.example"
+        simulation.nodes.set_alternate_addresses(place, {"external": (host, 11210)})
+    simulation.live(5.0)
+    networks = [each.network for each in simulation.machine.topologies if each.bucket == "travel"]
+
+    assert ["external"] == networks

@@ -7,6 +7,7 @@ Source: kv_engine ``docs/BinaryProtocol.md`` (0xb5, server request 0x01).
 
 from __future__ import annotations
 
+from collections.abc import Collection, Set as AbstractSet
 from typing import Annotated
 
 import msgspec
@@ -27,6 +28,8 @@ CAPABILITIES_MAX = 256
 """Servers list some thirty."""
 HOST_SIZE_MAX = 255
 """Characters of a host: names have at most 253 (RFC 1035 §2.3.4), addresses fewer."""
+NAME_SIZE_MAX = 128
+"""Characters of the name of a network or a service; the longest one that servers send has 19."""
 CONFIG_LIMITS = JsonLimits(size_bytes_max=2 * 1024 * 1024, objects_max=16_384, parts_max=131_072)
 """``NODES_MAX`` nodes with all services, each in two networks, are 1.2 megabytes, 5,200 objects and 70,000 parts."""
 HOST_PLACEHOLDER = b"$HOST"
@@ -110,9 +113,10 @@ _DECODER = msgspec.json.Decoder(ClusterConfig)
 
 
 def parse_cluster_config(document: bytes, *, host: str) -> ClusterConfig:
-    """Return the config in ``document``, without services whose port is not from 1 to 65535.
+    """Return the config in ``document``, without services whose port is not from 1 to 65535, and without invalid names.
 
     A service with an invalid port cannot be reached, like one without a port. Its node and all other services remain.
+    The same applies to a service and a network whose name is longer than ``NAME_SIZE_MAX`` or not printable.
 
     Args:
         host: replaces ``$HOST``: the name by which the node was reached.
@@ -137,18 +141,34 @@ def parse_cluster_config(document: bytes, *, host: str) -> ClusterConfig:
         raise MalformedClusterConfig(one_line(str(error))) from error
     _check_counts(config)
     _check_hosts(config)
+    _drop_invalid_networks(config)
     _drop_invalid_ports(config)
     if config.name is not None:
         _check_bucket_config(config)
     return config
 
 
-def _drop_invalid_ports(config: ClusterConfig) -> None:
-    """Remove services whose port is out of range from a config that was just decoded."""
+def _drop_invalid_networks(config: ClusterConfig) -> None:
+    """Remove alternate addresses in networks with an invalid name from a config that was just decoded."""
+    invalid = _invalid({network for node in config.nodes_ext for network in node.alternate_addresses})
     for node in config.nodes_ext:
-        for ports in (node.services, *(alternate.ports or {} for alternate in node.alternate_addresses.values())):
-            for service in [service for service, port in ports.items() if not 1 <= port <= PORT_MAX]:
-                del ports[service]
+        for network in node.alternate_addresses.keys() & invalid:
+            del node.alternate_addresses[network]
+
+
+def _drop_invalid_ports(config: ClusterConfig) -> None:
+    """Remove services with an invalid name or a port out of range from a config that was just decoded."""
+    every = [node.services for node in config.nodes_ext]
+    every += [alternate.ports or {} for node in config.nodes_ext for alternate in node.alternate_addresses.values()]
+    invalid = _invalid({service for ports in every for service in ports})
+    for ports in every:
+        for service in [name for name, port in ports.items() if not 1 <= port <= PORT_MAX or name in invalid]:
+            del ports[service]
+
+
+def _invalid(names: Collection[str]) -> AbstractSet[str]:
+    """Return the names that do not fit into logs, errors and statistics, which repeat them."""
+    return {name for name in names if len(name) > NAME_SIZE_MAX or not name.isprintable()}
 
 
 def _check_counts(config: ClusterConfig) -> None:

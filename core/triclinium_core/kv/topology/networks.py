@@ -33,16 +33,30 @@ class Network:
     """
 
     def __init__(self, asked_for: str, seeds: Sequence[Address]) -> None:
+        self._is_auto = asked_for == AUTO
         self._name = asked_for
         self._seeds = seeds
 
     def name(self, entries: Sequence[NodeEntry], source: Address) -> str:
-        """Return it; by the first config that has nodes, of which these are those, it is chosen for good."""
+        """Return the network for a config with these nodes.
+
+        The first config with nodes decides. For one without any node in the network that was chosen, the choice is made by
+        its own nodes: otherwise one forged config could keep the client away from the genuine nodes.
+        """
+        if not self._is_auto:
+            return self._name
+        if not entries:
+            return DEFAULT if self._name == AUTO else self._name
         if self._name == AUTO:
-            if not entries:
-                return DEFAULT
             self._name = choose_network(entries, self._seeds, source)
+        if self._name not in networks_of(entries):
+            return choose_network(entries, self._seeds, source)
         return self._name
+
+    def choose_again(self) -> None:
+        """Let the next config decide, because the cluster was lost and any config of it counts as new."""
+        if self._is_auto:
+            self._name = AUTO
 
 
 def choose_network(entries: Sequence[NodeEntry], seeds: Sequence[Address], source: Address) -> str:

@@ -15,8 +15,10 @@ from triclinium_core.kv.topology.cluster_config import (
     CONFIG_LIMITS,
     HOLDERS_MAX,
     HOST_SIZE_MAX,
+    NAME_SIZE_MAX,
     NODES_MAX,
     VBUCKETS_MAX,
+    AlternateAddress,
     ClusterConfig,
     MalformedClusterConfig,
     NodeEntry,
@@ -226,6 +228,19 @@ def test_a_port_out_of_range(port: int) -> None:
     assert {"mgmt": 8091, "fts": 65535, "cbas": 1} == node.services
     assert {"mgmt": 8091, "fts": 65535, "cbas": 1} == node.alternate_addresses["external"].ports
     assert None is node.alternate_addresses["shared"].ports
+
+
+@pytest.mark.parametrize("name", ["x" * (NAME_SIZE_MAX + 1), "\x1b[31m", "a\nb", "\u202e"])
+def test_an_invalid_name_of_a_network_or_a_service(name: str) -> None:
+    """A network and a service whose name is too long or not printable are left out; the others stay."""
+    kept = "x" * NAME_SIZE_MAX
+    ports = {name: 1, kept: 2}
+    alternate = {network: {"hostname": "e", "ports": ports} for network in (name, kept)}
+    config = parse_cluster_config(changed(nodesExt=[{"services": ports, "alternateAddresses": alternate}]), host="h")
+    (node,) = config.nodes_ext
+
+    assert {kept: 2} == node.services
+    assert {kept: AlternateAddress("e", {kept: 2})} == node.alternate_addresses
 
 
 @rows(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -85,12 +85,31 @@ def test_address(network: str, entry: NodeEntry, service: str, address: Address 
 
 @pytest.mark.parametrize(("asked_for", "names"), [(AUTO, ["external", "external"]), ("default", ["default"] * 2)])
 def test_chosen_for_good(asked_for: str, names: Sequence[str]) -> None:
-    """The first config decides, whatever the next ones have; a name that was given is not put to choice."""
+    """The first config decides if later ones have the network, too; a name that was given is not put to choice."""
     network = Network(asked_for, [Address("ext.example", 31210)])
-    others: Mapping[str, AlternateAddress] = {}
-    later = [node("ext.example", 31210, **others)]
+    later = [node("ext.example", 31210, external=AlternateAddress("elsewhere.example"))]
 
     assert names == [network.name(NODES, SEED), network.name(later, SEED)]
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "names"), [(AUTO, ["external", "default", "external"]), ("external", ["external"] * 3)]
+)
+def test_no_node_in_the_chosen_network(asked_for: str, names: Sequence[str]) -> None:
+    """A config without the chosen network is read in its own, and the next one in the chosen one; a given name stays."""
+    network = Network(asked_for, [Address("ext.example", 31210)])
+
+    assert names == [network.name(nodes, SEED) for nodes in (NODES, [node("ext.example", 31210)], NODES)]
+
+
+@pytest.mark.parametrize(("asked_for", "names"), [(AUTO, ["default", "external"]), ("default", ["default"] * 2)])
+def test_choose_again(asked_for: str, names: Sequence[str]) -> None:
+    """After the cluster was lost, the next config decides; a given name stays."""
+    network = Network(asked_for, [Address("ext.example", 31210)])
+    first = network.name([node("10.0.0.9")], SEED)
+    network.choose_again()
+
+    assert names == [first, network.name(NODES, SEED)]
 
 
 def test_a_config_without_nodes_decides_nothing() -> None:
