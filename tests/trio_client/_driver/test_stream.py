@@ -20,10 +20,11 @@ from tests.trio_client.doubles import (
     connector_that_raises,
     connector_to,
 )
-from triclinium._driver.stream import LAST_WORDS_SECONDS, SEND_SIZE_MAX, Stream, new_nonce
+from triclinium._driver.pace import Pace
+from triclinium._driver.stream import LAST_WORDS_SECONDS, READING_PASSES, SEND_SIZE_MAX, Stream, new_nonce
 from triclinium.abc import Connector
 from triclinium.testing._memory_stream import memory_stream_pair as piecewise_pair
-from triclinium_core.client.events import BytesReceived, Event, LossCause, StreamLost, StreamOpened
+from triclinium_core.client.events import BytesReceived, Event, LossCause, StreamId, StreamLost, StreamOpened
 
 MANY = 1024 * 1024
 """Bytes that no socket takes at once."""
@@ -34,12 +35,26 @@ OPENED = StreamOpened(STREAM, "a nonce", "local:1", "remote:2")
 class Ears:
     """Collects the events of a connection."""
 
-    def __init__(self, connector: Connector) -> None:
+    def __init__(self, connector: Connector, pace: Pace | None = None) -> None:
         self.events: list[Event] = []
-        self.stream = Stream(OPEN_STREAM, connector=connector, feed=self._feed, make_nonce=lambda: "a nonce")
+        self.stream = Stream(OPEN_STREAM, connector=connector, feed=self._feed, make_nonce=lambda: "a nonce", pace=pace)
 
     def _feed(self, event: Event) -> None:
         self.events.append(event)
+
+
+class LongPass(Pace):
+    """Holds readers until the test ends the pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.end = trio.Event()
+
+    async def next_turn(self, stream: StreamId) -> None:
+        """Wait for the end of the pass."""
+        self.held.add(stream)
+        await self.end.wait()
+        await super().next_turn(stream)
 
 
 async def never() -> bytes:
@@ -490,6 +505,34 @@ async def test_what_a_pause_held_back_is_no_answer(make_pair: Callable[[], Await
     assert b"" == received
     assert StreamLost(STREAM, LossCause.UNSOLICITED, "", 0) == ears.events[-1]
     assert BytesReceived(STREAM, b"again") not in ears.events
+
+
+@PAIRS
+@pytest.mark.native
+async def test_bytes_that_the_reader_holds_count_as_waiting(make_pair: Callable[[], Awaitable[Pair]]) -> None:
+    """If the reader holds bytes for a later pass, a request is not sent, and the stream is lost without these bytes."""
+    ours, theirs = await make_pair()
+    pace = LongPass()
+    ears = Ears(connector_to(ours), pace)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.stream.run)
+        await trio.testing.wait_all_tasks_blocked()
+        pace.note(0)
+        await theirs.send_all(b"again")
+        await trio.testing.wait_all_tasks_blocked()
+        held = set(pace.held)
+        ears.stream.send(b"request", unless_readable=True)
+        for _ in range(2 * READING_PASSES):
+            await trio.lowlevel.checkpoint()
+        pace.end.set()
+        received = await what_comes(theirs)
+        await trio.testing.wait_all_tasks_blocked()
+        await trio.aclose_forcefully(theirs)
+
+    assert {STREAM} == held
+    assert b"" == received
+    assert [OPENED, StreamLost(STREAM, LossCause.UNSOLICITED, "", 0)] == ears.events
 
 
 @PAIRS

@@ -130,9 +130,9 @@ class Driver:
         call_timeout: float = math.inf,
     ) -> None:
         self.call_timeout: float = call_timeout
+        """Seconds that a call of several operations or requests may take; for those who make such calls."""
         self.redacts: bool = log.redact
         """Whether the log marks user data."""
-        """Seconds that a call of several operations or requests may take; for those who make such calls."""
         self.started: trio.Event = trio.Event()
         """Set when operations may be performed."""
         self.subscriptions: Subscriptions = Subscriptions(lambda: machine.topologies, self.check_caller)
@@ -174,8 +174,8 @@ class Driver:
         self._old_settled = 0
         """Operations that were settled since an alarm, and were submitted before it."""
         self._unread: set[StreamId] = set()
-        self._pace = Pace()
         """Streams that may have more of what came before the alarm."""
+        self._pace = Pace()
         self._consultations: dict[Token, trio.CancelScope] = {}
         self._watched = WatchedOperations()
         self._postponed: deque[Event] = deque()
