@@ -8,6 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from triclinium_core.errors import DecodingFailureException, EncodingFailureException
+from triclinium_core.services.answer.decoded_limits import TooManyParts, check_decodable
 from triclinium_core.transcoding.non_finite import find_non_finite
 
 T = TypeVar("T")
@@ -70,10 +71,13 @@ def decode_json(encoded: bytes, as_type: type[T], what: str) -> T:
         what: the words for it in the error.
 
     Raises:
-        DecodingFailureException: it does not fit.
+        DecodingFailureException: it does not fit, or it has more parts than are decoded into objects.
     """
     try:
+        check_decodable(encoded)
         return msgspec.json.decode(encoded, type=as_type)
+    except TooManyParts as error:
+        raise DecodingFailureException(f"{what} too large: {error}; take the encoded text instead") from error
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
         # TypeError: msgspec knows no JSON for such a type.
         name = getattr(as_type, "__name__", repr(as_type))

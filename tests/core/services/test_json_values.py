@@ -9,12 +9,15 @@ from dataclasses import dataclass
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import EncodingFailureException
+from triclinium_core.errors import DecodingFailureException, EncodingFailureException
+from triclinium_core.services.answer.decoded_limits import OBJECTS_PARTS_MAX
 from triclinium_core.services.json_values import encode_json, encode_members
 from triclinium_core.services.query.request import QueryRequest
 from triclinium_core.services.search.queries import TermQuery
 from triclinium_core.services.search.request import SearchOptions, SearchQueryRequest, SearchRequest
+from triclinium_core.services.search.result import SearchRow
 from triclinium_core.services.statement.parameters import RawOptions
+from triclinium_core.services.views.result import ViewRow
 
 
 @dataclass
@@ -110,3 +113,14 @@ def test_what_errors_show() -> None:
 
     assert "$login is dict" in str(caught.value)
     assert "s3cret" not in str(caught.value)
+
+
+def test_parts_of_rows_that_are_decoded_late() -> None:
+    """A key, a value or fields with too many parts raise where they are decoded, and stay available as text."""
+    encoded = b'{"a":[' + b"1," * (OBJECTS_PARTS_MAX + 60_000) + b"1]}"
+    view, hit = ViewRow(encoded, encoded), SearchRow("index", "hotel", encoded_fields=encoded)
+    for holder, name in ((view, "key"), (view, "value"), (hit, "fields")):
+        with pytest.raises(DecodingFailureException, match="parts"):
+            getattr(holder, name)
+
+    assert encoded == view.encoded_key == view.encoded_value == hit.encoded_fields

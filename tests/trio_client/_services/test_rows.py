@@ -22,6 +22,11 @@ from triclinium.errors import (
 )
 from triclinium_core.client.actions import Action
 from triclinium_core.client.events import Event, OperationAbandoned, RowsWanted
+from triclinium_core.services.answer.decoded_limits import (
+    OBJECTS_ESCAPES_MAX,
+    OBJECTS_PARTS_MAX,
+    OBJECTS_SIZE_BYTES_MAX,
+)
 
 STATEMENT = "SELECT p.* FROM people p"
 
@@ -365,3 +370,40 @@ async def test_what_is_shown() -> None:
     ):
         assert isinstance(result, QueryResult)
         assert "<QueryResult of QueryRequest('SELECT $password', parameters=<$password>)>" == repr(result)
+
+
+MANY_KEYS = b"{" + b",".join(b'"%d":1' % number for number in range(OBJECTS_PARTS_MAX)) + b"}"
+
+
+@rows(
+    ("row", "counted"),
+    [
+        (MANY_KEYS, "100001 parts"),
+        (b'{"a":"' + rb"\n" * (OBJECTS_ESCAPES_MAX + 1) + b'"}', "500001 escapes"),
+        (b"[" + b"[[[[[[[[]]]]]]]]," * (OBJECTS_PARTS_MAX // 4) + b"1]", "parts"),
+        (b'{"a":"' + b"a" * OBJECTS_SIZE_BYTES_MAX + b'"}', "bytes"),
+    ],
+)
+async def test_a_row_that_is_too_large_for_objects(row: bytes, counted: str) -> None:
+    """It raises by its index with the count and the way out; those around it can be taken, and all of them as text."""
+    pieces = [b"1", row, b"3"], METADATA
+    async with open_scripted(Pieces(*pieces, *pieces, *pieces).machine) as cluster:
+        async with cluster.query(STATEMENT) as result:
+            assert 1 == await anext(result)
+            with pytest.raises(DecodingFailureException, match=f"row 1 has .*{counted}.*row_type=bytes"):
+                await anext(result)
+            assert [3] == await result.rows()
+        async with cluster.analytics_query(STATEMENT, row_type=object) as analysed:
+            assert 1 == await anext(analysed)
+            with pytest.raises(DecodingFailureException, match=f"row 1 has .*{counted}.*row_type=bytes"):
+                await analysed.rows()
+        async with cluster.query(STATEMENT, row_type=bytes) as texts:
+            assert [b"1", row, b"3"] == await texts.rows()
+
+
+async def test_a_row_that_is_large_and_no_larger_than_its_limits() -> None:
+    """A row of megabytes, with the keys of a large document, becomes objects."""
+    row = {str(number): "a" * 100 for number in range(50_000)}
+    pieces = Pieces([msgspec.json.encode(row)], METADATA)
+    async with open_scripted(pieces.machine) as cluster, cluster.query(STATEMENT) as result:
+        assert [row] == await result.rows()

@@ -18,6 +18,7 @@ from triclinium_core.decoder_faults import Decoder
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import DecodingFailureException, InvalidArgumentException
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.services.answer.decoded_limits import UNCOUNTED_SIZE_BYTES_MAX, TooManyParts, check_decodable
 from triclinium_core.services.answer.surrogates import first_lone_surrogate
 from triclinium_core.services.request import ServiceRequest, ServiceResult
 from triclinium_core.shown import shown, total_repr
@@ -57,11 +58,19 @@ class RowResult(Generic[MetaData, Row]):
 
     _has_own_decoder: ClassVar[bool] = False
     """Whether the type of the rows is this library's, so that an unexpected exception of their decoder is its defect."""
+    _way_out: ClassVar[str] = "use row_type=bytes for its text, or request less in each row"
+    """The next step after a row that is too large to be decoded."""
+
+    _keeps_text: ClassVar[bool] = False
+    """Whether the decoder leaves the text of rows as it is, so that their parts cost it next to nothing."""
 
     def __init__(self, driver: Driver, opened: OpenRows, decode: Callable[[bytes], Row]) -> None:
         self._driver = driver
         self._opened = opened
         self._decode = decode
+        self._decode_any = decode
+        """Decoder for rows of any size; ``_decode`` is that for the rows that came last."""
+        self._choose_decoder()
         self._run = TrioRun()
         self._position = 0
         """In the piece that came last."""
@@ -83,8 +92,9 @@ class RowResult(Generic[MetaData, Row]):
 
         Raises:
             StopAsyncIteration: there are no more.
-            DecodingFailureException: the row is not of the type that was asked for, or has a lone surrogate, which only
-                ``bytes`` can hold; the next call returns the one after it.
+            DecodingFailureException: the row is not of the type that was asked for, has a lone surrogate, which only
+                ``bytes`` can hold, or has so many parts that decoding it would delay the event loop, which ``bytes``
+                avoids; the next call returns the one after it.
             CouchbaseException: why no more rows come.
             trio.ClosedResourceError: the block was left, the cluster is closed, or an earlier call failed or was
                 cancelled.
@@ -167,6 +177,7 @@ class RowResult(Generic[MetaData, Row]):
                 self._wait = None
             self._before += self._position
             self._position = 0
+            self._choose_decoder()
         if self._is_left:
             # Rows that had come when it was left were too late to be called off.
             self._driver.close_rows(opened)
@@ -174,12 +185,25 @@ class RowResult(Generic[MetaData, Row]):
             raise trio.ClosedResourceError("the block was left while this waited for rows")
         return self._position < len(opened.rows)
 
+    def _choose_decoder(self) -> None:
+        """Have the parts of large rows counted before they are decoded, and do nothing of the kind for other rows."""
+        is_counted = not self._keeps_text and self._decode_any is not bytes
+        is_large = is_counted and max(map(len, self._opened.rows), default=0) > UNCOUNTED_SIZE_BYTES_MAX
+        self._decode = self._decode_large if is_large else self._decode_any
+
+    def _decode_large(self, row: bytes) -> Row:
+        check_decodable(row)
+        return self._decode_any(row)
+
     def _check_block(self) -> None:
         if self._is_left:
             raise trio.ClosedResourceError("the block was left; take its rows inside")
 
     def _undecodable(self, position: int, error: Exception) -> DecodingFailureException:
         context: ErrorContext = self._opened.request.error_context()
+        if isinstance(error, TooManyParts):
+            what = f"row {self._before + position} has {error}: {self._way_out}"
+            return DecodingFailureException(what, context)
         lone = first_lone_surrogate(self._opened.rows[position])
         why = (
             f"is not of the type asked for: {error}"

@@ -31,6 +31,7 @@ class SearchResult(RowResult[SearchMetaData, SearchRow]):
     """The hits of a search, and after them its metadata and what came of its facets."""
 
     _has_own_decoder: ClassVar[bool] = True
+    _way_out: ClassVar[str] = "request fewer fields, or neither locations, fragments nor explanations"
 
     async def facets(self) -> Mapping[str, SearchFacetResult]:
         """Return what came of each facet, by its name.

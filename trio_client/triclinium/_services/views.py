@@ -26,6 +26,7 @@ class ViewResult(RowResult[ViewMetaData, ViewRow]):
     """The rows of a view, and after them its metadata."""
 
     _has_own_decoder: ClassVar[bool] = True
+    _keeps_text: ClassVar[bool] = True
 
 
 class ViewQueries:
