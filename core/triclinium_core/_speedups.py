@@ -97,7 +97,7 @@ def use_implementation(name: Implementation) -> None:
         raise ValueError(f'name={name!r} must be "python" or "c"')
     if name == "c" and (cause := _why_not_c()) is not None:
         raise ImportError(
-            f"triclinium_c cannot be loaded ({cause}): install the folder c_ext of the repository, or choose \"python\""
+            f'triclinium_c cannot be loaded ({cause}): install the folder c_ext of the repository, or choose "python"'
         ) from cause
     _implementation = name
 

@@ -212,6 +212,6 @@ def test_a_lost_cluster_chooses_its_network_again() -> None:
         host = SEED if place == NEW[0] else f"{place}.example"
         simulation.nodes.set_alternate_addresses(place, {"external": (host, 11210)})
     simulation.live(5.0)
-    networks = [each.network for each in simulation.machine.topologies if each.bucket == "travel"]
+    networks = [each.network for each in simulation.machine.statistics().topologies if each.bucket == "travel"]
 
     assert ["external"] == networks
