@@ -35,19 +35,19 @@ class NameServer:
     asked: list[str] = field(default_factory=list)
     """The names, in order."""
 
-    def resolver(self, *domains: str, search: bool = False) -> DnsResolver:
+    def resolver(self, *domains: str, search: bool | None = None) -> DnsResolver:
         """Return a resolver that asks this server alone.
 
         Args:
             domains: the search domains of its configuration.
-            search: whether it may use them.
+            search: whether it may use them; None leaves that to the default of ``DnsResolver``.
         """
         resolver = dns.asyncresolver.Resolver(configure=False)
         resolver.nameservers = ["127.0.0.1"]
         resolver.port = self.port
         resolver.lifetime = 2.0
         resolver.search = [dns.name.from_text(domain) for domain in domains]
-        return DnsResolver(resolver, search=search)
+        return DnsResolver(resolver) if search is None else DnsResolver(resolver, search=search)
 
     async def serve(self, socket: trio.socket.SocketType) -> None:
         """Answer until cancelled."""
