@@ -26,7 +26,7 @@ from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Datatype, Magic, O
 from triclinium_core.kv.wire.frame import encode_response
 from triclinium_core.services.answer.incoming_answer import BODY_LIMITS
 from triclinium_core.services.answer.rows import MEMBERS_MAX, REST_LIMITS, ROW_SIZE_BYTES_MAX
-from triclinium_core.services.connection.chunks import TRAILER_SIZE_BYTES_MAX
+from triclinium_core.services.connection.chunks import LINE_SIZE_BYTES_MAX, TRAILER_SIZE_BYTES_MAX
 from triclinium_core.services.connection.connection import HEAD_LINES_MAX
 from triclinium_core.services.management.users import GetAllUsers
 from triclinium_core.services.request import ServiceRequest
@@ -191,6 +191,14 @@ FULL_EVENTS: Mapping[str, Callable[[], FullEvent]] = {
     "brackets, 8 deep": partial(rows, b"[" * 8 + b"]" * 8, b"["),
     "brackets that never close": partial(rows, b"[", b"["),
     "strings in brackets that never close": partial(rows, b'["a",', b"["),
+    "brackets that close soon": partial(rows, b"[]", b"[1,"),
+    "objects of an error": lambda: answered(
+        REFUSED + chunk(b'{"errors":['), chunk((b'{"a":1},' * PIECE)[: PIECE - 16])
+    ),
+    "escapes in a string": partial(rows, rb"\"", b'"'),
+    "extensions of chunks": lambda: answered(
+        HEAD + chunk(ROWS + b'"'), (b"1;%b\r\nx\r\n" % (b"a" * (LINE_SIZE_BYTES_MAX - 100)) * PIECE)[:PIECE]
+    ),
     "lone surrogates in one row": lambda: row(b'"%b"' % (SURROGATE * 4000)),
     "members": lambda: answered(HEAD, chunk(b"{" + b'"a":1,' * MEMBERS_MAX + b'"b":1}')),
     "lines of a head": lambda: answered(

@@ -23,8 +23,15 @@ PIECE_WORK = 100
 FRAME_WORK = 6
 """Units for one key-value frame."""
 
-CHUNK_WORK = 1
+CHUNK_WORK = 2
 """Units for one chunk of a body."""
+
+HTTP_BYTES_PER_UNIT = 64
+"""Number of bytes for one unit if an HTTP service sends them. Extensions of chunks, which patterns skip, cost the most."""
+
+STEPPED_BYTES_PER_UNIT = 16
+"""Number of bytes for one unit if patterns skip them in a streamed document: brackets that close soon, short strings and
+escapes."""
 
 STEP_WORK = 2
 """Units for one bracket or string of a streamed document that is skipped alone."""
@@ -39,7 +46,8 @@ BYTES_PER_UNIT = 512
 """Number of bytes for one unit if they are received, copied or inflated."""
 
 PARSED_BYTES_PER_UNIT = 64
-"""Number of bytes for one unit in the JSON of whole answers, parsed in one event. Their parts are bounded separately."""
+"""Number of bytes for one unit in rows, and in the JSON of whole answers, which are parsed in one event. Their parts are
+bounded separately."""
 
 CONFIG_BYTES_PER_UNIT = 8
 """Number of bytes for one unit in a cluster config: it is parsed and compared, and connections change with it."""

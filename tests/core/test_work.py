@@ -18,7 +18,13 @@ from triclinium_core.retry.couchbase.tables.service_answers import (
 )
 from triclinium_core.services.answer.incoming_answer import BODY_LIMITS, IncomingAnswer
 from triclinium_core.services.answer.rows import MEMBERS_MAX, REST_LIMITS, MalformedRows, RowSplitter
-from triclinium_core.work import PIECE_WORK, WORK_BEFORE_TIME_MAX
+from triclinium_core.work import (
+    HTTP_BYTES_PER_UNIT,
+    PIECE_SIZE_BYTES_MAX,
+    PIECE_WORK,
+    STEPPED_BYTES_PER_UNIT,
+    WORK_BEFORE_TIME_MAX,
+)
 
 CALLS_MAX = 150_000
 """Some fifty milliseconds."""
@@ -32,6 +38,10 @@ FLOODS = {
     "rows of an empty object",
     "brackets, 8 deep",
     "brackets that never close",
+    "brackets that close soon",
+    "objects of an error",
+    "escapes in a string",
+    "extensions of chunks",
     "strings in brackets that never close",
     "members",
     "NOOPs of the server",
@@ -68,6 +78,24 @@ def test_floods_are_counted(name: str) -> None:
     assert calls.total() <= CALLS_PER_UNIT_MAX * work
     # Few events reach the bound, so that time is fed between them.
     assert work < 4 * WORK_BEFORE_TIME_MAX
+
+
+@pytest.mark.parametrize(
+    ("name", "bytes_per_unit_max"),
+    [
+        ("brackets that close soon", STEPPED_BYTES_PER_UNIT),
+        ("objects of an error", STEPPED_BYTES_PER_UNIT),
+        ("escapes in a string", STEPPED_BYTES_PER_UNIT),
+        ("extensions of chunks", HTTP_BYTES_PER_UNIT),
+    ],
+)
+def test_bytes_that_patterns_step_over_are_counted(name: str, bytes_per_unit_max: int) -> None:
+    """The work of a piece that patterns walk through without a call grows with its bytes."""
+    full = FULL_EVENTS[name]()
+    before = full.machine.work
+    full.handle()
+
+    assert full.machine.work - before >= 0.99 * PIECE_SIZE_BYTES_MAX / bytes_per_unit_max
 
 
 def whole(splitter: RowSplitter, body: bytes) -> bytes:

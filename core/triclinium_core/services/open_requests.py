@@ -85,7 +85,7 @@ from triclinium_core.services.request import (
 )
 from triclinium_core.telemetry.gathering import Gathering
 from triclinium_core.telemetry.span_names import SPAN_NAMES
-from triclinium_core.work import CHUNK_WORK, PARSED_BYTES_PER_UNIT
+from triclinium_core.work import CHUNK_WORK, HTTP_BYTES_PER_UNIT, PARSED_BYTES_PER_UNIT
 
 
 class OwnAnswer(NamedTuple):
@@ -296,7 +296,7 @@ class OpenRequests:
             return
         connection.last_heard = now
         received = connection.receive(bytes(event.data))
-        self.work += connection.chunk_count * CHUNK_WORK
+        self.work += connection.chunk_count * CHUNK_WORK + len(event.data) // HTTP_BYTES_PER_UNIT
         for news in received:
             if self._pool.of_stream(stream) is None:
                 # What came before has cost the stream.

@@ -20,7 +20,7 @@ from triclinium_core.retry.tables import transition_table
 from triclinium_core.services.answer.context_ids import MEMBER, foreign_id, foreign_id_in
 from triclinium_core.services.answer.rows import MalformedRows, RowSplitter
 from triclinium_core.services.request import ServiceResult
-from triclinium_core.work import BYTES_PER_UNIT, ROW_WORK
+from triclinium_core.work import BYTES_PER_UNIT, PARSED_BYTES_PER_UNIT, ROW_WORK
 
 HELD_SIZE_BYTES = 256 * 1024
 """Rows that nobody has asked for yet: from here on nothing more is read."""
@@ -148,7 +148,7 @@ class IncomingAnswer:
         if self._splitter.noted is not None and self._splitter.noted != self._expected:
             self._check_noted(self._splitter)
         size = sum(map(len, rows))
-        self.work += len(rows) * ROW_WORK + size // BYTES_PER_UNIT
+        self.work += len(rows) * ROW_WORK + size // PARSED_BYTES_PER_UNIT
         # Those of an error would be held until somebody wants them, and nobody ever does.
         if self.status == HTTP_OK:
             self._rows += rows

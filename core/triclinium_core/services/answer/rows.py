@@ -28,7 +28,7 @@ import msgspec
 from triclinium_core.kv.wire.json_limits import JsonLimits
 from triclinium_core.services.answer.surrogates import first_lone_surrogate, without_lone_surrogates
 from triclinium_core.services.answer.value_end import VALUE_STARTS, ValueEnd, end_of
-from triclinium_core.work import MEMBER_WORK, STEP_WORK
+from triclinium_core.work import MEMBER_WORK, STEP_WORK, STEPPED_BYTES_PER_UNIT
 
 ROW_SIZE_BYTES_MAX = 32 * 1024 * 1024
 """Maximum size of a row: the largest document that Couchbase stores, 20 MiB, and half as much around it. The decoder
@@ -198,7 +198,9 @@ class RowSplitter:
     @property
     def work(self) -> int:
         """Units of work so far, without those that are counted by bytes and rows."""
-        return self._value.steps * STEP_WORK + self._members * MEMBER_WORK
+        value = self._value
+        stepped = value.steps * STEP_WORK + value.stepped_bytes // STEPPED_BYTES_PER_UNIT
+        return stepped + self._members * MEMBER_WORK
 
     @property
     def held(self) -> int:

@@ -49,11 +49,13 @@ class ValueEnd:
     byte.
     """
 
-    __slots__ = ("_depth", "_escaped", "_in_string", "steps")
+    __slots__ = ("_depth", "_escaped", "_in_string", "stepped_bytes", "steps")
 
     def __init__(self) -> None:
         self.steps: int = 0
         """Number of brackets and strings that were skipped one by one."""
+        self.stepped_bytes: int = 0
+        """Number of bytes that patterns skipped."""
         self._depth = 0
         self._in_string = False
         self._escaped = False
@@ -76,7 +78,8 @@ class ValueEnd:
             elif not self._depth:
                 position = end_of(_match_scalar(data, position))
                 return position if position < size else -1
-            position = end_of(_match_balanced(data, position))
+            start, position = position, end_of(_match_balanced(data, position))
+            self.stepped_bytes += position - start
             if position == size:
                 return -1
             byte = data[position]
@@ -113,7 +116,8 @@ class ValueEnd:
         if quote > position and data[quote - 1] != BACKSLASH:
             self._in_string = False
             return quote + 1
-        position = end_of(_match_string_rest(data, position))
+        start, position = position, end_of(_match_string_rest(data, position))
+        self.stepped_bytes += position - start
         if position == len(data):
             return -1
         if data[position] != QUOTE:
