@@ -15,7 +15,7 @@ from tests.core.kv.topology.test_cluster_config import changed
 from tests.core.services.asking import Asking, asking
 from triclinium_core.client.actions import Action, SendBytes
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.client.events import BytesReceived, StreamId
+from triclinium_core.client.events import BytesReceived, StreamId, TimePassed
 from triclinium_core.kv.operation.manifest.codec import MANIFEST_LIMITS
 from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
 from triclinium_core.kv.operation.requests import Operation
@@ -28,7 +28,9 @@ from triclinium_core.services.answer.incoming_answer import BODY_LIMITS
 from triclinium_core.services.answer.rows import MEMBERS_MAX, REST_LIMITS, ROW_SIZE_BYTES_MAX
 from triclinium_core.services.connection.chunks import LINE_SIZE_BYTES_MAX, TRAILER_SIZE_BYTES_MAX
 from triclinium_core.services.connection.connection import HEAD_LINES_MAX
-from triclinium_core.services.management.users import GetAllUsers
+from triclinium_core.services.management.buckets import GetAllBuckets
+from triclinium_core.services.management.users import GetAllUsers, GetUser
+from triclinium_core.services.received import ITEMS_MAX, ROWS_MAX
 from triclinium_core.services.request import ServiceRequest
 from triclinium_core.testing.simulation import Simulation
 from triclinium_core.work import PIECE_SIZE_BYTES_MAX
@@ -45,7 +47,7 @@ class FullEvent(NamedTuple):
     """One event, ready to be handled."""
 
     simulation: Simulation
-    event: BytesReceived
+    event: BytesReceived | TimePassed
 
     @property
     def machine(self) -> ClientMachine:
@@ -111,8 +113,29 @@ def row(content: bytes) -> FullEvent:
 def users() -> FullEvent:
     """Return the end of a list of users, as long as the limits permit."""
     user = {"id": "u", "domain": "local", "roles": [{"role": "r", "origins": [{"type": "user"}]}]}
-    body = json.dumps([user] * (BODY_LIMITS.objects_max // 3), separators=(",", ":")).encode()
+    body = json.dumps([user] * ROWS_MAX, separators=(",", ":")).encode()
     return document(HEAD, body, GetAllUsers())
+
+
+def buckets() -> FullEvent:
+    """Return the end of a list of buckets with as many nodes as the limits permit."""
+    bucket = {"name": "b", "nodes": [{}] * ITEMS_MAX}
+    body = json.dumps([bucket] * (BODY_LIMITS.objects_max // (ITEMS_MAX + 1)), separators=(",", ":")).encode()
+    return document(HEAD, body, GetAllBuckets())
+
+
+def roles_of_a_user() -> FullEvent:
+    """Return the end of a user with as many roles as the limits permit."""
+    role = {"role": "r", "origins": [{"type": "user"}]}
+    body = json.dumps({"id": "u", "roles": [role] * ITEMS_MAX}, separators=(",", ":")).encode()
+    return document(HEAD, body, GetUser(username="u"))
+
+
+def further(full: FullEvent) -> FullEvent:
+    """Return the event with the second part of a list, after the first was read."""
+    full.handle()
+    assert full.machine.wakeup <= full.simulation.now
+    return FullEvent(full.simulation, TimePassed())
 
 
 def frames(frame: bytes) -> FullEvent:
@@ -219,6 +242,11 @@ FULL_EVENTS: Mapping[str, Callable[[], FullEvent]] = {
     "row of 20 MiB": lambda: row(b'{"a":"%b"}' % (b"x" * VALUE_SIZE_MAX)),
     "row of 32 MiB": lambda: row(b'{"a":"%b"}' % (b"x" * (ROW_SIZE_BYTES_MAX - 100))),
     "list of users": users,
+    "list of users, further": lambda: further(users()),
+    "list of buckets": buckets,
+    "list of buckets, further": lambda: further(buckets()),
+    "roles of a user": roles_of_a_user,
+    "roles of a user, further": lambda: further(roles_of_a_user()),
     "NOOPs of the server": lambda: frames(server_request(Opcode.NOOP, b"")),
     "announced configs": lambda: frames(
         server_request(ServerOpcode.CLUSTERMAP_CHANGE_NOTIFICATION, struct.pack(">QQ", 1, 2**40))

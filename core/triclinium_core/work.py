@@ -51,3 +51,13 @@ bounded separately."""
 
 CONFIG_BYTES_PER_UNIT = 8
 """Number of bytes for one unit in a cluster config: it is parsed and compared, and connections change with it."""
+
+LISTED_ROW_WORK = 20
+"""Units for one row of a list that a manager reads, or for one role or group of a row."""
+
+LISTED_BYTES_PER_UNIT = 1
+"""Number of bytes for one unit in such a row: its members are read one by one, at 1 to 2 microseconds each."""
+
+READ_AT_ONCE_MAX = 25_000
+"""Maximum work on the list of one answer in one event. The rest is read in later events, for which ``wakeup`` is due
+immediately."""

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import pytest
 
 from tests.core.kv.counting import counted
-from tests.full_events import FULL_EVENTS, HEAD, ROWS, document, keys, listed
-from triclinium_core.client.actions import CompleteRequest, FailOperation
+from tests.full_events import (
+    FULL_EVENTS,
+    HEAD,
+    ROWS,
+    FullEvent,
+    buckets,
+    document,
+    keys,
+    listed,
+    roles_of_a_user,
+    users,
+)
+from triclinium_core.client.actions import Action, CloseStream, CompleteRequest, FailOperation
+from triclinium_core.client.events import OperationAbandoned, TimePassed, Token
 from triclinium_core.errors import DecodingFailureException
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.tables.service_answers import (
@@ -22,15 +36,13 @@ from triclinium_core.work import (
     HTTP_BYTES_PER_UNIT,
     PIECE_SIZE_BYTES_MAX,
     PIECE_WORK,
+    READ_AT_ONCE_MAX,
     STEPPED_BYTES_PER_UNIT,
     WORK_BEFORE_TIME_MAX,
 )
 
 CALLS_MAX = 150_000
 """Some fifty milliseconds."""
-
-REQUESTED_AT_LENGTH = {"list of users"}
-"""Events whose size the caller has requested (decision D65)."""
 
 FLOODS = {
     "chunks of one byte",
@@ -55,7 +67,7 @@ CALLS_PER_UNIT_MAX = 8
 """Calls that one unit of work stands for, at most: WORK_BEFORE_TIME_MAX bounds them as well."""
 
 
-@pytest.mark.parametrize("name", sorted(FULL_EVENTS.keys() - REQUESTED_AT_LENGTH))
+@pytest.mark.parametrize("name", sorted(FULL_EVENTS))
 def test_one_event_has_a_bound(name: str) -> None:
     """An event that a node fills as it likes makes no more calls than the loop can bear."""
     full = FULL_EVENTS[name]()
@@ -196,3 +208,44 @@ def test_rows_behind_a_large_one() -> None:
     found = [row for start in range(0, len(body), 10_000) for row in splitter.feed(body[start : start + 10_000])]
 
     assert [large] * 5 == found
+
+
+def parts_of(full: FullEvent) -> Iterator[tuple[int, list[Action]]]:
+    """Handle an event with a list, and all that follow; yield the work of each, and its actions."""
+    machine, before = full.machine, full.machine.work
+    yield machine.work - before, full.handle()
+    while machine.wakeup <= full.simulation.now:
+        before = machine.work
+        actions = list(machine.handle(TimePassed(), full.simulation.now))
+        yield machine.work - before, actions
+
+
+@pytest.mark.parametrize("make", [users, buckets, roles_of_a_user])
+def test_lists_are_read_in_parts(make: Callable[[], FullEvent]) -> None:
+    """A list as long as its limits permit is read whole, and no event does more than its share of the work."""
+    *parts, (_, last) = parts_of(make())
+
+    assert parts
+    assert all(READ_AT_ONCE_MAX * 2 > work for work, _ in parts)
+    assert [CompleteRequest] == [type(action) for action in last if isinstance(action, CompleteRequest)]
+
+
+def test_a_list_is_no_longer_due_while_it_is_read() -> None:
+    """A deadline that passes between two parts of a list that has come does not fail the request."""
+    full = users()
+    full.handle()
+    actions = list(full.machine.handle(TimePassed(), full.simulation.now + 1_000))
+
+    assert not any(isinstance(action, FailOperation) for action in actions)
+    assert full.machine.wakeup <= full.simulation.now + 1_000
+
+
+def test_a_list_that_is_abandoned_while_it_is_read() -> None:
+    """Nothing more of it is read, and the connection stays open for the next request."""
+    full = users()
+    full.handle()
+    token = next(iter(full.machine._requests.open))
+    actions = list(full.machine.handle(OperationAbandoned(Token(token)), full.simulation.now))
+
+    assert not any(isinstance(action, CloseStream) for action in actions)
+    assert full.machine.wakeup > full.simulation.now

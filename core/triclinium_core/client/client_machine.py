@@ -502,6 +502,8 @@ class ClientMachine:
                 self._requests.deadline_passed(cast(LiveRequest, subject), event, now)
             elif kind is TimerKind.REQUEST_RETRY:
                 self._requests.backoff_over(cast(LiveRequest, subject), now)
+            elif kind is TimerKind.REQUEST_DECODING:
+                self._requests.decode_on(cast(LiveRequest, subject), now)
             elif kind in TIMERS_OF_HTTP_STREAMS:
                 self._requests.stream_timer_passed(cast(StreamId, subject), now)
             elif kind is TimerKind.HTTP_BREAKER:

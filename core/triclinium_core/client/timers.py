@@ -39,6 +39,7 @@ class TimerKind(Enum):
     NODES_DEADLINE = "a wait for the nodes of a bucket has taken too long: it fails with a timeout"
     MANIFEST_QUESTION = "a node had an older manifest, or has not told in time: it is asked for it again"
     REQUEST_DEADLINE = "the safety net of one request over HTTP: it fails with a timeout"
+    REQUEST_DECODING = "an answer over HTTP is read in part: the next part is read"
     REQUEST_RETRY = "the wait before an attempt at one request over HTTP is over: it is dispatched"
     HTTP_CONNECT = "a stream to an HTTP service was not opened in time: it is given up"
     HTTP_BREAKER = "the open breaker of an HTTP endpoint has slept long enough: it sends its canary"

@@ -14,7 +14,7 @@ from triclinium_core.retry.couchbase.machine import RetryMachine
 from triclinium_core.services.answer.incoming_answer import IncomingAnswer
 from triclinium_core.services.measured import MeasuredRequest
 from triclinium_core.services.pool.endpoint import Endpoint
-from triclinium_core.services.request import Encoding, ServiceRequest
+from triclinium_core.services.request import Encoding, HttpAnswer, ServiceRequest, ServiceResult, Steps
 
 
 @dataclass(slots=True, eq=False)
@@ -44,6 +44,9 @@ class LiveRequest:
     """Has the payload of each attempt encoded; None where nobody measures that."""
     deadline_timer: TimerId | None = None
     retry_timer: TimerId | None = None
+    """Of the next attempt, or of the next part of an answer that is being decoded."""
+    decoding: tuple[Steps[ServiceResult], HttpAnswer] | None = None
+    """Steps that are left of decoding the answer, and the answer; None before."""
     endpoint: Endpoint | None = None
     """Where the newest attempt waits, or travels."""
     stream: StreamId | None = None

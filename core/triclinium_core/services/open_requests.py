@@ -82,10 +82,11 @@ from triclinium_core.services.request import (
     MalformedAnswer,
     ServiceRequest,
     ServiceResult,
+    Steps,
 )
 from triclinium_core.telemetry.gathering import Gathering
 from triclinium_core.telemetry.span_names import SPAN_NAMES
-from triclinium_core.work import CHUNK_WORK, HTTP_BYTES_PER_UNIT, PARSED_BYTES_PER_UNIT
+from triclinium_core.work import CHUNK_WORK, HTTP_BYTES_PER_UNIT, PARSED_BYTES_PER_UNIT, READ_AT_ONCE_MAX
 
 
 class OwnAnswer(NamedTuple):
@@ -571,8 +572,21 @@ class OpenRequests:
     def _complete(self, live: LiveRequest, response: facts.ServiceResponse, now: float) -> None:
         body = response.body.encode() if isinstance(response.body, str) else response.body
         answer = HttpAnswer(response.http_status, body)
+        # The answer is here in time, however long its list takes to read.
+        self._timers.cancel(live.deadline_timer)
+        live.decoding = live.message.decode_in_steps(answer), answer
+        self.decode_on(live, now)
+
+    def decode_on(self, live: LiveRequest, now: float) -> None:
+        """Decode an answer as far as one event permits, and go on in the next; complete the request at the end."""
+        assert live.decoding is not None, "an answer is being decoded"
+        steps, answer = live.decoding
         try:
-            result = _decoded(live, answer)
+            result, work = _decoded(steps)
+            self.work += work
+            if result is None:
+                live.retry_timer = self._timers.schedule(now, TimerKind.REQUEST_DECODING, live)
+                return
             self._statements.learn(live.message, answer)
         except MalformedAnswer as error:
             self._fail_unread(live, f"the answer cannot be read: {error}", now)
@@ -582,7 +596,6 @@ class OpenRequests:
             return
         if isinstance(result, Listing) and result.unread:
             self._report_unread(live, result.unread)
-        self._timers.cancel(live.deadline_timer)
         self._end_tokens(live, succeeded=True)
         self._settle(live, result, now)
 
@@ -591,7 +604,8 @@ class OpenRequests:
         stream = live.answered_on
         if stream is not None and live.endpoint is not None:
             self._report_fault(stream, live.endpoint, fault)
-            if self._pool.of_stream(stream) is not None:
+            # A connection that carries another request by now is that request's.
+            if stream in live.endpoint.idle:
                 self._pool.close(stream, str(fault))
         self._fail_unread(live, f"the answer cannot be read: {fault}", now)
 
@@ -722,16 +736,21 @@ def _classified(live: LiveRequest, body: bytes) -> ServiceVerdict:
         raise decoder_faults.unexpected(Decoder.SERVICE_VERDICT, error) from None
 
 
-def _decoded(live: LiveRequest, answer: HttpAnswer) -> ServiceResult:
-    """Return the result in a successful answer.
+def _decoded(steps: Steps[ServiceResult]) -> tuple[ServiceResult | None, int]:
+    """Return the result in a successful answer, or None if this event has done enough; and the work that was done.
 
     Raises:
         MalformedAnswer: the body is not a valid answer of the service.
         DecoderFault: the decoder failed.
     """
+    work = 0
     try:
-        return live.message.decode(answer)
+        while work <= READ_AT_ONCE_MAX:
+            work += next(steps)
+    except StopIteration as end:
+        return cast(ServiceResult, end.value), work
     except MalformedAnswer:
         raise
     except Exception as error:
         raise decoder_faults.unexpected(Decoder.SERVICE_ANSWER, error) from None
+    return None, work

@@ -14,8 +14,10 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer
+from triclinium_core.services.answer.decoded_limits import check_decodable
+from triclinium_core.services.request import HttpAnswer, MalformedAnswer, Steps
 from triclinium_core.shown import one_line
+from triclinium_core.work import LISTED_BYTES_PER_UNIT, LISTED_ROW_WORK
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
@@ -30,10 +32,12 @@ UNKNOWN_MAX = 100
 ITEMS_MAX = 10_000
 """Maximum length of an array within an answer. Each item takes some microseconds. A longer array counts as unreadable."""
 ROWS_MAX = 20_000
-"""Maximum number of rows of a list: far more buckets, indexes or users than clusters have. Each takes some 50
-microseconds."""
+"""Maximum number of rows of a list: far more buckets, indexes or users than clusters have."""
 REFUSED_MAX = 1_000
 """Maximum number of refused rows. With more, the whole list is refused."""
+
+JSON_OBJECT = dict[str, object]
+"""The one type of members whose parts become objects, however many there are."""
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 """Exceptions of the decoder for JSON that is invalid, nested too deeply, or of another type."""
@@ -44,6 +48,8 @@ def decoded(raw: msgspec.Raw | None, kind: type[T]) -> T | None:
     if raw is None:
         return None
     try:
+        if kind is JSON_OBJECT:
+            check_decodable(bytes(raw))
         return msgspec.json.decode(raw, type=kind)
     except UNREADABLE:
         return None
@@ -139,8 +145,8 @@ def body_members(answer: HttpAnswer) -> Members:
     return Members(answer.body_as(dict[str, msgspec.Raw]))
 
 
-def readable(rows: Iterable[msgspec.Raw], read: Callable[[msgspec.Raw], T]) -> tuple[tuple[T, ...], int]:
-    """Return the result of ``read`` for each row, and the number of rows that ``read`` refuses.
+def readable(rows: Iterable[msgspec.Raw], read: Callable[[msgspec.Raw], Steps[T]]) -> Steps[tuple[tuple[T, ...], int]]:
+    """Read a list in steps. Return the result of ``read`` for each row, and the number of rows that ``read`` refuses.
 
     Raises:
         MalformedAnswer: ``read`` refuses all rows or more than ``REFUSED_MAX``, or there are more than ``ROWS_MAX`` rows.
@@ -148,29 +154,41 @@ def readable(rows: Iterable[msgspec.Raw], read: Callable[[msgspec.Raw], T]) -> t
     rows = list(rows)
     if len(rows) > ROWS_MAX:
         raise MalformedAnswer(f"a list of {len(rows)} rows; at most {ROWS_MAX} are read")
-    found, refused = separated(rows, read)
+    found, refused = yield from separated(rows, read)
     if refused and not found:
         raise refused[0][1]
     return found, len(refused)
 
 
 def separated(
-    rows: Iterable[msgspec.Raw], read: Callable[[msgspec.Raw], T]
-) -> tuple[tuple[T, ...], list[tuple[msgspec.Raw, MalformedAnswer]]]:
-    """Return the results of ``read`` for the rows, and the rows that ``read`` refuses with their errors.
+    rows: Iterable[msgspec.Raw], read: Callable[[msgspec.Raw], Steps[T]]
+) -> Steps[tuple[tuple[T, ...], list[tuple[msgspec.Raw, MalformedAnswer]]]]:
+    """Read rows in steps. Return the results of ``read``, and the rows that ``read`` refuses with their errors.
 
     Raises:
         MalformedAnswer: ``read`` refuses more than ``REFUSED_MAX`` rows.
     """
     found, refused = [], []
     for row in rows:
+        # Before the row: a large one begins in an event that has done nothing else.
+        yield LISTED_ROW_WORK + len(bytes(row)) // LISTED_BYTES_PER_UNIT
         try:
-            found.append(read(row))
+            found.append((yield from read(row)))
         except MalformedAnswer as error:
             refused.append((row, error))
             if len(refused) > REFUSED_MAX:
                 raise
     return tuple(found), refused
+
+
+def in_one_step(read: Callable[[msgspec.Raw], T]) -> Callable[[msgspec.Raw], Steps[T]]:
+    """Return a reader of rows that have no long lists themselves."""
+
+    def steps(row: msgspec.Raw) -> Steps[T]:
+        yield from ()
+        return read(row)
+
+    return steps
 
 
 def unknown_parts(parts: Iterable[msgspec.Raw]) -> tuple[str, ...]:

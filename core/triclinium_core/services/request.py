@@ -7,8 +7,8 @@ Source: SDK-RFC 0059 "HTTP"; the RFCs of the services.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar, TypeVar
+from collections.abc import Callable, Generator
+from typing import ClassVar, TypeVar, cast
 
 import msgspec
 
@@ -18,6 +18,18 @@ from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.shown import one_line, total_repr
 
 T = TypeVar("T")
+
+Steps = Generator[int, None, T]
+"""Decoding in steps: yields the units of work of the step that follows, and returns the value."""
+
+
+def all_steps(steps: Steps[T]) -> T:
+    """Take all steps, and return the value."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return cast(T, end.value)
 
 
 class HttpRequest(msgspec.Struct, frozen=True):
@@ -140,6 +152,15 @@ class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
         """
         # Abstract: each request has its own, and the machine takes none without a name, as this base is.
         raise NotImplementedError
+
+    def decode_in_steps(self, answer: HttpAnswer) -> Steps[ServiceResult]:
+        """Decode in steps, so that the event loop does not wait for the whole of a long list.
+
+        Raises:
+            MalformedAnswer: as ``decode``.
+        """
+        yield from ()
+        return self.decode(answer)
 
     def error_context(self) -> ErrorContext:
         """Return what errors tell of the request."""

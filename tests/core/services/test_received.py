@@ -19,11 +19,12 @@ from triclinium_core.services.received import (
     UNKNOWN_MAX,
     Members,
     body_members,
+    in_one_step,
     members_of,
     readable,
     unknown_parts,
 )
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer
+from triclinium_core.services.request import HttpAnswer, MalformedAnswer, all_steps
 from triclinium_core.shown import SERVER_TEXT_MAX
 
 
@@ -89,10 +90,10 @@ def test_rows_that_are_refused() -> None:
     """They are counted, and raise only if no row is left."""
     row, other = msgspec.Raw(b"{}"), msgspec.Raw(b"7")
 
-    assert ((Members({}),), 1) == readable([row, other], members_of)
-    assert ((), 0) == readable([], members_of)
+    assert ((Members({}),), 1) == all_steps(readable([row, other], in_one_step(members_of)))
+    assert ((), 0) == all_steps(readable([], in_one_step(members_of)))
     with pytest.raises(MalformedAnswer):
-        readable([other], members_of)
+        all_steps(readable([other], in_one_step(members_of)))
 
 
 def test_unknown_parts() -> None:
@@ -120,10 +121,10 @@ def test_too_much_of_anything() -> None:
     """A long list, a list with many refused rows, and a long array within an answer are not read item by item."""
     row = msgspec.Raw(b"{}")
 
-    assert ROWS_MAX == len(readable([row] * ROWS_MAX, members_of)[0])
+    assert ROWS_MAX == len(all_steps(readable([row] * ROWS_MAX, in_one_step(members_of)))[0])
     for rows_ in ([row] * (ROWS_MAX + 1), [row, *[msgspec.Raw(b"7")] * (REFUSED_MAX + 1)]):
         with pytest.raises(MalformedAnswer):
-            readable(rows_, members_of)
+            all_steps(readable(rows_, in_one_step(members_of)))
     found = members(json.dumps(["x"] * (ITEMS_MAX + 1)))
     assert ([], (), 1) == (found.array("a"), found.texts("a"), len(found.no_arrays("a")))
     assert ITEMS_MAX == len(members(json.dumps(["x"] * ITEMS_MAX)).texts("a"))

@@ -7,7 +7,7 @@ Source: kv_engine ``docs/BinaryProtocol.md`` (0xb5, server request 0x01).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Set as AbstractSet
+from collections.abc import Collection, Sequence, Set as AbstractSet
 from typing import Annotated
 
 import msgspec
@@ -22,8 +22,9 @@ NODES_MAX = 1024
 """Ten times the largest clusters that are known. Each node is a connection for each bucket."""
 HOLDERS_MAX = 4
 """Copies of a vbucket: servers allow three replicas."""
-VBUCKETS_MAX = 8192
-"""Eight times what servers have."""
+VBUCKETS_MAX = 4096
+"""Four times what servers have: 1,024, or 128 with one of their storage engines. A node sends a map again and again, and
+each vbucket takes some microseconds."""
 CAPABILITIES_MAX = 256
 """Servers list some thirty."""
 HOST_SIZE_MAX = 255
@@ -216,6 +217,8 @@ def _check_bucket_config(config: ClusterConfig) -> None:
     if len(forward) not in {0, count}:
         raise MalformedClusterConfig(f"{bucket} has {count} vbuckets, and {len(forward)} in its forward map")
     for holders_of in (config.v_bucket_server_map.v_bucket_map, forward):
+        if _are_possible(holders_of, servers):
+            continue
         for vbucket, holders in enumerate(holders_of):
             if not 1 <= len(holders) <= HOLDERS_MAX:
                 raise MalformedClusterConfig(
@@ -223,3 +226,14 @@ def _check_bucket_config(config: ClusterConfig) -> None:
                 )
             if min(holders) < -1 or max(holders) >= servers:
                 raise MalformedClusterConfig(f"vbucket {vbucket} is on {holders!r}, but there are {servers} servers")
+
+
+def _are_possible(holders_of: Sequence[Sequence[int]], servers: int) -> bool:
+    """Return whether each vbucket has 1 to ``HOLDERS_MAX`` copies, on servers of the list or on none."""
+    counts = set(map(len, holders_of))
+    return counts <= _COPIES and (
+        not counts or (min(map(min, holders_of)) >= -1 and max(map(max, holders_of)) < servers)
+    )
+
+
+_COPIES = frozenset(range(1, HOLDERS_MAX + 1))

@@ -27,8 +27,8 @@ from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.validation import REPLICAS_MAX, UINT64_MAX
 from triclinium_core.services.management.request import ManagementRequest, check_bucket_name, reading
 from triclinium_core.services.paths import path
-from triclinium_core.services.received import Members, body_members, kept_word, members_of, readable
-from triclinium_core.services.request import HttpAnswer, Listing, ServiceResult
+from triclinium_core.services.received import Members, body_members, in_one_step, kept_word, members_of, readable
+from triclinium_core.services.request import HttpAnswer, Listing, ServiceResult, Steps, all_steps
 from triclinium_core.shown import one_line
 
 BUCKETS = ("pools", "default", "buckets")
@@ -418,7 +418,12 @@ class GetAllBuckets(ManagementRequest, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> AllBucketsResult:
         """Return the buckets."""
-        found, unread = readable(answer.body_as(list[msgspec.Raw]), lambda row: _result(members_of(row)))
+        return all_steps(self.decode_in_steps(answer))
+
+    def decode_in_steps(self, answer: HttpAnswer) -> Steps[AllBucketsResult]:
+        """Read the buckets in steps."""
+        rows = answer.body_as(list[msgspec.Raw])
+        found, unread = yield from readable(rows, in_one_step(lambda row: _result(members_of(row))))
         return AllBucketsResult(found, unread=unread)
 
 

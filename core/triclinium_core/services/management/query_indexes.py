@@ -22,8 +22,8 @@ from triclinium_core.services.json_values import encode_members
 from triclinium_core.services.management.request import check_bucket_name
 from triclinium_core.services.query.request import QueryRequest
 from triclinium_core.services.query.result import metadata_of
-from triclinium_core.services.received import Members, as_text, decoded, kept_word, members_of, readable
-from triclinium_core.services.request import Done, HttpAnswer, Listing, MalformedAnswer, ServiceResult
+from triclinium_core.services.received import Members, as_text, decoded, in_one_step, kept_word, members_of, readable
+from triclinium_core.services.request import Done, HttpAnswer, Listing, MalformedAnswer, ServiceResult, Steps, all_steps
 from triclinium_core.services.statement.identifiers import query_identifier as identifier
 from triclinium_core.services.statement.parameters import Parameters
 from triclinium_core.services.statement.request import QueryContext, StatementRequest
@@ -171,8 +171,13 @@ class GetAllIndexes(IndexStatement, frozen=True, kw_only=True):
 
     def decode(self, answer: HttpAnswer) -> QueryIndexesResult:
         """Return the indexes."""
+        return all_steps(self.decode_in_steps(answer))
+
+    def decode_in_steps(self, answer: HttpAnswer) -> Steps[QueryIndexesResult]:
+        """Read the indexes in steps."""
         metadata_of(answer)
-        found, unread = readable(answer.body_as(_Rows).results, lambda row: _index(members_of(row)))
+        rows = answer.body_as(_Rows).results
+        found, unread = yield from readable(rows, in_one_step(lambda row: _index(members_of(row))))
         return QueryIndexesResult(found, unread=unread)
 
 
@@ -183,8 +188,12 @@ class GetDeferredIndexes(IndexStatement, frozen=True, kw_only=True):
 
     def decode(self, answer: HttpAnswer) -> IndexNamesResult:
         """Return the names."""
+        return all_steps(self.decode_in_steps(answer))
+
+    def decode_in_steps(self, answer: HttpAnswer) -> Steps[IndexNamesResult]:
+        """Read the names in steps."""
         metadata_of(answer)
-        found, unread = readable(answer.body_as(_Rows).results, _name)
+        found, unread = yield from readable(answer.body_as(_Rows).results, in_one_step(_name))
         return IndexNamesResult(found, unread=unread)
 
 

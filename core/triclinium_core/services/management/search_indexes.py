@@ -24,15 +24,17 @@ from triclinium_core.services.json_values import encode_json
 from triclinium_core.services.management.request import ManagementRequest, check_bucket_name, reading
 from triclinium_core.services.paths import check_segment, path
 from triclinium_core.services.received import (
+    JSON_OBJECT,
     Members,
     body_members,
     decoded,
+    in_one_step,
     kept_word,
     members_of,
     readable,
     unknown_parts,
 )
-from triclinium_core.services.request import HttpAnswer, HttpRequest, Listing, ServiceResult
+from triclinium_core.services.request import HttpAnswer, HttpRequest, Listing, ServiceResult, Steps, all_steps
 from triclinium_core.shown import shown
 
 JsonObject = Mapping[str, object]
@@ -161,7 +163,7 @@ _NO_TYPE = msgspec.Raw(b"no type")
 def _index(found: Members, scope: SearchScope | None) -> SearchIndex:
     # RFC 0054 "Index Name": the server's name is bucket.scope.index, the user's name is index.
     prefix = f"{scope.bucket_name}.{scope.scope_name}." if scope is not None else ""
-    objects = {name: found.get(name, dict[str, object]) for name in ("params", "sourceParams", "planParams")}
+    objects = {name: found.get(name, JSON_OBJECT) for name in ("params", "sourceParams", "planParams")}
     kinds = {"type": kept_word(found.get("type", str)), "sourceType": kept_word(found.get("sourceType", str))}
     if not found.is_set("sourceType") or found.get("sourceType", str) == "":
         kinds["sourceType"] = "nil"
@@ -239,8 +241,12 @@ class GetAllSearchIndexes(_SearchRequest, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> AllSearchIndexesResult:
         """Return the indexes."""
+        return all_steps(self.decode_in_steps(answer))
+
+    def decode_in_steps(self, answer: HttpAnswer) -> Steps[AllSearchIndexesResult]:
+        """Read the indexes in steps."""
         listed = body_members(answer).members("indexDefs").members("indexDefs").raw.values()
-        found, unread = readable(listed, lambda row: _index(members_of(row), self.scope))
+        found, unread = yield from readable(listed, in_one_step(lambda row: _index(members_of(row), self.scope)))
         return AllSearchIndexesResult(found, unread=unread)
 
 
@@ -423,4 +429,4 @@ class AnalyzeDocument(_OfIndex, frozen=True):
     def decode(self, answer: HttpAnswer) -> AnalyzedDocument:
         """Return what the service answers under ``analyzed``."""
         items = body_members(answer).array("analyzed")
-        return AnalyzedDocument(tuple(decoded(item, dict[str, object]) or {} for item in items))
+        return AnalyzedDocument(tuple(decoded(item, JSON_OBJECT) or {} for item in items))

@@ -23,13 +23,14 @@ from triclinium_core.services.received import (
     Members,
     body_members,
     decoded,
+    in_one_step,
     kept_word,
     members_of,
     readable,
     separated,
     unknown_parts,
 )
-from triclinium_core.services.request import HttpAnswer, Listing, MalformedAnswer, ServiceResult
+from triclinium_core.services.request import HttpAnswer, Listing, MalformedAnswer, ServiceResult, Steps, all_steps
 from triclinium_core.shown import one_line, shown, total_repr
 
 ANY = "*"
@@ -295,9 +296,9 @@ def _group_name(raw: msgspec.Raw) -> str:
         return check_group_name(decoded(raw, str))
 
 
-def _user(found: Members, asked: AuthDomain) -> UserAndMetadata:
-    effective, unknown_roles = separated(found.array("roles"), _role_and_origins)
-    groups, unknown_groups = separated(found.array("groups"), _group_name)
+def _user(found: Members, asked: AuthDomain) -> Steps[UserAndMetadata]:
+    effective, unknown_roles = yield from separated(found.array("roles"), in_one_step(_role_and_origins))
+    groups, unknown_groups = yield from separated(found.array("groups"), in_one_step(_group_name))
     unknown = [*(row for row, _ in [*unknown_roles, *unknown_groups]), *found.no_arrays("roles", "groups")]
     own = frozenset(each.role for each in effective if any(origin.type == _OWN.type for origin in each.origins))
     with reading("user"):
@@ -317,8 +318,8 @@ def _user(found: Members, asked: AuthDomain) -> UserAndMetadata:
     )
 
 
-def _group(found: Members) -> Group:
-    roles, unknown_roles = separated(found.array("roles"), lambda row: _role(members_of(row)))
+def _group(found: Members) -> Steps[Group]:
+    roles, unknown_roles = yield from separated(found.array("roles"), in_one_step(lambda row: _role(members_of(row))))
     unknown = [*(row for row, _ in unknown_roles), *found.no_arrays("roles")]
     if found.is_set("ldap_group_ref") and found.get("ldap_group_ref", str) is None:
         unknown.append(found.raw["ldap_group_ref"])
@@ -366,8 +367,12 @@ class GetAllUsers(ManagementRequest, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> AllUsersResult:
         """Return the users."""
+        return all_steps(self.decode_in_steps(answer))
+
+    def decode_in_steps(self, answer: HttpAnswer) -> Steps[AllUsersResult]:
+        """Read the users in steps."""
         rows = answer.body_as(list[msgspec.Raw])
-        found, unread = readable(rows, lambda row: _user(members_of(row), self.domain))
+        found, unread = yield from readable(rows, lambda row: _user(members_of(row), self.domain))
         return AllUsersResult(found, unread=unread)
 
 
@@ -394,7 +399,11 @@ class GetUser(_OfUser, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> UserResult:
         """Return the user."""
-        return UserResult(_user(body_members(answer), self.domain))
+        return all_steps(self.decode_in_steps(answer))
+
+    def decode_in_steps(self, answer: HttpAnswer) -> Steps[UserResult]:
+        """Read the user in steps."""
+        return UserResult((yield from _user(body_members(answer), self.domain)))
 
 
 class DropUser(_OfUser, frozen=True):
@@ -486,7 +495,12 @@ class GetRoles(ManagementRequest, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> RolesResult:
         """Return the roles."""
-        found, unread = readable(answer.body_as(list[msgspec.Raw]), _role_and_description)
+        return all_steps(self.decode_in_steps(answer))
+
+    def decode_in_steps(self, answer: HttpAnswer) -> Steps[RolesResult]:
+        """Read the roles in steps."""
+        rows = answer.body_as(list[msgspec.Raw])
+        found, unread = yield from readable(rows, in_one_step(_role_and_description))
         return RolesResult(found, unread=unread)
 
 
@@ -505,7 +519,12 @@ class GetAllGroups(ManagementRequest, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> AllGroupsResult:
         """Return the groups."""
-        found, unread = readable(answer.body_as(list[msgspec.Raw]), lambda row: _group(members_of(row)))
+        return all_steps(self.decode_in_steps(answer))
+
+    def decode_in_steps(self, answer: HttpAnswer) -> Steps[AllGroupsResult]:
+        """Read the groups in steps."""
+        rows = answer.body_as(list[msgspec.Raw])
+        found, unread = yield from readable(rows, lambda row: _group(members_of(row)))
         return AllGroupsResult(found, unread=unread)
 
 
@@ -530,7 +549,11 @@ class GetGroup(_OfGroup, frozen=True):
 
     def decode(self, answer: HttpAnswer) -> GroupResult:
         """Return the group."""
-        return GroupResult(_group(body_members(answer)))
+        return all_steps(self.decode_in_steps(answer))
+
+    def decode_in_steps(self, answer: HttpAnswer) -> Steps[GroupResult]:
+        """Read the group in steps."""
+        return GroupResult((yield from _group(body_members(answer))))
 
 
 class DropGroup(_OfGroup, frozen=True):
