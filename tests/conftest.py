@@ -53,7 +53,7 @@ def pytest_configure() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _raise_decoder_faults() -> Iterator[None]:
-    """Have an unexpected exception of a decoder end the test, so that fuzzing finds it."""
+    """Let an unexpected exception of a decoder fail the test, so that fuzzing finds it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(decoder_faults, "unexpected", reraise)
         yield

@@ -8,7 +8,7 @@ from triclinium_core import decoder_faults
 from triclinium_core.decoder_faults import Decoder
 
 CONTAIN = decoder_faults.unexpected
-"""The guard that programs run with."""
+"""The guard that programs use."""
 
 
 def reraise(decoder: Decoder, error: Exception) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Events that are full: the most that a node can put into one ``BytesReceived``, and into the documents that it ends."""
+"""Full events: as much data as a node can put into one ``BytesReceived``, and into the document that it completes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class FullEvent(NamedTuple):
         return self.simulation.clients[0]
 
     def handle(self) -> list[Action]:
-        """Have the client machine handle it, and return what it orders."""
+        """Let the client machine handle the event, and return its actions."""
         return list(self.machine.handle(self.event, self.simulation.now))
 
 
@@ -71,7 +71,7 @@ def chunk(content: bytes) -> bytes:
 
 
 def answered(before: bytes, last: bytes, request: ServiceRequest | None = None) -> FullEvent:
-    """Return the event that brings ``last`` of an answer, after what came before was handled."""
+    """Return the event with the piece ``last`` of an answer. The bytes before it have been handled."""
     simulation = Asking()
     simulation.finish(asking())
     if request is not None:
@@ -101,7 +101,7 @@ def listed(name: bytes, element: bytes, count: int) -> bytes:
 
 
 def keys(count: int) -> bytes:
-    """Return an object with so many keys."""
+    """Return an object with ``count`` keys."""
     return b"{%b}" % b",".join(b'"%d":1' % number for number in range(count))
 
 
@@ -139,7 +139,7 @@ def further(full: FullEvent) -> FullEvent:
 
 
 def frames(frame: bytes) -> FullEvent:
-    """Return a piece of frames that answer nothing."""
+    """Return a piece full of frames that answer no request."""
     simulation = ready()
     simulation.finish(get())
     return FullEvent(simulation, BytesReceived(simulation.newest, (frame * (PIECE // len(frame) + 1))[:PIECE]))
@@ -155,7 +155,7 @@ def answer_to(operation: Operation, value: bytes, extras: bytes = b"", datatype:
 
 
 def last_of(simulation: Simulation, stream: StreamId, data: bytes) -> FullEvent:
-    """Return the event with the last bytes, after what came before was handled."""
+    """Return the event with the last bytes of ``data``. The bytes before them have been handled."""
     *before, last = cut(data)
     for piece in before:
         simulation.machine.handle(BytesReceived(stream, piece), simulation.now)
@@ -163,7 +163,7 @@ def last_of(simulation: Simulation, stream: StreamId, data: bytes) -> FullEvent:
 
 
 def config() -> FullEvent:
-    """Return the end of a newer config, as large as the limits permit, that a refused operation brings."""
+    """Return the end of a newer config in the response to a refused operation, as large as the limits permit."""
     simulation = ready()
     simulation.finish(get())
     _, request = simulation.submit_in_flight(get())
@@ -199,7 +199,7 @@ def inflated() -> FullEvent:
 
 
 def server_request(opcode: int, extras: bytes) -> bytes:
-    """Return a frame that the server begins."""
+    """Return a request frame from the server."""
     return HEADER.pack(Magic.SERVER_REQUEST, opcode, 0, len(extras), 0, 0, len(extras), 0, 0) + extras
 
 
@@ -257,4 +257,4 @@ FULL_EVENTS: Mapping[str, Callable[[], FullEvent]] = {
     "page of a scan": scan_page,
     "deflated document": inflated,
 }
-"""By name, what makes an event."""
+"""Functions that return an event, by name."""

@@ -32,7 +32,7 @@ SECRETS = Secrets((TOKEN,), ("app:s3cret>password?", "s3cret>password?"))
     ],
 )
 def test_a_text_that_repeats_credentials(echo: str, expected: str) -> None:
-    """A token is replaced whole, cut, wrapped, escaped or in another case; so is a readable password."""
+    """A token is replaced if it is whole, cut, wrapped, escaped or in another case; so is a readable password."""
     assert expected == SECRETS.conceal(echo)
 
 
@@ -46,24 +46,24 @@ def test_a_text_that_repeats_credentials(echo: str, expected: str) -> None:
     ],
 )
 def test_a_password_with_signs_that_formats_escape(echo: str) -> None:
-    """A password is found in a form, in a page of HTML and in JSON."""
+    """A password with special characters is found in a form, in HTML and in JSON."""
     assert f"p={CONCEALED}" == Secrets(passwords=("correct horse+b&t\u00e4ry<",)).conceal(f"p={echo}")
 
 
 @pytest.mark.parametrize("text", ["", "the password is wrong", "İstanbul 100% \\u00", "Basic realm", "app"])
 def test_a_text_without_credentials(text: str) -> None:
-    """A text that repeats nothing is the same afterwards."""
+    """A text without credentials is returned unchanged."""
     assert text == SECRETS.conceal(text)
     assert text == NO_SECRETS.conceal(text)
 
 
 def test_a_short_secret() -> None:
-    """A token shorter than a part counts as a word; a password below the minimum is left alone."""
+    """A token shorter than a part is replaced only as a word, and a password below the minimum is not replaced."""
     short = Secrets(("Og==",)).with_passwords(("x" * (PASSWORD_MIN - 1), "y" * PASSWORD_MIN))
 
     assert f"{CONCEALED} xOg==x xxxxx {CONCEALED}" == short.conceal("Og== xOg==x xxxxx yyyyyy")
 
 
 def test_secrets_are_not_shown() -> None:
-    """The representation has no secret."""
+    """The representation contains no secret."""
     assert "Secrets()" == repr(SECRETS)

@@ -1,4 +1,4 @@
-"""Exceptions planted in every decoder: what the client makes of a defect."""
+"""Effects of a defect in each decoder, planted as an exception."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ SLOW_SECONDS = 100.0
 
 @dataclass(frozen=True)
 class Plant:
-    """A place for an exception, and what a user asks for who gets there."""
+    """A decoder that raises an exception, and a call of the user that reaches it."""
 
     decoder: Decoder
     target: str
     ask: Callable[[Asking], Token]
     error: type[CouchbaseException] = DecodingFailureException
-    """Exception of the caller that waited for the bytes."""
+    """Exception of the call that waited for the bytes."""
 
     @property
     def breaks_bootstrap(self) -> bool:
-        """Whether no connection gets ready with the defect."""
+        """Whether the defect keeps every connection from becoming ready."""
         return self.decoder in (Decoder.CLUSTER_CONFIG, Decoder.ERROR_MAP)
 
 
@@ -83,7 +83,7 @@ def _of_service(request: ServiceRequest) -> Plant:
 
 CORE = "triclinium_core"
 LONG = upsert("long", value=b'"%s"' % (b"x" * 4096))
-"""A write of a document that travels compressed."""
+"""Write of a document that is sent compressed."""
 PLANTS: Sequence[Plant] = (
     Plant(
         Decoder.CLUSTER_CONFIG,
@@ -131,12 +131,12 @@ PLANTS: Sequence[Plant] = (
 
 
 def boom(*args: object, **kwargs: object) -> NoReturn:
-    """Fail as a decoder with a defect does."""
+    """Raise an exception, as a decoder with a defect would."""
     raise KeyError("planted")
 
 
 def begin() -> Asking:
-    """Return a client that was not started, of a node with a document and with one answer of each service."""
+    """Return a client that has not started, for a node with one document and one answer of each service."""
     simulation = Asking()
     row = {"id": "a", "index": "hotels", "key": None, "value": 1}
     for service, (said, _) in ASKED.items():
@@ -145,14 +145,14 @@ def begin() -> Asking:
 
 
 def outcome(simulation: Asking, token: Token) -> object:
-    """Return what became of a token, once it is settled or ``SLOW_SECONDS`` are over."""
+    """Return the outcome of a token, once it is settled or ``SLOW_SECONDS`` have passed."""
     simulation.run(SLOW_SECONDS)
     return simulation.errors.get(token) or {**simulation.results, **simulation.answers}[token]
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: f"{plant.decoder.name}-{plant.target.rpartition('.')[0]}")
 def test_a_defect_costs_one_connection(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A decoder that fails closes the connection, is reported once with its traceback, and fails only its waiter."""
+    """A defect in a decoder closes the connection, is reported once with its traceback, and fails only its waiter."""
     simulation = begin()
     if not plant.breaks_bootstrap:
         # The compressed document arrives so that the first answer that is inflated is that of the test.
@@ -176,12 +176,12 @@ def test_a_defect_costs_one_connection(plant: Plant, monkeypatch: pytest.MonkeyP
 
 
 def test_every_decoder_has_a_plant() -> None:
-    """Each guarded decoder is in the table of this test, but for the one that runs in the task of the caller."""
+    """Each guarded decoder is in the table of this test, except the one that runs in the caller's task."""
     assert set(Decoder) - {Decoder.ROW} == {plant.decoder for plant in PLANTS}
 
 
 def test_every_guard_is_used() -> None:
-    """Each guard in the sources names a decoder of its own or of the same input, and each decoder has a guard."""
+    """Each guard in the sources names its own decoder or one of the same input, and each decoder has a guard."""
     guards = [
         decoder
         for folder in ("core", "trio_client")
@@ -193,7 +193,7 @@ def test_every_guard_is_used() -> None:
 
 
 def test_others_on_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of three reads in flight only the one whose answer has the defect fails: one is answered, one is sent again."""
+    """If one of three reads in flight meets a defect, only that read fails: one is answered and one is sent again."""
     simulation = ready()
     simulation.result(upsert("lost"))
     first, second = (simulation.submit_in_flight(get(key)) for key in "ab")
@@ -231,7 +231,7 @@ def test_a_config_behind_not_my_vbucket(monkeypatch: pytest.MonkeyPatch) -> None
     ],
 )
 def test_a_ping_names_the_defect(service: Service, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A ping of a node reports the defect that keeps its connection from working."""
+    """A ping of a node reports the defect that breaks its connection."""
     simulation = begin()
     monkeypatch.setattr(target, boom)
     result = outcome(simulation, simulation.inquire(Ping("travel", report_id="r", service_types=(service,))))
@@ -259,7 +259,7 @@ def test_the_end_of_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("is_whole", [False, True])
 def test_rows_with_a_defect(is_whole: bool) -> None:
-    """A caller whose decoder of rows fails has the connection closed, whether or not the answer is whole."""
+    """If the caller's decoder of rows has a defect, the connection is closed, whether or not the answer is complete."""
     simulation = begin()
     simulation.takes_rows = False
     rows = [{"n": number} for number in range(1 if is_whole else 200_000)]
@@ -276,7 +276,7 @@ def test_rows_with_a_defect(is_whole: bool) -> None:
 
 
 def test_kinds_are_reported_once_and_bounded() -> None:
-    """Each kind of fault is reported once, up to a bound; the same exception of another decoder is another kind."""
+    """Each kind of fault is reported once, up to a bound, and the same exception in another decoder is another kind."""
     emitted: list[Action] = []
     reports = FaultReports(emit=emitted.append)
     for number in range(2 * KINDS_MAX):
@@ -301,7 +301,7 @@ class Unshowable(Exception):
     "error", [ValueError("a\nb\x1b[31m" + "x" * 100_000), Unshowable(), MemoryError(), RecursionError()]
 )
 def test_a_fault_is_one_short_line(error: Exception) -> None:
-    """The text of a fault is short and printable, whatever the exception is."""
+    """The text of a fault is short and printable for any exception."""
     text = str(decoder_faults.unexpected(Decoder.HTTP, error))
 
     assert text.isprintable()
@@ -309,5 +309,5 @@ def test_a_fault_is_one_short_line(error: Exception) -> None:
 
 
 def fails_for(key: str, decode: Callable[..., Result]) -> Callable[..., Result]:
-    """Return a decoder with a defect that only the answer about one key meets."""
+    """Return a decoder that raises an exception only for the answer about one key."""
     return lambda operation, *args, **kwargs: boom() if operation.key == key else decode(operation, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""Representations of objects whose constructor has raised: reports of a crash show them as locals."""
+"""Representations of objects whose constructor has raised: crash reports show them as local variables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPTIONAL = {"triclinium_core.adapters.smithy_core"}
 
 
 def described() -> Iterator[type[object]]:
-    """Yield the classes of the core whose ``__repr__`` is written by hand, and whose constructor can stop half-way."""
+    """Yield the classes of the core with a ``__repr__`` of our own and a constructor that can fail halfway."""
     for module in pkgutil.walk_packages(triclinium_core.__path__, f"{triclinium_core.__name__}."):
         if module.name.endswith("__main__") or module.name in OPTIONAL:
             continue
@@ -34,7 +34,7 @@ def described() -> Iterator[type[object]]:
 
 def _is_by_hand(found: type[object]) -> bool:
     method = vars(found).get("__repr__")
-    # A constructor of dataclasses and structs sets every field before any code of ours runs.
+    # Constructors of dataclasses and structs set every field before our own code runs.
     if not isinstance(method, FunctionType) or issubclass(found, msgspec.Struct):
         return False
     is_generated = inspect.unwrap(method).__code__.co_filename == "<string>"
@@ -46,17 +46,17 @@ CLASSES = sorted(described(), key=lambda each: each.__qualname__)
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda each: each.__qualname__)
 def test_the_representation_of_an_object_without_attributes(kind: type[object]) -> None:
-    """Each class describes an object that its constructor has not touched."""
+    """Each class has a representation of an object whose constructor has not set any attribute."""
     assert kind.__name__ in repr(kind.__new__(kind))
 
 
 def test_classes_were_found() -> None:
-    """The machines are among the classes, so that the test above does not run empty."""
+    """The machines are among the classes, so the test above checks at least these."""
     assert {"ClientMachine", "RetryMachine", "CallMachine", "RequestMachine"} <= {kind.__name__ for kind in CLASSES}
 
 
 def test_a_report_with_the_locals_of_a_refused_client() -> None:
-    """A traceback with locals can be formatted after a machine has refused its options."""
+    """A traceback with local variables can be formatted after a machine has refused its options."""
     options = ClientOptions(connection_string="couchbase://h", authenticator=PasswordAuthenticator("a:b", "password"))
     with pytest.raises(InvalidArgumentException) as refused:
         ClientMachine(options, rng=random.Random(1))

@@ -181,7 +181,7 @@ def test_wrong_mechanisms(allowed: object) -> None:
     "count", [0, -1, SCRAM_ITERATIONS_MAX + 1, True, 4000.0, "4000", None, pytest.param(10**5000, id="5000 digits")]
 )
 def test_wrong_minimum_of_iterations(count: object) -> None:
-    """A minimum below 1, beyond what a client computes, or of another type is refused."""
+    """A minimum of iterations below 1, above the maximum of a client, or of another type is refused."""
     with pytest.raises(InvalidArgumentException) as caught:
         make_authenticator("ada", "secret", scram_iterations_min=count)
 

@@ -1,4 +1,4 @@
-"""Foreign text and values in messages: printable, bounded, and without fail."""
+"""Foreign text and values in messages are printable and bounded, and never raise."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_texts_of_servers() -> None:
 
 
 def test_texts_of_servers_that_forge_lines_of_the_log() -> None:
-    """White space becomes one space, and each other character that cannot be printed an escape."""
+    """In a text of a server, white space becomes one space, and any other non-printable character an escape."""
     assert "tr\u00e4ge WARNING \\ud800\\x1b[31m" == one_line("tr\u00e4ge\r\nWARNING\u2028\ud800\x1b[31m")
 
 
@@ -86,7 +86,7 @@ ANY_TEXT = st.text(st.characters(codec=None), max_size=50)
 
 @given(ANY_TEXT, st.integers(10, 60))
 def test_foreign_text_is_printable(text: str, most: int) -> None:
-    """A text of any characters is printable, within its bound, and unchanged by a second pass."""
+    """Any text becomes printable and bounded, and a second pass does not change it."""
     once = printable(text, most)
 
     assert once.isprintable()
@@ -96,7 +96,7 @@ def test_foreign_text_is_printable(text: str, most: int) -> None:
 
 
 def test_a_long_message_keeps_its_end() -> None:
-    """A message beyond the bound loses its middle, because the next step is its end."""
+    """A message above the bound is cut in the middle, because its end is the next step."""
     cut = printable("subject: " + "x" * MESSAGE_MAX + ": the next step")
 
     assert MESSAGE_MAX == len(cut)
@@ -106,8 +106,8 @@ def test_a_long_message_keeps_its_end() -> None:
 
 @given(st.lists(ANY_TEXT))
 def test_printable_json_means_the_same(texts: list[str]) -> None:
-    """Escapes change no value, and line breaks between values stay."""
-    # Surrogates that make a pair are one character of JSON.
+    """Escaped JSON has the same value, and keeps line breaks between values."""
+    # A pair of surrogates is one character of JSON.
     texts = [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for text in texts]
     encoded = printable_json(json.dumps(texts, ensure_ascii=False, indent=1))
 
@@ -121,7 +121,7 @@ class _Loud:
 
 
 def test_the_representation_of_a_value_is_foreign_text() -> None:
-    """A ``repr`` with escapes and line breaks is shown printable and bounded."""
+    """A ``repr`` with escape characters and line breaks becomes printable and bounded."""
     assert shown(_Loud()).isprintable()
     assert len(shown([_Loud()])) <= VALUE_SHOWN_MAX
 
@@ -135,7 +135,7 @@ class _Half:
 
 
 def test_the_representation_of_a_half_built_object() -> None:
-    """An object without attributes has a representation; so has one whose name has an escape."""
+    """An object without attributes, or with an escape character in its name, has a printable representation."""
     bare, named = _Half(), _Half()
     named.name = "\x1b"
 

@@ -1,4 +1,4 @@
-"""Events that are full up to every bound: their work, counted in calls and in the machine's own units."""
+"""Work of events that are full up to each bound, counted in calls and in the machine's own units."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from triclinium_core.work import (
 )
 
 CALLS_MAX = 150_000
-"""Some fifty milliseconds."""
+"""Maximum number of calls for one event: some fifty milliseconds."""
 
 FLOODS = {
     "chunks of one byte",
@@ -64,12 +64,12 @@ FLOODS = {
 """Events that a node can repeat at will."""
 
 CALLS_PER_UNIT_MAX = 8
-"""Calls that one unit of work stands for, at most: WORK_BEFORE_TIME_MAX bounds them as well."""
+"""Maximum number of calls for one unit of work, so that WORK_BEFORE_TIME_MAX also bounds the calls."""
 
 
 @pytest.mark.parametrize("name", sorted(FULL_EVENTS))
 def test_one_event_has_a_bound(name: str) -> None:
-    """An event that a node fills as it likes makes no more calls than the loop can bear."""
+    """An event that a node fills up to a bound makes at most ``CALLS_MAX`` calls."""
     full = FULL_EVENTS[name]()
     with counted() as calls:
         full.handle()
@@ -79,7 +79,7 @@ def test_one_event_has_a_bound(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(FLOODS))
 def test_floods_are_counted(name: str) -> None:
-    """The work that the machine counts keeps up with the calls of an event that a node can repeat."""
+    """For an event that a node can repeat, the work that the machine counts grows with the number of calls."""
     full = FULL_EVENTS[name]()
     before = full.machine.work
     with counted() as calls:
@@ -88,7 +88,7 @@ def test_floods_are_counted(name: str) -> None:
 
     assert PIECE_WORK <= work
     assert calls.total() <= CALLS_PER_UNIT_MAX * work
-    # Few events reach the bound, so that time is fed between them.
+    # Few events reach the bound, so TimePassed is fed between them.
     assert work < 4 * WORK_BEFORE_TIME_MAX
 
 
@@ -131,7 +131,7 @@ def whole(splitter: RowSplitter, body: bytes) -> bytes:
     ids=lambda value: repr(value[:30]) if isinstance(value, bytes) else None,
 )
 def test_documents_around_rows(members: bytes, fits: bool) -> None:
-    """A document with more bytes, members, objects or parts than the limits fails the request; one within them does not."""
+    """Only a document with more bytes, members, objects or parts than the limits fails the request."""
     ordered = document(HEAD, members).handle()
     last = ordered[-1] if ordered else None
     splitter = RowSplitter("results")
@@ -171,7 +171,7 @@ def test_bodies_that_are_read_whole(excess: int) -> None:
     ids=["small", "objects", "parts", "size"],
 )
 def test_failures_that_are_decoded(code: int | None, errors: bytes) -> None:
-    """A failure above the limits counts as foreign text, and its beginning is kept."""
+    """The body of a failure above the limits counts as foreign text, and its beginning is kept."""
     body = b'{"errors":[%b]}' % errors
     for form in (body, body.decode()):
         answer = read_answer(Service.QUERY, 400, form)
@@ -182,13 +182,13 @@ def test_failures_that_are_decoded(code: int | None, errors: bytes) -> None:
 
 
 def test_white_space_that_fills_the_beginning() -> None:
-    """A body whose kept beginning is white space counts as foreign all the same."""
+    """A body whose kept beginning is only white space still counts as foreign text."""
     assert read_answer(Service.QUERY, 200, b" " * TEXT_SIZE_BYTES_MAX + b"<html>").is_foreign
 
 
 @pytest.mark.parametrize("depth", [4, 15, 16, 17, 18, 40, 900])
 def test_deep_rows_end_where_they_end(depth: int) -> None:
-    """Brackets that are counted together lead to the same rows as brackets that are counted alone, in any cut."""
+    """Counting brackets together gives the same rows as counting them one by one, for pieces of any size."""
     nested = b"[" * depth + b'"]]{"' + b"]" * depth
     expected = [nested, b'{"a":%b}' % nested, b"[%b,%b]" % (nested, nested), b"1"]
     body = ROWS + b",".join(expected) + b"]}"
@@ -201,7 +201,7 @@ def test_deep_rows_end_where_they_end(depth: int) -> None:
 
 
 def test_rows_behind_a_large_one() -> None:
-    """Rows that follow a row larger than what is looked at for boundaries are the rows of the document."""
+    """Rows after a row that is larger than the bytes searched for boundaries are read correctly."""
     large = b'{"a":"%b","b":[[{}]]}' % (b"x" * 100_000)
     body = ROWS + b",".join([large] * 5) + b"]}"
     splitter = RowSplitter("results")

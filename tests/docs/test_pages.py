@@ -37,7 +37,7 @@ def test_lines_that_install_say_from_where(page: Path) -> None:
 
 
 def lacks_the_core(line: str) -> bool:
-    """Return whether a line has pip install the client without the core."""
+    """Return whether a line installs the client with pip, without the core."""
     installed = [
         re.findall(r"trio_client|triclinium-\d|\bcore\b|triclinium_core", words)
         for words in INSTALLS_WITH_PIP.findall(line)
@@ -47,7 +47,7 @@ def lacks_the_core(line: str) -> bool:
 
 @rows("page", [*READMES, *PAGES])
 def test_pip_gets_the_core_beside_the_client(page: Path) -> None:
-    """No line has pip install the client alone, which would fetch the core by an unclaimed name."""
+    """No line of a page installs only the client with pip, which would fetch the core by an unregistered name."""
     assert [] == [line for line in page.read_text(encoding="utf-8").splitlines() if lacks_the_core(line)]
 
 
@@ -60,5 +60,5 @@ def test_pip_gets_the_core_beside_the_client(page: Path) -> None:
     ],
 )
 def test_a_line_without_the_core_is_found(line: str) -> None:
-    """A line that installs the folder, the wheel or the address of the client alone is found."""
+    """A line that installs only the folder, the wheel or the address of the client is found."""
     assert lacks_the_core(line)

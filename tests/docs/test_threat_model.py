@@ -1,4 +1,4 @@
-"""The threat model names a test for each promise."""
+"""Tests that the threat model names for each promise."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Changes of JSON documents that keep their structure: at any path, numbers, words, strings and containers of other kinds.
+"""Changes of JSON documents at any path: other numbers, words, strings and containers.
 
-A document is a value as ``json.loads`` returns it. ``Text`` in it stands for JSON that ``json.dumps`` cannot write.
+A document is a value as ``json.loads`` returns it. ``Text`` in it holds JSON that ``json.dumps`` cannot write.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WIDTH = 1_500
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A piece of JSON as it travels."""
+    """A piece of JSON, encoded."""
 
     json: str
 
@@ -57,7 +57,7 @@ CONTAINERS = (
     "{" + ",".join(f'"k{number}":{number}' for number in range(WIDTH)) + "}",
 )
 REPLACEMENTS = tuple(map(Text, (*NUMBERS, *WORDS, *STRINGS, *CONTAINERS)))
-"""Every value that is put at a path."""
+"""Every value that replaces another at a path."""
 DELETE, REPEAT, RENAME = "delete", "repeat", "rename"
 Change: TypeAlias = Text | str | object
 """A replacement, one of the three changes of the surrounding container, or another part of the document."""
@@ -65,7 +65,7 @@ CHANGES: Sequence[Change] = (*REPLACEMENTS, DELETE, REPEAT, RENAME)
 
 
 def encoded(value: object) -> bytes:
-    """Return a document as it travels."""
+    """Return a document, encoded."""
     return _text(value).encode("utf-8", "surrogatepass")
 
 
@@ -117,7 +117,7 @@ def changed(value: object, path: Path, change: Change) -> object:
         if rest or change not in (DELETE, REPEAT, RENAME):
             return [*value[:step], changed(value[step], rest, change), *value[step + 1 :]]
         return [*value[:step], *([] if change == DELETE else [value[step]] * WIDTH), *value[step + 1 :]]
-    # An earlier change has removed what the path leads to.
+    # An earlier change has removed the value at the path.
     return value
 
 
@@ -129,7 +129,7 @@ def part(value: object, path: Path) -> object:
 
 
 def of_its_kind(value: object) -> Sequence[Change]:
-    """Return the replacements of the same kind as a value: these get past the checks of types."""
+    """Return the replacements of the same kind as a value: these pass checks of types."""
     if isinstance(value, str):
         return tuple(map(Text, STRINGS))
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -138,7 +138,7 @@ def of_its_kind(value: object) -> Sequence[Change]:
 
 
 def draw(rng: random.Random, document: object) -> bytes:
-    """Return a document with one to three changes, most of them of the kind of what they replace."""
+    """Return a document with one to three changes, most of the same kind as the value that they replace."""
     known = list(paths(document))
     bent = document
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
@@ -154,7 +154,7 @@ def draw(rng: random.Random, document: object) -> bytes:
 
 
 def single_changes(document: object) -> Iterator[bytes]:
-    """Yield a document with each change of its kind at each path."""
+    """Yield a document with each change of the same kind at each path."""
     for path in paths(document):
         for change in (*of_its_kind(part(document, path)), DELETE, REPEAT, RENAME):
             yield encoded(changed(document, path, change))

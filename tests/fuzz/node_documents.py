@@ -1,7 +1,7 @@
 """JSON documents that nodes send, and a client that waits for each of them.
 
-``play`` feeds a document to the whole client: no exception leaves ``handle``, only documented actions come out, and every
-caller gets exactly one result or exception of the library.
+``play`` feeds a document to the whole client: ``handle`` raises no exception and returns only documented actions, and
+every caller gets exactly one result or exception of the library.
 """
 
 from __future__ import annotations
@@ -282,12 +282,12 @@ ASKED: Sequence[tuple[ServiceRequest, int, object]] = (
     (search_indexes.DropSearchIndex(index_name="i"), 400, REFUSAL),
     *((ping(), 200, {"a": 1}) for ping in PINGS.values()),
 )
-"""Requests, and status and body of an answer to each."""
+"""Requests, with the status and body of an answer to each."""
 
 TIMEOUT = 0.004
-"""Seconds of every timeout: time for a few retries."""
+"""Every timeout in seconds: long enough for a few retries."""
 STREAMS_MAX = 6
-"""Streams that the node accepts. It refuses further ones, so that a bent map costs little."""
+"""Maximum number of streams that the node accepts. It refuses further ones, so that a changed map takes little time."""
 STEPS_MAX = 10_000
 HTTP_PORTS = frozenset(port for service, port in SERVICES.items() if not service.startswith("kv"))
 UNREADABLE_ROW = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
@@ -309,10 +309,10 @@ TIMEOUTS = TimeoutOptions(
 
 
 class Node:
-    """A node that answers all requests of a client, honestly unless a document was replaced.
+    """A node that answers all requests of a client correctly, except for a replaced document.
 
     Args:
-        refusal: status of reads; 0 for a success. NOT_MY_VBUCKET brings ``config_of_refusals``.
+        refusal: status of reads; 0 for a success. NOT_MY_VBUCKET carries ``config_of_refusals``.
     """
 
     def __init__(self, *, refusal: int = 0) -> None:
@@ -353,7 +353,7 @@ class Node:
 
 
 class Client:
-    """A client of one node, without time and sockets."""
+    """A client of one node, without real time and sockets."""
 
     def __init__(self, node: Node) -> None:
         options = ClientOptions(
@@ -451,14 +451,14 @@ READ, READ_NAMED = Get(Keyspace("b"), "k"), Get(Keyspace("b", "s", "c"), "k")
 
 
 def play_config(document: bytes) -> None:
-    """Play a config that comes when a connection opens."""
+    """Play a config that arrives when a connection opens."""
     node = Node()
     node.config = document
     Client(node).ask(READ, READ_NAMED)
 
 
 def play_later_config(document: bytes) -> None:
-    """Play a config that comes with NOT_MY_VBUCKET."""
+    """Play a config in a NOT_MY_VBUCKET response."""
     node = Node()
     client = Client(node)
     client.ask(READ)
@@ -485,7 +485,7 @@ def play_error_map(document: bytes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A request and the HTTP status of its answer; called with a body, it plays the answer."""
+    """A request and the HTTP status of its answer. A call with a body plays the answer."""
 
     request: ServiceRequest
     status: int
@@ -493,7 +493,8 @@ class Answer:
     def __call__(self, body: bytes) -> None:
         """Play an answer to a client that is connected.
 
-        The same client plays many answers: to connect takes longer than all the rest. It is dropped when it fails.
+        The same client plays many answers, because connecting takes longer than everything else. A client that fails is
+        dropped.
         """
         client = _CONNECTED.pop() if _CONNECTED else Client(Node())
         client.ask(READ)
@@ -503,7 +504,7 @@ class Answer:
 
 
 _CONNECTED: list[Client] = []
-"""The client of answers over HTTP, between two of them."""
+"""The connected client for answers over HTTP, or nothing."""
 
 
 OF_KEY_VALUE: Sequence[tuple[object, Callable[[bytes], None]]] = (
@@ -512,7 +513,7 @@ OF_KEY_VALUE: Sequence[tuple[object, Callable[[bytes], None]]] = (
     (MANIFEST, play_manifest),
     (ERROR_MAP, play_error_map),
 )
-"""Every document of key-value, and a function that plays one that was changed."""
+"""Every document of key-value, with a function that plays a changed one."""
 OF_SERVICES: Sequence[tuple[object, Callable[[bytes], None]]] = tuple(
     (value, Answer(request, status)) for request, status, value in ASKED
 )
@@ -521,7 +522,7 @@ OF_SERVICES: Sequence[tuple[object, Callable[[bytes], None]]] = tuple(
 
 @cache
 def systematic() -> Sequence[tuple[bytes, Callable[[bytes], None]]]:
-    """Return the documents of key-value with each change of its kind at each path: these reach the whole client."""
+    """Return the key-value documents with each change of the same kind at each path: these affect the whole client."""
     return [(bent, play) for document, play in OF_KEY_VALUE for bent in single_changes(document)]
 
 
@@ -536,7 +537,7 @@ def play_document(rng: random.Random) -> None:
 
 
 def play_input(number: int, rng: random.Random) -> None:
-    """Play one input of a series: the systematic changes in order, and random ones after them.
+    """Play one input of a series: the systematic changes in order, then random ones.
 
     Raises:
         AssertionError: an invariant is broken.

@@ -1,4 +1,4 @@
-"""Changed JSON documents of nodes, on inputs that Hypothesis draws, and the honest ones."""
+"""JSON documents of nodes: valid ones, and ones with changes that Hypothesis draws."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from triclinium_core.errors import CouchbaseException
 
 @given(seed=st.integers(0, 2**64 - 1))
 def test_any_document(seed: int) -> None:
-    """Random changes of a document leave each caller with one result or one exception of the library."""
+    """With random changes of a document, each caller gets one result or one exception of the library."""
     play_document(random.Random(seed))
 
 
 @pytest.mark.parametrize("number", range(0, len(systematic()), len(systematic()) // 40))
 def test_systematic_changes(number: int) -> None:
-    """A sample of the systematic changes of configs, manifests and error maps ends nothing; the gate plays all of them."""
+    """A sample of the systematic changes of key-value documents breaks no invariant; ``.ci/run`` plays all of them."""
     play_input(number, random.Random(0))
 
 
 def test_honest_documents() -> None:
-    """The honest documents are read: the client finds a document of a named collection, and no caller gets an error."""
+    """With valid documents, the client reads a document of a named collection, and no caller gets an error."""
     client = Client(Node())
     client.ask(READ_NAMED)
     for document, play in (*OF_KEY_VALUE, *OF_SERVICES):
@@ -45,7 +45,7 @@ def test_honest_documents() -> None:
 
 
 def test_changes_are_where_they_belong() -> None:
-    """A change at a path changes that value alone; a path that an earlier change has removed changes nothing."""
+    """A change at a path changes only that value; a change at a path that no longer exists changes nothing."""
     document = {"a": [1, {"b": 2}], "c": 3}
 
     assert {(), ("a",), ("a", 0), ("a", 1), ("a", 1, "b"), ("c",)} == set(paths(document))

@@ -36,7 +36,7 @@ class NameServer:
     """The names, in order."""
 
     def resolver(self, *domains: str, search: bool | None = None) -> DnsResolver:
-        """Return a resolver that asks this server alone.
+        """Return a resolver that uses only this server.
 
         Args:
             domains: the search domains of its configuration.

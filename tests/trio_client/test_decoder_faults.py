@@ -1,4 +1,4 @@
-"""A defect in a decoder, from the outside: the program goes on, and the log has the traceback."""
+"""Effects of a defect in a decoder on a program: it continues, and the log has the traceback."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("contain_decoder_faults")
 
 
 def boom(*args: object, **kwargs: object) -> NoReturn:
-    """Fail as a decoder with a defect does."""
+    """Raise an exception, as a decoder with a defect would."""
     raise KeyError("planted")
 
 
@@ -48,7 +48,7 @@ async def test_a_defect_is_logged_once(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each caller of a decoder with a defect gets an exception; the log has one ERROR with a traceback; others go on."""
+    """With a defect in a decoder, each waiting call raises, the log has one ERROR with a traceback, and others work."""
     async with open_pair() as pair:
         people = pair.cluster.bucket("travel").default_collection()
         await people.upsert("ada", 1)
@@ -70,7 +70,7 @@ async def test_a_defect_is_logged_once(
 async def test_a_defect_in_a_row(
     takes_all: bool, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A row on which the library's decoder fails ends the request; the log has the traceback; the next search works."""
+    """A defect in the decoder of rows ends the request and is logged with a traceback, and the next search works."""
     hit = {"index": "hotels", "id": "a", "score": 1.0}
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         fake.nodes.script.answer("hotels", FakeAnswer(rows=[hit] * 3), service=Service.SEARCH)

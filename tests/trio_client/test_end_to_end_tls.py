@@ -219,7 +219,7 @@ async def test_best_effort_waits_for_a_better_certificate(authority: Authority) 
 
 
 class EveryName(trio.abc.HostnameResolver):
-    """A system under which every name is this machine."""
+    """A host name resolver that resolves every name to this machine."""
 
     async def getaddrinfo(self, host: bytes | None, port: bytes | str | int | None, *args: Any, **kwargs: Any) -> Any:
         """Return one address."""
@@ -227,12 +227,12 @@ class EveryName(trio.abc.HostnameResolver):
         return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (ADDRESS, port))]
 
     async def getnameinfo(self, sockaddr: Any, flags: int) -> tuple[str, str]:
-        """Return nothing: the client asks for no names."""
+        """Raise an exception: the client looks up no names."""
         raise NotImplementedError
 
 
 async def test_a_name_with_a_final_dot(authority: Authority) -> None:
-    """A certificate has no final dot: the name of the host is verified without it (RFC 6066, section 3)."""
+    """A host with a final dot is verified without it, because certificates have none (RFC 6066, section 3)."""
     asked: list[str | None] = []
     context = authority.server("node.test", ADDRESS)
     context.sni_callback = lambda stream, name, context: asked.append(name)
@@ -279,14 +279,14 @@ async def test_addresses_of_ipv6(authority: Authority) -> None:
 
 
 def blind() -> ssl.SSLContext:
-    """Return the context of a client that verifies nothing."""
+    """Return a client context that verifies nothing."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
 
 
 def nameless(authority: Authority) -> ssl.SSLContext:
-    """Return the context of a client that accepts trusted certificates of any host."""
+    """Return a client context that accepts trusted certificates of any host."""
     context = authority.trusting()
     context.check_hostname = False
     return context
@@ -303,7 +303,7 @@ def warnings_of_tls(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 @pytest.mark.parametrize("kind", ["blind", "nameless", "connector", "verifying"])
 async def test_unverified_tls(kind: str, authority: Authority, caplog: pytest.LogCaptureFixture) -> None:
-    """Without verified certificates and host names, one warning is logged, and SCRAM keeps the password from the nodes."""
+    """If TLS does not verify certificates or host names, one warning is logged, and SCRAM hides the password."""
     contexts = {"nameless": nameless(authority), "verifying": authority.trusting()}
     given: dict[str, Any] = {"ssl_context": contexts.get(kind, blind())}
     if kind == "connector":
@@ -324,7 +324,7 @@ async def test_unverified_tls(kind: str, authority: Authority, caplog: pytest.Lo
 async def test_plain_over_unverified_tls(
     is_named: bool, authority: Authority, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A node with PLAIN only gets the password over unverified TLS if the authenticator names PLAIN."""
+    """Over unverified TLS, a node that offers only PLAIN gets the password only if the authenticator names PLAIN."""
     options = FakeNodeOptions(sasl_mechanisms=("PLAIN",))
     async with open_tcp_cluster(FakeNode(options), ssl_context=authority.server()) as fake:
         authenticator = replace(fake.authenticator, allowed_sasl_mechanisms=("PLAIN",) if is_named else None)
@@ -343,7 +343,7 @@ async def test_plain_over_unverified_tls(
 
 
 async def test_a_certificate_over_unverified_tls(authority: Authority, caplog: pytest.LogCaptureFixture) -> None:
-    """A client certificate needs no permission over unverified TLS, which is logged once."""
+    """Over unverified TLS, a client certificate needs no permission, and one warning is logged."""
     context = blind()
     async with nodes_with(authority.server(demands=True)) as fake:
         await upsert(tls(fake), authority.client(), context)

@@ -1,4 +1,4 @@
-"""Texts of a caller in messages, contexts and lines of the log: every public method with hostile arguments."""
+"""Texts of a caller in messages, contexts and lines of the log, from calls of every public method."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ EVIL = "\n2026-01-01 CRITICAL forged \x1b[31m\x9b\x7f\u202e\u2028"
 """Line breaks, escapes, C1, DEL, a bidirectional control and a line separator."""
 
 LENGTH_MAX = 5_000
-"""Of a message or a context with hostile arguments."""
+"""Maximum length of a message or a context with hostile arguments."""
 
 CASES_MIN = 300
-"""Calls below this number mean that the methods were not found."""
+"""Minimum number of calls. With fewer, the methods were not found."""
 
 OWN_ERRORS = (CouchbaseException, ArgumentError)
 
@@ -42,7 +42,7 @@ def faults_of(error: BaseException) -> list[str]:
 
 
 def calls_of(owner: object) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Yield calls of each public method: all required arguments hostile, and each option in turn."""
+    """Yield calls of each public method with hostile required arguments, and with each option hostile in turn."""
     for name, method in inspect.getmembers(owner, inspect.isroutine):
         if name.startswith("_") or name == "set_authenticator":
             continue
@@ -64,7 +64,7 @@ def _call(method: Callable[..., object], positional: list[str], keywords: Mappin
 
 
 async def carry_out(call: Callable[[], object]) -> Exception | None:
-    """Return the exception that a call, or what it gives, raises."""
+    """Return the exception that a call or its result raises."""
     try:
         result = call()
         if inspect.isawaitable(result):
@@ -92,7 +92,7 @@ def owners(cluster: Cluster) -> Iterator[object]:
 async def test_every_method_with_hostile_arguments(
     caplog: pytest.LogCaptureFixture, autojump_clock: trio.testing.MockClock, redact: bool
 ) -> None:
-    """No message, context or line of the log of any of them has a character that cannot be printed."""
+    """With hostile arguments to any method, messages, contexts and lines of the log are printable."""
     caplog.clear()
     caplog.set_level(logging.DEBUG, logger="triclinium")
     wrong: list[str] = []
@@ -119,7 +119,7 @@ def _is_fine(record: logging.LogRecord) -> bool:
 
 
 def classes() -> Iterator[tuple[str, Callable[[], object]]]:
-    """Yield constructors of public values: all required arguments hostile, and each option in turn."""
+    """Yield constructors of public values with hostile required arguments, and with each option hostile in turn."""
     for module in (triclinium, triclinium.search, triclinium.views):
         for name, kind in vars(module).items():
             if not inspect.isclass(kind) or name.startswith("_") or issubclass(kind, BaseException):
@@ -137,7 +137,7 @@ def classes() -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def test_every_value_with_hostile_arguments() -> None:
-    """A constructor that refuses an argument says so in printable text."""
+    """A constructor that refuses a hostile argument raises an error with printable text."""
     wrong: list[str] = []
     count = 0
     for where, call in classes():
@@ -147,7 +147,7 @@ def test_every_value_with_hostile_arguments() -> None:
         except OWN_ERRORS as error:
             wrong += [f"{where}: {text!r}" for text in faults_of(error)]
         except (TypeError, ValueError, AttributeError, LookupError, RuntimeError):
-            # Python refuses a value of the wrong shape, and trio a call outside of a run.
+            # Python refuses arguments of the wrong type, and trio a call outside of a run.
             pass
 
     assert [] == wrong
@@ -172,7 +172,7 @@ def test_every_value_with_hostile_arguments() -> None:
     ],
 )
 def test_hostile_connection_strings(text: str) -> None:
-    """A refused connection string is named in printable text, also with the name of its variable."""
+    """The error for a refused connection string is printable, even if an environment variable has the string."""
     wrong: list[str] = []
     for read in (
         lambda: parse_connection_string(text),
@@ -189,7 +189,7 @@ def test_hostile_connection_strings(text: str) -> None:
 
 @rows("name", ["KV_TIMEOUT", "PROFILE", "COMPRESSION", "ENABLE_DNS_SRV", EVIL])
 def test_hostile_variables(name: str) -> None:
-    """A refused variable is named in printable text."""
+    """The error for a refused environment variable is printable."""
     with pytest.raises(OWN_ERRORS) as refused:
         read_environment({"TRICLINIUM_CONNECTION_STRING": "couchbase://h", f"TRICLINIUM_{name}": EVIL})
 

@@ -124,7 +124,7 @@ def test_refusals_without_a_config_that_is_known() -> None:
 
 
 def test_a_revision_out_of_range() -> None:
-    """A config with a revision beyond 63 bits is refused; the next request for a config names the version before it."""
+    """A config with a revision beyond 63 bits is refused, and the next poll names the previous version."""
     simulation = ready(features=IMPLEMENTED_FEATURES)
     _, request = simulation.submit_in_flight(get())
     config = b'{"revEpoch":2,"rev":9223372036854775808,"name":"travel","vBucketServerMap":{"serverList":[],"vBucketMap":[[-1]]}}'

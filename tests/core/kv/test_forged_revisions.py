@@ -1,4 +1,4 @@
-"""Forged revisions of configs: they keep genuine configs out only for a while, and nodes that are behind change nothing."""
+"""Forged revisions of configs keep genuine configs out only for a while, and nodes that are behind change nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 FORGED = (COUNTER_MAX, COUNTER_MAX)
 INTERVAL = TimeoutOptions().config_poll_interval
 OLD = MUTE - {HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION}
-"""Features of a node that is polled, and sends its config with each answer."""
+"""Features of a node that is polled and sends its config with each response."""
 
 
 def forged(servers: list[str], holders: list[list[int]]) -> bytes:
@@ -43,7 +43,7 @@ def revisions(simulation: Recorded) -> set[tuple[int, int] | None]:
 
 
 def test_a_node_of_the_string_ends_a_forged_revision() -> None:
-    """The genuine config is accepted after a bounded number of polls, and the documents are found again."""
+    """After a forged revision, the client accepts the genuine config within a bounded number of polls."""
     simulation = ready(features=OLD)
     genuine = revisions(simulation)
     deceive(simulation, forged(["127.0.0.1:11210", "127.0.0.1:1"], [[1]] * 128))
@@ -57,7 +57,7 @@ def test_a_node_of_the_string_ends_a_forged_revision() -> None:
 
 
 def test_refusals_end_a_forged_revision() -> None:
-    """Nodes that are not polled, and leave out a config that was sent, end a forged revision by refusing operations."""
+    """Nodes that are not polled, and leave out a known config, end a forged revision by refusing operations."""
     simulation = RecordedCluster(2, IMPLEMENTED_FEATURES)
     simulation.write()
     (genuine,) = revisions(simulation)
@@ -74,7 +74,7 @@ def test_refusals_end_a_forged_revision() -> None:
 
 @pytest.mark.parametrize("seeds", ["127.0.0.1:11210,127.0.0.1:11212", "127.0.0.1:11210"])
 def test_a_node_that_is_behind(seeds: str) -> None:
-    """An older config of a node that catches up, or is not alone in the connection string, is refused."""
+    """The client refuses the older config of a node that catches up, or is not alone in the connection string."""
     simulation = Recorded(nodes_of(2, OLD), client_options(f"couchbase://{seeds}"))
     simulation.result(upsert())
     late = 0 if "," in seeds else 1

@@ -114,7 +114,7 @@ class Salting(Recorded):
 
 
 class Forgetful(SaltedPasswords):
-    """A cache of test servers that keeps nothing, so that clients compute for themselves."""
+    """A cache of test servers that keeps nothing, so that clients salt passwords themselves."""
 
     def of(self, digest: str, password: bytes, salt: bytes, iterations: int) -> bytes:
         """Return a salted password."""
@@ -122,7 +122,7 @@ class Forgetful(SaltedPasswords):
 
 
 def test_a_client_salts_its_password_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client salts its password once for all connections, opened once or again, until its credentials change."""
+    """A client salts its password once for all connections, including reopened ones, until its credentials change."""
     monkeypatch.setattr(scram, "SALTED_BY_SERVERS", Forgetful())
     simulation = Salting(options=client_options())
     simulation.finish(get())

@@ -12,7 +12,7 @@ from triclinium_core.retry.couchbase.tables.service import Service
 
 
 def named(revision: int, **labels: str) -> ClusterConfig:
-    """Return a config of this revision with ``clusterName``, ``clusterUUID``, or both."""
+    """Return a config with this revision and ``clusterName``, ``clusterUUID``, or both."""
     return parse_cluster_config(json.dumps({"rev": revision, **labels}).encode(), host="10.0.0.1")
 
 
@@ -38,7 +38,7 @@ def test_capabilities() -> None:
 
 
 def test_the_first_labels_are_kept() -> None:
-    """Later configs add a missing label and change none: each change would start another time series."""
+    """Later configs can add a missing label and cannot change a label, which would start another time series."""
     configs = KnownConfigs()
     for revision in range(1, 61):
         configs.take("travel", named(revision, clusterName=f"name {revision}"))
@@ -60,7 +60,7 @@ def test_the_first_labels_are_kept() -> None:
     ],
 )
 def test_labels_are_bounded(text: str, label: str | None) -> None:
-    """A label has at most 128 printable characters; an empty one does not exist."""
+    """A label has at most 128 printable characters; an empty label is left out."""
     configs = KnownConfigs()
     configs.take("travel", named(1, clusterName=text, clusterUUID=text))
 
@@ -69,7 +69,7 @@ def test_labels_are_bounded(text: str, label: str | None) -> None:
 
 
 def test_older_configs_in_a_row() -> None:
-    """Only older configs that are far enough apart count, and one that is as new as the newest ends the count."""
+    """Only older configs that are far enough apart count, and a config as new as the newest ends the count."""
     configs, older = KnownConfigs(), named(3)
     configs.take("travel", named(4))
     for second in range(OLDER_CONFIGS_MAX - 1):

@@ -1,4 +1,4 @@
-"""Answers to other requests: one that came twice, came unasked, or names another request never answers the next one."""
+"""Answers to other requests: a repeated, unsolicited or foreign answer is never taken for that of the next request."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Pair(NamedTuple):
     first: ServiceRequest | Ping
     second: ServiceRequest
     error: type[CouchbaseException] | None = None
-    """Failure of the second; None if its rows are ``second``."""
+    """Exception of the second request; None if its rows are ``second``."""
 
 
 def search(index: str) -> SearchQueryRequest:
@@ -83,7 +83,7 @@ class Twice(Asking):
     """A client that submits the second request of a pair as soon as the first is settled.
 
     Args:
-        size: bytes that its driver reads at most.
+        size: maximum number of bytes that its driver reads at a time.
     """
 
     def __init__(self, pair: Pair, size: int) -> None:
@@ -104,7 +104,7 @@ class Twice(Asking):
         self.run()
 
     def feed(self, event: Event) -> list[Action]:
-        """Feed an event, and ask again in the same moment if it has settled the first request."""
+        """Feed an event, and submit the second request immediately if the event has settled the first."""
         actions = super().feed(event)
         if self.first in self.settled_at and self.second is None:
             self.second = Token(0)
@@ -112,17 +112,17 @@ class Twice(Asking):
         return actions
 
     def deliver(self, stream: StreamId, size: int | None = None) -> None:
-        """Let the client have the next piece."""
+        """Deliver the next piece to the client."""
         super().deliver(stream, self.size)
 
     def answer_size(self) -> int:
-        """Return how many bytes a whole answer to the first request has."""
+        """Return the size in bytes of a whole answer to the first request."""
         return self.asked[0].bytes_sent // 2
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: str(pair.service))
 def test_an_answer_that_comes_twice_is_none_to_the_next_request(pair: Pair) -> None:
-    """After an answer that came twice, the next request gets its own answer, for reads of every size."""
+    """After a repeated answer, the next request gets its own answer, for reads of every size."""
     whole = Twice(pair, 64 * 1024).answer_size()
     sizes = {size for size in range(1, whole + 1) if whole % size in (0, 1, size - 1)} | {2 * whole}
     for size in sorted(sizes):
@@ -138,7 +138,7 @@ def test_an_answer_that_comes_twice_is_none_to_the_next_request(pair: Pair) -> N
 
 
 def test_requests_are_sent_to_silent_connections_only() -> None:
-    """Each request over HTTP, also the first of a connection, is ordered to be sent unless something waits."""
+    """Each request over HTTP, including the first of a connection, is sent with ``unless_readable``."""
     simulation = Asking()
     simulation.finish(asking())
     simulation.finish(asking())
@@ -151,7 +151,7 @@ def test_requests_are_sent_to_silent_connections_only() -> None:
 
 
 def unsolicited(simulation: Asking, data: bytes) -> StreamId:
-    """Have bytes wait on the one open connection to a service, and return its stream."""
+    """Put unread bytes on the only open connection to a service, and return its stream."""
     [stream] = simulation.nodes[0].request_log[-1:]
     simulation.links[StreamId(stream.connection)].incoming += data
     return StreamId(stream.connection)
@@ -159,7 +159,7 @@ def unsolicited(simulation: Asking, data: bytes) -> StreamId:
 
 @pytest.mark.parametrize("readonly", [True, False])
 def test_a_request_that_was_not_sent_is_sent_on_another_connection(readonly: bool) -> None:
-    """A connection on which bytes wait is lost with nothing handed over: also a request that writes is retried."""
+    """A connection with unread bytes is lost with nothing handed over, and even a request that writes is retried."""
     simulation = Asking()
     simulation.finish(asking())
     stream = unsolicited(simulation, b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -173,7 +173,7 @@ def test_a_request_that_was_not_sent_is_sent_on_another_connection(readonly: boo
 
 
 def test_bytes_in_front_of_the_first_request() -> None:
-    """An answer that waits on a new connection is not the answer to its first request."""
+    """An answer that waits on a new connection is not taken for the answer to its first request."""
     simulation = Asking()
     simulation.run()
     before = set(simulation.links)
@@ -187,7 +187,7 @@ def test_bytes_in_front_of_the_first_request() -> None:
 
 
 def test_a_kept_connection_that_the_node_has_closed() -> None:
-    """A request that meets the end of a kept connection was not sent, and is retried although it writes."""
+    """If the node has closed a kept connection, a request for it was not sent, and is retried even if it writes."""
     simulation = Asking()
     simulation.finish(asking())
     simulation.links[StreamId(simulation.asked[-1].connection)].is_hung_up = True
@@ -237,7 +237,7 @@ def test_a_request_that_only_reads_is_retried_after_a_foreign_answer() -> None:
 
 
 def test_rows_that_were_handed_out_before_a_foreign_id() -> None:
-    """A request whose rows were handed out before the id came fails behind them, and is not retried."""
+    """If rows were handed out before the foreign id arrives, the request fails after them and is not retried."""
     simulation = Asking()
     answer = msgspec.structs.replace(FOREIGN, rows=["theirs", "too"], seconds_between_rows=0.1)
     simulation.nodes.script.answer("SELECT 1", answer)
@@ -250,12 +250,12 @@ def test_rows_that_were_handed_out_before_a_foreign_id() -> None:
 
 
 def ids_of(simulation: Asking) -> list[str]:
-    """Return the client context id of each request that the nodes have taken up."""
+    """Return the client context id of each request that the nodes have received."""
     return [str(msgspec.json.decode(each.body)["client_context_id"]) for each in simulation.asked]
 
 
 def test_each_attempt_has_its_own_id() -> None:
-    """The client's PREPARE, the execution and each retry have distinct ids, and the error names the first."""
+    """The client's PREPARE, the execution and each retry have distinct ids, and the error names the first id."""
     simulation = Asking(enhanced=False)
     refused = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
     simulation.nodes.script.answer(STATEMENT, refused, refused, FakeAnswer(errors=[{"code": 3000, "msg": "no"}]))
@@ -269,7 +269,7 @@ def test_each_attempt_has_its_own_id() -> None:
 
 
 def test_a_given_id_is_that_of_all_attempts() -> None:
-    """An id of the user's is sent with the PREPARE, the execution and each retry."""
+    """If the user passes an id, the PREPARE, the execution and each retry send it."""
     simulation = Asking(enhanced=False)
     simulation.nodes[0].faults.next(Service.QUERY, faults.cut_body(bytes_sent=5))
 
@@ -280,7 +280,7 @@ def test_a_given_id_is_that_of_all_attempts() -> None:
 
 
 def test_a_plan_of_another_request() -> None:
-    """A PREPARE whose answer names another request is sent again, and its plan is not remembered."""
+    """A PREPARE whose answer names another request is sent again, and the plan in that answer is not stored."""
     simulation = Asking(enhanced=False)
     plan = b'{"clientContextID":"another","results":[{"name":"theirs"}],"status":"success"}'
     simulation.nodes[0].faults.next(Service.QUERY, faults.http_status(200, plan))

@@ -446,7 +446,7 @@ def test_nonsense_costs_only_its_own_request(fault: Fault, kind: type[CouchbaseE
 
 
 BASIC = "QWRtaW5pc3RyYXRvcjpwYXNzd29yZA=="
-"""The credentials of ``Asking``, as its requests carry them."""
+"""Credentials of ``Asking`` in the form that its requests carry."""
 
 
 def _answer(status: str, kind: str, body: str) -> bytes:
@@ -470,7 +470,7 @@ def _answer(status: str, kind: str, body: str) -> bytes:
     ],
 )
 def test_an_answer_that_repeats_the_credentials(answer: bytes) -> None:
-    """Neither the error, its context nor an event of the connection has any part of them."""
+    """If an answer repeats the credentials, the error, its context and connection events have no part of them."""
     simulation = Asking(timeouts=TimeoutOptions(query=5.0))
     simulation.nodes[0].faults.always(Service.QUERY, faults.raw_answer(answer))
     token = simulation.finish(asking())
@@ -484,7 +484,7 @@ def test_an_answer_that_repeats_the_credentials(answer: bytes) -> None:
 
 
 def test_a_password_in_a_request_that_is_repeated() -> None:
-    """An error of management does not repeat the new password that the request carried."""
+    """If a management service repeats a request with a new password, the error does not contain the password."""
     simulation = Asking()
     echo = _answer("400 Bad Request", "text/plain", "name=&roles=&password=correct%20horse%20battery")
     simulation.nodes[0].faults.always(Service.MANAGEMENT, faults.raw_answer(echo))
@@ -494,7 +494,7 @@ def test_a_password_in_a_request_that_is_repeated() -> None:
 
 
 def test_rows_that_hold_the_credentials() -> None:
-    """Rows are data of the service, and arrive as they are."""
+    """Rows that contain the credentials arrive unchanged, because they are data of the service."""
     simulation = Asking()
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[{"n": BASIC}]))
 
@@ -788,7 +788,7 @@ def test_an_answer_that_means_nothing(body: str) -> None:
 
 
 def test_a_list_that_is_not_whole() -> None:
-    """Rows that cannot be read are left out of a list, and one warning counts them."""
+    """Unreadable rows are left out of a list, and one warning gives their number."""
     simulation = Asking()
     body = '[{"name":"a","quota":{}},{"name":7},null]'
     simulation.nodes.script.answer("GET /pools/default/buckets", FakeAnswer(body=body), service=Service.MANAGEMENT)

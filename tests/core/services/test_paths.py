@@ -51,12 +51,12 @@ NAMED: tuple[Callable[[str], ServiceRequest], ...] = (
     lambda name: ViewRequest(bucket_name="b", design_document=name, view_name="v"),
     lambda name: ViewRequest(bucket_name="b", design_document="d", view_name=name),
 )
-"""Every request with a name in its path, by that name."""
+"""Constructors of every request with a name in its path; each takes that name."""
 
 
 @pytest.mark.parametrize("make", NAMED)
 def test_names_that_are_no_segment(make: Callable[[str], ServiceRequest]) -> None:
-    """An empty name, a dot and two dots are refused when the request is made."""
+    """A request whose name is empty, ``.`` or ``..`` is refused when it is created."""
     for name in ("", ".", ".."):
         with pytest.raises(InvalidArgumentException):
             make(name)
@@ -64,7 +64,7 @@ def test_names_that_are_no_segment(make: Callable[[str], ServiceRequest]) -> Non
 
 @given(st.text() | st.text(".%2eE/\\ab"))
 def test_any_name_is_refused_or_one_segment(name: str) -> None:
-    """The path of a request has as many segments as with another name, and none is empty or a dot segment."""
+    """Any accepted name leaves the number of segments unchanged, and none is empty or a dot segment."""
     for make in NAMED:
         honest = make("a").encode(1.0).target.split("/")
         try:
@@ -84,6 +84,6 @@ def test_a_path_of_segments() -> None:
 
 @rows("segment", ["", ".", ".."])
 def test_a_path_of_other_segments(segment: str) -> None:
-    """A path refuses an empty segment, a dot and two dots, whatever request it is for."""
+    """A path with an empty segment, ``.`` or ``..`` is refused for every request."""
     with pytest.raises(InvalidArgumentException):
         path("a", segment)

@@ -1,4 +1,4 @@
-"""JSON of a service, read one member at a time."""
+"""Readers of JSON from services, one member at a time."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def members(text: str) -> Members:
     ],
 )
 def test_values(text: str, integer: int | None, number: float | None, flag: bool | None, word: str | None) -> None:
-    """A value is read as what it is, and as nothing else."""
+    """A value is returned only by the reader of its own type."""
     found = members(text)
 
     assert (integer, number, flag, word) == (
@@ -70,7 +70,7 @@ def test_values(text: str, integer: int | None, number: float | None, flag: bool
 
 
 def test_what_is_missing() -> None:
-    """A missing member gives None or an empty value."""
+    """A missing member is read as None or as an empty value."""
     found = members_of(msgspec.Raw(b"{}"))
 
     assert (None, None, 0, "", {}, [], ()) == (
@@ -87,7 +87,7 @@ def test_what_is_missing() -> None:
 
 
 def test_rows_that_are_refused() -> None:
-    """They are counted, and raise only if no row is left."""
+    """Refused rows are counted, and raise MalformedAnswer only if no row is left."""
     row, other = msgspec.Raw(b"{}"), msgspec.Raw(b"7")
 
     assert ((Members({}),), 1) == all_steps(readable([row, other], in_one_step(members_of)))
@@ -97,7 +97,7 @@ def test_rows_that_are_refused() -> None:
 
 
 def test_unknown_parts() -> None:
-    """Their texts are short, printable and few, and the last one counts the others."""
+    """Unknown parts have few, short, printable texts, and the last text counts the others."""
     texts = unknown_parts([msgspec.Raw(b'"\x1b[2J\n' + b"x" * 5000)] * (UNKNOWN_MAX + 5))
 
     assert UNKNOWN_MAX + 1 == len(texts)
@@ -107,7 +107,7 @@ def test_unknown_parts() -> None:
 
 @given(JSON | st.binary(max_size=64))
 def test_any_body(body: object) -> None:
-    """An object has members that can be read as anything, and everything else raises MalformedAnswer."""
+    """Members of an object can be read as any type, and a body that is not an object raises MalformedAnswer."""
     try:
         found = body_members(HttpAnswer(200, body if isinstance(body, bytes) else json.dumps(body).encode()))
     except MalformedAnswer:
@@ -118,7 +118,7 @@ def test_any_body(body: object) -> None:
 
 
 def test_too_much_of_anything() -> None:
-    """A long list, a list with many refused rows, and a long array within an answer are not read item by item."""
+    """Lists that are too long or have too many refused rows, and long arrays in an answer, are not read to the end."""
     row = msgspec.Raw(b"{}")
 
     assert ROWS_MAX == len(all_steps(readable([row] * ROWS_MAX, in_one_step(members_of)))[0])

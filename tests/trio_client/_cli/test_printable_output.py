@@ -1,4 +1,4 @@
-"""Output of every command with hostile arguments and files: nothing in it commands a terminal."""
+"""Output of every command with hostile arguments and files: nothing in it controls a terminal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cases() -> list[list[str]]:
         defined = main.get_command(click.Context(main), name)
         assert defined is not None
         found += [[name, EVIL], [name, EVIL, EVIL], [name, f"--{EVIL}"]]
-        # A text is accepted, and a server would begin to serve.
+        # serve would accept a text and start.
         options = [each for each in defined.params if isinstance(each, click.Option) and each.type is not click.STRING]
         options = [each for each in options if not each.is_flag]
         arguments = [EVIL for each in defined.params if isinstance(each, click.Argument) and each.required]
@@ -41,7 +41,7 @@ def cases() -> list[list[str]]:
 
 @rows("arguments", cases())
 def test_hostile_arguments(arguments: list[str]) -> None:
-    """A command that refuses an argument, or quotes it, prints no control."""
+    """A command that refuses or quotes a hostile argument prints no control characters."""
     result = CliRunner().invoke(main, arguments, env={"TRICLINIUM_USERNAME": "app", "TRICLINIUM_PASSWORD": EVIL})
 
     assert result.exit_code in (0, 1, 2)
@@ -50,7 +50,7 @@ def test_hostile_arguments(arguments: list[str]) -> None:
 
 @rows("as_json", [False, True])
 def test_an_explanation_with_a_hostile_error_text(as_json: bool) -> None:
-    """The text of an error is a part of the explanation, without its controls."""
+    """An explanation contains the hostile text of an error without its control characters."""
     arguments = ["explain", "query", "--code", f"5000:{EVIL}"] + (["--json"] if as_json else [])
     result = CliRunner().invoke(main, arguments)
 
@@ -58,7 +58,7 @@ def test_an_explanation_with_a_hostile_error_text(as_json: bool) -> None:
 
 
 def test_questions_with_hostile_names(tmp_path: Path) -> None:
-    """Answers to a batch are printable, whatever the questions and their ids are."""
+    """Answers to a batch are printable for hostile questions and ids."""
     path = tmp_path / "questions"
     path.write_text(json.dumps({"id": EVIL, "family": EVIL}, ensure_ascii=False) + f"\n{EVIL}", encoding="utf-8")
     result = CliRunner().invoke(main, ["explain", "--batch", str(path)])
@@ -67,13 +67,13 @@ def test_questions_with_hostile_names(tmp_path: Path) -> None:
 
 
 def test_lines_of_a_server_with_hostile_requests() -> None:
-    """What a client sends to ``serve`` is printable, for people and as JSON."""
+    """The log of ``serve`` is printable for hostile requests, as text and as JSON."""
     logged: list[Logged] = [command(key=EVIL.encode(errors="replace")), replace(request(), target=EVIL, statement=EVIL)]
 
     assert all(each(0, one).isprintable() for one in logged for each in (line, json_line))
 
 
 def test_text_for_a_console() -> None:
-    """Foreign text is no markup, and has no controls."""
+    """Foreign text for a console is not parsed as markup, and has no control characters."""
     assert r"\x1b[31m[red]" in plain(EVIL).plain
     assert plain(EVIL).plain.isprintable()

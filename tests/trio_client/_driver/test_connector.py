@@ -317,7 +317,7 @@ def test_a_connector_of_ones_own_reads_no_files() -> None:
     ],
 )
 def test_contexts_that_verify(attributes: dict[str, object], is_verified: bool) -> None:
-    """A context verifies nodes if it demands a certificate and checks host names; one without attributes does."""
+    """A context verifies nodes if it requires a certificate and checks host names, or if it lacks both attributes."""
     connector = TcpConnector(cast("ssl.SSLContext", SimpleNamespace(**attributes)))
 
     assert is_verified == connector.tls_is_verified
@@ -325,7 +325,7 @@ def test_contexts_that_verify(attributes: dict[str, object], is_verified: bool) 
 
 
 def test_connectors_that_say_nothing_of_tls() -> None:
-    """The default context verifies, and so does a connector without the attribute."""
+    """The default context and a connector without the attribute count as verifying."""
 
     class Silent:
         async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:

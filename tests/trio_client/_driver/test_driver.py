@@ -313,7 +313,7 @@ async def test_the_alarm_moves_only_to_an_earlier_time(
 
 
 PIECES_MAX = WORK_BEFORE_TIME_MAX // PIECE_WORK
-"""Pieces that are read before TimePassed if they make no other work."""
+"""Number of pieces that are read before TimePassed if reading is the only work."""
 
 
 def wake_at_five(machine: ScriptedMachine) -> Answer:
@@ -383,7 +383,7 @@ async def test_what_came_is_read_before_the_time_is_told(
 async def test_time_is_told_once_the_work_reaches_its_bound(
     autojump_clock: MockClock, pieces_max: int, named: set[StreamId], work: int
 ) -> None:
-    """A stream whose pieces make much work is cut short and named; a silent one is named unless it had a turn before."""
+    """At the bound, a stream with much work is named as unread, and a silent one only if it was not read before."""
     second = msgspec.structs.replace(OPEN_STREAM, stream=StreamId(2), host="silent")
 
     async def flood() -> bytes:
@@ -419,7 +419,7 @@ async def test_time_is_told_once_the_work_reaches_its_bound(
 
 
 async def test_one_pass_has_a_bound_for_all_streams(autojump_clock: MockClock) -> None:
-    """Of many streams that have a piece with much work, each pass of the loop feeds one; all pieces are fed in the end."""
+    """If many streams have a piece with much work, each pass of the loop feeds one, until all are fed."""
     streams = [msgspec.structs.replace(OPEN_STREAM, stream=StreamId(number)) for number in range(1, 11)]
     passes = [0]
 

@@ -158,12 +158,12 @@ CONTEXT = ErrorContext(
 
 
 def unmarked(text: str) -> str:
-    """Return what is left when a tool has removed user data."""
+    """Return the text without marked user data, as a tool would."""
     return re.sub("<ud>.+?</ud>", "", text)
 
 
 def test_all_user_data_of_a_timeout_is_marked(caplog: pytest.LogCaptureFixture) -> None:
-    """Every field that holds or may quote user data is inside marks."""
+    """In the log of a timeout, every field that contains or may quote user data is inside marks."""
     Log(redact=True).timeout(AmbiguousTimeoutException("too late", CONTEXT))
 
     assert "get_user" in unmarked(caplog.text)
@@ -172,7 +172,7 @@ def test_all_user_data_of_a_timeout_is_marked(caplog: pytest.LogCaptureFixture) 
 
 @rows("mark", ["</ud>", "<ud>", "</UD>", "</md>", "</ud></ud>"])
 def test_a_mark_inside_of_user_data_ends_nothing(caplog: pytest.LogCaptureFixture, mark: str) -> None:
-    """A document id with a mark in it stays inside the marks, in the line, its fields and the context of a timeout."""
+    """A document id that contains a mark stays inside the marks in lines, fields and contexts of timeouts."""
     caplog.clear()
     log, key = Log(redact=True), f"x{mark}{USER}"
     log.retry(retry(key))
@@ -183,7 +183,7 @@ def test_a_mark_inside_of_user_data_ends_nothing(caplog: pytest.LogCaptureFixtur
 
 
 def test_user_names_in_events_of_connections_are_marked(caplog: pytest.LogCaptureFixture) -> None:
-    """The names of the first and of later authenticators are marked in texts, and words that contain them are not."""
+    """User names of the first and of later authenticators are marked in texts, but not words that contain them."""
     log = Log(redact=True)
     log.options(ClientOptions(connection_string="couchbase://h", authenticator=PasswordAuthenticator(USER, "secret")))
     log.authenticator(PasswordAuthenticator("bob\n", "secret"))
@@ -195,7 +195,7 @@ def test_user_names_in_events_of_connections_are_marked(caplog: pytest.LogCaptur
 
 
 def test_user_names_are_not_marked_unless_asked(caplog: pytest.LogCaptureFixture) -> None:
-    """Without redaction an event of a connection is logged as the machine reports it."""
+    """Without redaction, an event of a connection is logged unchanged."""
     log = Log()
     log.authenticator(PasswordAuthenticator(USER, "secret"))
     log.connection(ReportConnection(STREAM, "node:11210", f"refused {USER}"))
@@ -205,7 +205,7 @@ def test_user_names_are_not_marked_unless_asked(caplog: pytest.LogCaptureFixture
 
 @rows("redact", [False, True])
 def test_lines_are_printable_and_bounded(caplog: pytest.LogCaptureFixture, redact: bool) -> None:
-    """No line break, escape or mark of a node or caller reaches a line or its fields, whatever the size of the texts."""
+    """No line break, escape or mark from a node or caller reaches a line or its fields, for texts of any size."""
     caplog.clear()
     evil = "\n\x1b[31m\x9b\u202e\u2028\ud800\x7f" * 10_000
     log = Log(redact=redact)

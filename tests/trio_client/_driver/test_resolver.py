@@ -60,7 +60,7 @@ async def test_names_that_cannot_be_asked_for(name: str) -> None:
 
 
 async def test_search_domains_are_not_used() -> None:
-    """A name without records is looked up as it stands and nowhere else, whatever the configuration says."""
+    """A name without records is looked up only as written, even if the configuration has search domains."""
     async with open_name_server({f"{SERVICE}.lan.test": [("evil.test", 11210)]}) as server:
         found = await server.resolver("lan.test").look_up(SERVICE)
 
@@ -78,7 +78,7 @@ async def test_search_domains_on_demand() -> None:
 
 @pytest.mark.parametrize("search", [False, True])
 async def test_an_absolute_name(search: bool) -> None:
-    """A host with a final dot is looked up in no search domain, even on demand."""
+    """A host with a final dot is never looked up in search domains, even with ``search=True``."""
     async with (
         open_name_server({f"{SERVICE}.lan.test": [("evil.test", 11210)]}) as server,
         triclinium.open_cluster(
@@ -95,7 +95,7 @@ async def test_an_absolute_name(search: bool) -> None:
 
 
 def test_search_is_a_flag() -> None:
-    """A value that is neither True nor False is refused by name."""
+    """A ``search`` that is neither True nor False is refused, and the error names the parameter."""
     with pytest.raises(InvalidArgumentException) as caught:
         DnsResolver(search="yes")  # type: ignore[arg-type]
 
@@ -117,7 +117,7 @@ class Unreachable:
 
 @pytest.mark.parametrize("scheme", ["couchbase", "couchbases"])
 async def test_a_forged_answer(scheme: str, caplog: pytest.LogCaptureFixture) -> None:
-    """No target elsewhere is connected to, the log has one WARNING, and the error names target and option."""
+    """The client does not connect to a forged target, logs one WARNING, and names target and option in the error."""
     connector = Unreachable()
     async with (
         open_name_server({f"_{scheme}._tcp.db.corp.test": [("evil.test", 11210)]}) as server,
@@ -141,7 +141,7 @@ PODS = [("cb-0.cb-nodes.shop.svc.cluster.local", 11210), ("cb-1.cb-nodes.shop.sv
 
 
 async def test_the_full_name_of_a_service_in_kubernetes() -> None:
-    """The pods that DNS lists for a full name belong to the namespace of the service, and are used."""
+    """The client uses the pods that DNS lists for a full name, which are in the namespace of the service."""
     async with (
         open_name_server({SERVICE_OF_PODS: PODS}) as server,
         open_fake_cluster(options=OPTIONS, nodes=PODS) as fake,
@@ -159,7 +159,7 @@ async def test_the_full_name_of_a_service_in_kubernetes() -> None:
 
 
 async def test_the_short_name_of_a_service_in_kubernetes() -> None:
-    """A short name has no records of its own, and the client connects to its addresses."""
+    """For a short name, which has no SRV records, the client connects to the addresses of the name."""
     async with (
         open_name_server({SERVICE_OF_PODS: PODS}) as server,
         open_fake_cluster(options=OPTIONS, nodes=[("cb", 11210)]) as fake,

@@ -437,7 +437,7 @@ PAIRS = pytest.mark.parametrize("make_pair", [bare_pair, tls_pair, memory_pair])
 
 
 class Asking(Ears):
-    """Orders a request in the moment in which bytes come that are not the first of the test."""
+    """Listener that orders a request as soon as further bytes arrive after the first ones."""
 
     order: bytes = b""
     is_checked = True
@@ -450,7 +450,7 @@ class Asking(Ears):
 
 
 async def what_comes(stream: trio.abc.ReceiveStream) -> bytes:
-    """Return the next bytes of a stream; nothing at its end, however it ends."""
+    """Return the next bytes of a stream, or no bytes at its end, however it ends."""
     try:
         return bytes(await stream.receive_some())
     except trio.BrokenResourceError:
@@ -462,7 +462,7 @@ async def what_comes(stream: trio.abc.ReceiveStream) -> bytes:
 async def test_a_request_behind_a_whole_answer_waits_for_silence(
     make_pair: Callable[[], Awaitable[Pair]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If a second answer waits when a request is ordered, the stream is lost with nothing of the request handed over."""
+    """If a second answer waits when a request is ordered, the stream is lost and nothing of the request is sent."""
     monkeypatch.setattr("triclinium._driver.stream.RECEIVE_SIZE", 5)
     ours, theirs = await make_pair()
     ears = Asking(connector_to(ours))
@@ -484,7 +484,7 @@ async def test_a_request_behind_a_whole_answer_waits_for_silence(
 @PAIRS
 @pytest.mark.native
 async def test_what_a_pause_held_back_is_no_answer(make_pair: Callable[[], Awaitable[Pair]]) -> None:
-    """Bytes that came during a pause lose a stream that is resumed for the next request."""
+    """If bytes arrived during a pause, a stream that is resumed for the next request is lost."""
     ours, theirs = await make_pair()
     ears = Ears(connector_to(ours))
 
@@ -538,7 +538,7 @@ async def test_bytes_that_the_reader_holds_count_as_waiting(make_pair: Callable[
 @PAIRS
 @pytest.mark.native
 async def test_requests_on_a_silent_stream(make_pair: Callable[[], Awaitable[Pair]]) -> None:
-    """If nothing waits, all that is ordered is sent in order, whether it looks first or not."""
+    """If nothing waits to be read, all data is sent in order, with and without ``unless_readable``."""
     ours, theirs = await make_pair()
     ears = Asking(connector_to(ours))
 
@@ -565,7 +565,7 @@ async def test_requests_on_a_silent_stream(make_pair: Callable[[], Awaitable[Pai
 @PAIRS
 @pytest.mark.native
 async def test_the_end_of_a_stream_waits_as_well(make_pair: Callable[[], Awaitable[Pair]]) -> None:
-    """If the peer has closed a paused stream, a request for it is not sent, and the loss is the end of the stream."""
+    """If the peer has closed a paused stream, a request is not sent, and the loss reports the end of the stream."""
     ours, theirs = await make_pair()
     ears = Ears(connector_to(ours))
 
@@ -584,7 +584,7 @@ async def test_the_end_of_a_stream_waits_as_well(make_pair: Callable[[], Awaitab
 
 @pytest.mark.native
 async def test_a_request_that_the_system_does_not_take_yet() -> None:
-    """Bytes that come while a whole request still waits for room lose the stream, with nothing of it handed over."""
+    """If bytes arrive before any part of a request is written, the stream is lost with nothing handed over."""
     ours, theirs = socket.socketpair()
     ears = Ears(connector_to(trio.SocketStream(trio.socket.from_stdlib_socket(ours))))
 

@@ -137,7 +137,7 @@ async def test_one_deadline_for_all_of_a_call(
 async def test_user_data_of_a_call_that_is_late_between_two_requests(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A call whose time ends during a pause logs its context with user data marked, as one that waits for an answer."""
+    """A call that times out during a pause logs its context with marked user data, like one that awaits an answer."""
     timeouts = TimeoutOptions(management=TIMEOUT)
     async with (
         open_fake_cluster(options=OPTIONS) as fake,

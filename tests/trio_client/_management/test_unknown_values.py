@@ -1,4 +1,4 @@
-"""Lists of managers from a newer server."""
+"""Lists from a newer server, read through the managers."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def test_a_bucket_goes_back_as_it_came() -> None:
 
 
 async def test_an_entry_without_a_name(caplog: pytest.LogCaptureFixture) -> None:
-    """An entry without a name is left out, and one warning says so."""
+    """An entry without a name is left out of a list, and one warning reports it."""
     body = json.dumps([BUCKET | {"name": None}, BUCKET])
     with caplog.at_level(logging.WARNING):
         async with open_fake_cluster() as fake, fake.open_client() as cluster:

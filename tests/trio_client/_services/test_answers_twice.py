@@ -1,4 +1,4 @@
-"""A service that answers twice, over real sockets and in every cut: the second copy is never the answer to the next request."""
+"""Repeated answers over real sockets, in pieces of any size: the copy is never taken for the next answer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def http(body: bytes, status: bytes = b"200 OK", headers: bytes = b"") -> bytes:
 
 
 class TalkativeService:
-    """Answers each request with the next answer, and repeats what it sent when the test wants that.
+    """Service that answers each request with the next answer, and repeats it on request of the test.
 
     Args:
         greeting: bytes that it sends on the first connection before any request.
@@ -49,7 +49,7 @@ class TalkativeService:
         self._last = b""
         self.answered: int = 0
         self.requests: list[bytes] = []
-        """All that came, by connection."""
+        """All received bytes by connection."""
 
     async def serve(self, stream: trio.SocketStream) -> None:
         """Answer the requests of one connection."""
@@ -67,12 +67,12 @@ class TalkativeService:
                 pass
 
     def repeat(self) -> None:
-        """Send the last answer once more: it has arrived when this returns."""
+        """Send the last answer once more. It has arrived when this returns."""
         assert self._newest is not None
         self._newest.send(self._last)
 
     async def _read_request(self, stream: trio.SocketStream, index: int) -> bytes:
-        """Return one request; nothing at the end of the stream."""
+        """Return one request, or no bytes at the end of the stream."""
         request = b""
         while b"\r\n\r\n" not in request or len(request) < _size_of(request):
             if not (data := await stream.receive_some()):
@@ -83,7 +83,7 @@ class TalkativeService:
 
 
 class LateService(TalkativeService):
-    """Numbers its answers, which repeat client context ids; in front of the second it sends the first once more."""
+    """Service whose numbered answers repeat client context ids. It sends the first once more before the second."""
 
     async def serve(self, stream: trio.SocketStream) -> None:
         """Answer the requests of one connection."""
@@ -109,7 +109,7 @@ def _size_of(request: bytes) -> int:
 
 
 class Instead:
-    """A connector that connects to another port in place of one; the first time, it waits for a greeting if there is one."""
+    """A connector that replaces one port by another. The first connection waits for the greeting, if there is one."""
 
     def __init__(self, inner: Connector, ports: dict[int, int], *, is_greeted: bool) -> None:
         self._inner = inner
@@ -128,7 +128,7 @@ class Instead:
 
 @asynccontextmanager
 async def client_of(talkative: TalkativeService, service: Service) -> AsyncIterator[Cluster]:
-    """Give the block a client with one connection to a service, and the test a minute."""
+    """Give the block a client with one connection to a service. Fail after a minute."""
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery, open_tcp_cluster() as fake:
             (listener,) = await nursery.start(partial(trio.serve_tcp, talkative.serve, 0, host="127.0.0.1"))
@@ -146,13 +146,13 @@ async def client_of(talkative: TalkativeService, service: Service) -> AsyncItera
 
 
 async def query(cluster: Cluster, statement: str) -> Sequence[object]:
-    """Return rows of a query under an id of the user's."""
+    """Return the rows of a query with an id of the user."""
     async with cluster.query(statement, client_context_id="mine") as result:
         return await result.rows()
 
 
 async def analyze(cluster: Cluster, statement: str) -> Sequence[object]:
-    """Return rows of an analytics query under an id of the user's."""
+    """Return the rows of an analytics query with an id of the user."""
     async with cluster.analytics_query(statement, client_context_id="mine") as result:
         return await result.rows()
 
@@ -184,7 +184,7 @@ Call = Callable[[Cluster, str], Awaitable[Sequence[object]]]
 
 
 async def outcome_of(call: Call, cluster: Cluster, name: str) -> Outcome:
-    """Return what a call returns, or how it fails."""
+    """Return the result of a call, or its exception type."""
     try:
         return await call(cluster, name)
     except CouchbaseException as error:
@@ -192,7 +192,7 @@ async def outcome_of(call: Call, cluster: Cluster, name: str) -> Outcome:
 
 
 class Case(NamedTuple):
-    """Two calls of one service, how it answers them, and their outcomes."""
+    """Two calls of one service, the answers to them, and the outcomes."""
 
     service: Service
     calls: tuple[Call, Call]
@@ -201,8 +201,8 @@ class Case(NamedTuple):
 
 
 SIZES = (1, 2, 4, 8, 64)
-"""Bytes of a piece: at some of them the first copy ends with a piece, whatever its length is. Every size is tried in
-``tests/core/services/test_foreign_answers.py``."""
+"""Sizes of pieces in bytes. With some of them, a piece ends with the first copy, for a copy of any length.
+``tests/core/services/test_foreign_answers.py`` tries every size."""
 
 DELETE_FAILED = b'{"results":[],"errors":[{"code":12009,"msg":"DML Error"}],"status":"errors"}'
 
@@ -249,7 +249,7 @@ CASES: Sequence[Case] = [
 @pytest.mark.native
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.service))
 async def test_a_second_copy_that_waits_in_the_socket(case: Case) -> None:
-    """The next request gets its own answer, on another connection, and the first connection receives nothing of it."""
+    """If a second copy waits in the socket, the next request is sent and answered on another connection."""
     talkative = TalkativeService(*case.answers)
     async with client_of(talkative, case.service) as cluster:
         first = await outcome_of(case.calls[0], cluster, "first")
@@ -267,7 +267,7 @@ async def test_a_second_copy_that_waits_in_the_socket(case: Case) -> None:
     [http(b"[]")[:1], b"\r\n", b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\n\r\n", b"\x15\x03\x01"],
 )
 async def test_whatever_waits_in_the_socket(behind: bytes) -> None:
-    """A part of an answer, an interim answer, an empty line or anything else that waits loses the connection."""
+    """A connection is lost if a part of an answer, an interim answer, an empty line or anything else waits on it."""
     case = CASES[1]
     talkative = TalkativeService(*case.answers)
     async with client_of(talkative, case.service) as cluster:
@@ -283,7 +283,7 @@ async def test_whatever_waits_in_the_socket(behind: bytes) -> None:
 @pytest.mark.native
 @pytest.mark.parametrize("version", [b"HTTP/1.0", b"HTTP/1.1"])
 async def test_answers_behind_which_a_connection_ends(version: bytes) -> None:
-    """An answer of HTTP/1.0, or with ``Connection: close``, is the last of its connection."""
+    """An answer of HTTP/1.0, or with ``Connection: close``, is the last answer on its connection."""
     case = CASES[1]
     header = b"Connection: close\r\n" if version == b"HTTP/1.1" else b""
     answers = (
@@ -300,7 +300,7 @@ async def test_answers_behind_which_a_connection_ends(version: bytes) -> None:
 
 @pytest.mark.parametrize("call", [query, analyze, search, view], ids=lambda call: call.__name__)
 async def test_an_answer_that_comes_twice_in_every_cut(call: Call, autojump_clock: MockClock) -> None:
-    """In pieces of any size, each of several requests gets its own rows behind an answer that came twice."""
+    """In pieces of any size, each of several requests gets its own rows after a repeated answer."""
     with trio.fail_after(PATIENCE):
         for size in SIZES:
             async with open_fake_cluster(piece_sizes=[size]) as fake, fake.open_client() as cluster:
@@ -325,7 +325,7 @@ def script(answer: Callable[..., None], call: Call, name: str, *, twice: bool) -
 
 @pytest.mark.native
 async def test_an_answer_in_front_of_the_first_request() -> None:
-    """An answer that waits on a new connection is not the answer to its first request."""
+    """An answer that waits on a new connection is not taken for the answer to its first request."""
     case = CASES[1]
     talkative = TalkativeService(case.answers[1], greeting=case.answers[0])
     async with client_of(talkative, case.service) as cluster:
@@ -338,7 +338,7 @@ async def test_an_answer_in_front_of_the_first_request() -> None:
 @pytest.mark.native
 @pytest.mark.parametrize(("readonly", "outcome"), [(True, [3]), (False, RequestCanceledException)])
 async def test_a_second_copy_that_comes_late(readonly: bool, outcome: Outcome) -> None:
-    """A copy that comes behind the next request has another id: only a query that reads is sent again."""
+    """If a copy with another id arrives after the next request, only a read-only query is sent again."""
 
     async def ask(cluster: Cluster, statement: str) -> Sequence[object]:
         async with cluster.query(statement, readonly=readonly) as result:

@@ -272,7 +272,7 @@ def test_wrong_password() -> None:
 
 
 def test_a_node_without_the_password() -> None:
-    """A wait for nodes that give no server signature fails by name, and not by its deadline."""
+    """A wait for nodes without a valid server signature fails with the reason before its deadline."""
     simulation = Recorded()
     simulation.node.faults.always(Opcode.SASL_STEP, status(Status.SUCCESS, body=b"v=QQ=="))
     token = simulation.inquire(WaitForNodes("travel", 1))

@@ -120,7 +120,7 @@ def test_wrong_password(inquiry: WaitUntilReady) -> None:
     ("inquiry", "is_over"), [(CLUSTER, True), (BUCKET, True), (ANY_OF_CLUSTER, False), (ANY_OF_BUCKET, False)]
 )
 def test_one_node_without_the_password(inquiry: WaitUntilReady, is_over: bool) -> None:
-    """A refused node ends a wait for all nodes with its reason, and no wait that other nodes can satisfy."""
+    """A refused node fails a wait for all nodes with the reason, but not a wait that other nodes can satisfy."""
     simulation = RecordedCluster()
     simulation.nodes[1].faults.always(Opcode.SASL_STEP, status(Status.SUCCESS, body=b"v=QQ=="))
     token = simulation.inquire(inquiry)

@@ -139,7 +139,7 @@ def test_an_answer_that_is_an_error(status: int) -> None:
 @pytest.mark.parametrize("service", [each for each in Service if each is not Service.KV])
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_service_that_asks_for_credentials(service: Service, status: int) -> None:
-    """A service that answers a ping with 401 or 403 counts as reached, to a ping and to a wait."""
+    """A service that responds to a ping with 401 or 403 counts as reached for pings and for waits."""
     simulation = started()
     simulation.nodes[0].faults.always(service, faults.http_status(status, body=b"no"))
 
@@ -163,7 +163,7 @@ def heads(simulation: Asking) -> list[bytes]:
     ids=["basic", "bearer"],
 )
 def test_pings_carry_no_credentials(authenticator: Authenticator) -> None:
-    """Neither a ping nor a wait sends credentials to any service, and a request behind them on the same stream does."""
+    """Pings and waits send no credentials to any service; a later request on the same stream sends them."""
     simulation = Asking(2, tokens=("a.b.c",), authenticator=authenticator)
     token = simulation.inquire(WaitUntilReady(None))
     simulation.run()
@@ -184,7 +184,7 @@ def test_pings_carry_no_credentials(authenticator: Authenticator) -> None:
 
 
 def test_canaries_carry_no_credentials() -> None:
-    """The ping that may close a circuit breaker sends none, and a status of 401 closes it."""
+    """The canary of a circuit breaker sends no credentials, and a status of 401 closes the breaker."""
     simulation = started(timeouts=TimeoutOptions(query=1.0))
     simulation.nodes[0].faults.next(Service.QUERY, drop_response(), times=20)
     simulation.nodes[0].faults.next(Service.QUERY, faults.http_status(401))
@@ -198,7 +198,7 @@ def test_canaries_carry_no_credentials() -> None:
 
 
 def test_new_credentials_during_a_ping() -> None:
-    """A ping on its way is answered, its stream is closed, and the next request shows the new credentials."""
+    """If credentials change during a ping, it completes, its stream closes, and the next request sends the new ones."""
     simulation = started()
     simulation.nodes[0].faults.next(Service.QUERY, delay(0.1))
     token = simulation.inquire(Ping(None, "i", QUERY))
@@ -217,7 +217,7 @@ def test_new_credentials_during_a_ping() -> None:
 @pytest.mark.parametrize("services", [None, QUERY])
 @pytest.mark.parametrize("is_known", [True, False])
 def test_a_wrong_password_ends_a_wait(services: tuple[Service, ...] | None, is_known: bool) -> None:
-    """A wait fails as soon as key-value refuses the password, also where it is about other services only."""
+    """A wait fails as soon as key-value refuses the password, even if it names only other services."""
     wrong = PasswordAuthenticator("Administrator", "wrong")
     simulation = started() if is_known else Asking(authenticator=wrong)
     if is_known:
@@ -233,7 +233,7 @@ def test_a_wrong_password_ends_a_wait(services: tuple[Service, ...] | None, is_k
 
 
 def test_a_password_that_is_being_checked() -> None:
-    """A wait for other services does not end while key-value checks new credentials, and fails when it refuses them."""
+    """A wait for other services does not end while key-value checks new credentials, and fails if they are refused."""
     simulation = started()
     simulation.nodes[0].faults.next(Opcode.SASL_AUTH, delay(0.5))
     simulation.feed(AuthenticatorChanged(PasswordAuthenticator("Administrator", "wrong"), "nonce"))

@@ -296,7 +296,7 @@ def test_exchange_that_cannot_begin(authenticator: PasswordAuthenticator, nonce:
 
 @pytest.mark.parametrize(("iterations", "is_done"), [(1, False), (3999, False), (4000, True), (30_000, True)])
 def test_iterations_by_default(iterations: int, is_done: bool) -> None:
-    """A node that asks for fewer than 4,000 iterations gets no proof, and no second mechanism is tried."""
+    """If a node requests fewer than 4,000 iterations, the client sends no proof and tries no second mechanism."""
     bootstrap = Bootstrap(plan())
     play(bootstrap, node := Answering(iterations=iterations))
 
@@ -308,7 +308,7 @@ def test_iterations_by_default(iterations: int, is_done: bool) -> None:
 
 @pytest.mark.parametrize(("least", "is_done"), [(1, True), (2, True), (3, False)])
 def test_iterations_that_the_authenticator_permits(least: int, is_done: bool) -> None:
-    """``scram_iterations_min`` permits so many iterations, and not one fewer."""
+    """``scram_iterations_min`` permits that number of iterations, and not one fewer."""
     authenticator = PasswordAuthenticator(USERNAME, PASSWORD, scram_iterations_min=least)
     bootstrap = Bootstrap(plan(authenticator=authenticator))
     play(bootstrap, Answering(iterations=2))
@@ -317,7 +317,7 @@ def test_iterations_that_the_authenticator_permits(least: int, is_done: bool) ->
 
 
 def test_a_second_mechanism_has_another_nonce() -> None:
-    """After a fallback, the second SCRAM exchange has a nonce that the first did not have."""
+    """After a fallback, the second SCRAM exchange has a different nonce."""
     bootstrap, pending, sent = Bootstrap(plan()), [], []
     pending += take_apart(bootstrap.start())
     node = Answering(mechanisms=("SCRAM-SHA1",))
@@ -351,7 +351,7 @@ def test_odd_lists(value: bytes) -> None:
 
 
 def test_mechanisms_with_other_names_are_dropped() -> None:
-    """A list keeps names of the form that RFC 4422 gives them, and a bounded number of these."""
+    """The client keeps a bounded number of mechanism names, and only those in the form of RFC 4422."""
     bootstrap = Bootstrap(plan())
     listed = b"SCRAM-SHA512 \x1b]0;owned\x07\x1b[2J\x1b[31mFAKE scram-sha1 [red] " + b"Q" * 21 + b" X_1" * 100
     play(bootstrap, Answering(values={LIST: listed}))

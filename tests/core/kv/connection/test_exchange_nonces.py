@@ -1,4 +1,4 @@
-"""Nonces of SCRAM exchanges: different each time, and nothing that a peer can compute."""
+"""Nonces of SCRAM exchanges: different each time, and not predictable for a node."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from triclinium_core.kv.connection.scram import ScramClient, ScramError
 
 
 def test_no_nonce_comes_twice() -> None:
-    """Entropy, stream and number of the exchange each give another nonce, which SCRAM accepts."""
+    """Another entropy, stream or number of the exchange gives another nonce, and SCRAM accepts each."""
     nonces = []
     for stream in (1, 11, 111):
         of_stream = ExchangeNonces(stream)
@@ -25,7 +25,7 @@ def test_runs_repeat() -> None:
 
 
 def test_entropy_is_not_sent() -> None:
-    """A nonce does not contain the entropy, from which the next ones could be computed."""
+    """A nonce does not contain the entropy, which would reveal the next nonces."""
     entropy = "eighteen-random-bytes-12"
 
     assert entropy not in ExchangeNonces(1).next(entropy)

@@ -173,7 +173,7 @@ def test_scram(mechanism: str) -> None:
 @rows("status", [Status.SUCCESS, Status.AUTH_CONTINUE, Status.AUTH_ERROR, Status.INTERNAL_ERROR])
 @rows("text", [b"e=invalid-proof", b"e=other-error", b"v=AAAA,e=failed", b"e=failed,m=1,,nonsense", b"e="])
 def test_a_scram_that_says_itself_that_it_failed(text: bytes, status: int, is_second: bool) -> None:
-    """An error in either message refuses the credentials, whatever its status and whatever follows (RFC 5802 §5.1)."""
+    """An error in either message refuses the credentials, with any status and any further attribute (RFC 5802 §5.1)."""
     exchange, message = begun(ADA)
     if is_second:
         server = ScramServer(
@@ -197,7 +197,7 @@ def test_a_scram_that_says_itself_that_it_failed(text: bytes, status: int, is_se
 @pytest.mark.parametrize("value", [b"v=QQ==", b"v=", b"", b"nonsense"])
 @pytest.mark.parametrize("is_second", [False, True])
 def test_a_node_without_the_password(is_second: bool, value: bytes) -> None:
-    """A node that accepts without the right signature is refused by the client, and says nothing of the credentials."""
+    """The client refuses a node that accepts without the right signature, and does not count it as bad credentials."""
     exchange, message = begun(ADA)
     if is_second:
         server = ScramServer(

@@ -467,7 +467,7 @@ def smallest_digit_limit() -> Iterator[None]:
 class TestSaltAndIterations:
     @pytest.mark.parametrize("count", HOSTILE_COUNTS)
     def test_hostile_count(self, count: str, monkeypatch: pytest.MonkeyPatch, smallest_digit_limit: None) -> None:
-        """A count that is no number up to the bound is refused before any work is done."""
+        """A count that is not a number up to the bound is refused before any iteration is computed."""
         worked: list[object] = []
         monkeypatch.setattr(hashlib, "pbkdf2_hmac", lambda *arguments: worked.append(arguments), raising=False)
 
@@ -479,7 +479,7 @@ class TestSaltAndIterations:
 
     @pytest.mark.parametrize("iterations_min", [1, 3999, SCRAM_ITERATIONS_MIN, ITERATIONS_MAX])
     def test_too_few(self, iterations_min: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        """One iteration fewer than the minimum is refused before any work is done; the error names count, minimum, option."""
+        """A count below the minimum is refused before any iteration; the error names count, minimum and option."""
         worked: list[object] = []
         monkeypatch.setattr(hashlib, "pbkdf2_hmac", lambda *arguments: worked.append(arguments), raising=False)
         client = make_client(iterations_min=iterations_min)
@@ -528,7 +528,7 @@ class TestSaltAndIterations:
             make_server(iterations=count)
 
     def test_a_client_uses_what_a_server_has_salted(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A client computes no iterations that a server of its process has computed, and adds nothing to its cache."""
+        """A client uses a password that a server of its process has salted, and does not add to the servers' cache."""
         monkeypatch.setattr(scram, "SALTED_BY_SERVERS", SaltedPasswords())
         worked: list[int] = []
 

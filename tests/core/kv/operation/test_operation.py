@@ -129,7 +129,7 @@ def test_error_context() -> None:
     ],
 )
 def test_pages_of_more_bytes_than_were_requested(limit: int, sizes: list[int], is_refused: bool) -> None:
-    """A page with far more bytes before its last document than requested is malformed, in one frame or in several."""
+    """A page in one or several frames is malformed if it has far more bytes before its last document than requested."""
     page = RangeScanContinue(HOTELS, 0, bytes(16), item_limit=50, byte_limit=limit, time_limit_ms=0)
     items = [ScanResult("k", RawBinaryTranscoder(), stored=bytes(size)) for size in sizes]
     for frames in ([items], [[item] for item in items], [items, []]):

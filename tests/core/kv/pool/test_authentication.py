@@ -190,7 +190,7 @@ def test_an_event_keeps_its_secrets() -> None:
 
 
 def test_ready_connections_authenticate_again() -> None:
-    """Ready connections authenticate again on their streams, each with another nonce, which is not the event's."""
+    """Ready connections authenticate again on their streams, each with a different nonce that is not the event's."""
     simulation = ready()
     before = len(simulation.commands(*SASL))
     actions = change(simulation, SAME)
@@ -210,7 +210,7 @@ def test_ready_connections_authenticate_again() -> None:
 
 
 def test_no_two_exchanges_share_a_nonce() -> None:
-    """Exchanges have different nonces on all streams, after a loss and on each change, if all events have the same entropy."""
+    """With the same entropy in all events, no two exchanges share a nonce on any stream, after a loss or a change."""
     simulation = ready()
     for _ in range(3):
         change(simulation, SAME, nonce="nonce")
@@ -753,7 +753,7 @@ def test_the_id_of_a_collection_is_asked_for_again() -> None:
     ],
 )
 def test_what_goes_with_unverified_tls(authenticator: Authenticator, words: str | None) -> None:
-    """Over unverified TLS a token needs permission, as without TLS, at first and as a replacement."""
+    """Over unverified TLS, a first or a replacing token needs permission, as it does without TLS."""
     present = authenticator if authenticator == CERTIFICATE else ADMINISTRATOR
     if words is None:
         check_authenticator(authenticator, TLS, tls_is_verified=False)
@@ -772,7 +772,7 @@ def test_what_goes_with_unverified_tls(authenticator: Authenticator, words: str 
     [("couchbases", False, 1), ("couchbases", True, 0), ("couchbase", False, 0), ("couchbase", True, 0)],
 )
 def test_the_warning_of_unverified_tls(scheme: str, tls_is_verified: bool, count: int) -> None:
-    """A client that opens over unverified TLS reports it once, at WARNING."""
+    """A client that starts with unverified TLS reports that once, at WARNING."""
     options = ClientOptions(
         connection_string=f"{scheme}://127.0.0.1", authenticator=ADMINISTRATOR, tls_is_verified=tls_is_verified
     )
@@ -800,7 +800,7 @@ def test_the_warning_of_unverified_tls(scheme: str, tls_is_verified: bool, count
 def test_the_mechanism_over_unverified_tls(
     tls_is_verified: bool, allowed: tuple[str, ...] | None, mechanism: bytes
 ) -> None:
-    """Over unverified TLS the first mechanism is SCRAM unless the authenticator names PLAIN, at first and again."""
+    """Over unverified TLS, first and later exchanges use SCRAM unless the authenticator names PLAIN."""
     options = ClientOptions(
         connection_string="couchbases://127.0.0.1",
         authenticator=PasswordAuthenticator("Administrator", "password", allowed),
@@ -819,7 +819,7 @@ def test_the_mechanism_over_unverified_tls(
 
 
 def refused_text(error: CouchbaseException) -> str:
-    """Return what the node of an error did last."""
+    """Return the last dispatch error in the context."""
     return error.context.last_dispatch_error or ""
 
 
@@ -833,7 +833,7 @@ def refused_text(error: CouchbaseException) -> str:
     ],
 )
 def test_a_node_that_proves_nothing(opcode: Opcode, answer: Any) -> None:
-    """Operations, requests and waits for such a node fail with its address and the reason, and not by their timeout."""
+    """Operations, requests and waits for an unproven node fail before their timeout with its address and the reason."""
     simulation = Recorded()
     simulation.node.faults.always(opcode, answer)
     tokens = [

@@ -48,7 +48,7 @@ class Listed(Recorded):
         self.services = None if listed is None else {f"_{scheme}._tcp.{NAME}": tuple(listed)}
 
     def warnings(self) -> list[ReportConnection]:
-        """Return the warnings of the look-ups, which concern no stream."""
+        """Return the warnings of the look-ups, which have no stream."""
         reports = [action for action in self.actions if isinstance(action, ReportConnection)]
         return [each for each in reports if each.level is ReportLevel.WARNING and each.stream == NO_STREAM]
 
@@ -227,7 +227,7 @@ EVIL = ("evil.test", 11210)
 
 @pytest.mark.parametrize("scheme", ["couchbase", "couchbases"])
 def test_targets_elsewhere(scheme: str) -> None:
-    """The client connects to the accepted targets only, and one WARNING names the refused one, the rule and the option."""
+    """The client connects only to accepted targets, and one WARNING names the refused one, the rule and the option."""
     simulation = Listed([EVIL, NODES[1]], scheme=scheme)
     simulation.live(5.0)
     (warning,) = simulation.warnings()
@@ -239,7 +239,7 @@ def test_targets_elsewhere(scheme: str) -> None:
 
 
 def test_nothing_but_targets_elsewhere() -> None:
-    """The name itself is a host then; repeated look-ups with the same answer cause no further WARNING."""
+    """If all targets are refused, the name is the host, and repeated look-ups of them cause no further WARNING."""
     simulation = Listed([EVIL])
     simulation.live(10.0)
 
@@ -249,7 +249,7 @@ def test_nothing_but_targets_elsewhere() -> None:
 
 
 def test_a_later_answer_is_held_to_the_rule() -> None:
-    """When a later look-up lists nothing but hosts elsewhere, the name replaces the targets that were accepted before."""
+    """If a later look-up lists only refused targets, the name replaces the targets that were accepted before."""
     simulation = Listed([("gone.cluster.example", 1)])
     simulation.live(1.0)
     simulation.services = {SERVICE: (EVIL,)}
@@ -261,7 +261,7 @@ def test_a_later_answer_is_held_to_the_rule() -> None:
 
 
 def test_a_rule_that_finds_targets_again() -> None:
-    """A later answer with an accepted target is used, and errors no longer name the refused ones."""
+    """If a later answer has an accepted target, the client uses it, and errors no longer name the refused targets."""
     simulation = Listed([EVIL])
     simulation.live(1.0)
     simulation.services = {SERVICE: (NODES[0], EVIL)}
@@ -286,7 +286,7 @@ def test_an_option_accepts_other_domains(query: str) -> None:
 
 
 def test_a_name_without_an_address() -> None:
-    """The errors of operations, requests and waits name the refused target and the option."""
+    """If the name has no address, errors of operations, requests and waits name the refused target and the option."""
     simulation = Listed([EVIL])
     wait = simulation.inquire(WaitUntilReady(None))
     query = simulation.request(QueryRequest(statement="SELECT 1"))
@@ -302,7 +302,7 @@ def test_a_name_without_an_address() -> None:
 
 
 def test_a_request_that_waits_for_the_first_config() -> None:
-    """A request that ends while the client connects again reports why the connection before was lost."""
+    """A request that ends while the client reconnects reports why the previous connection was lost."""
     simulation = Listed([EVIL], timeouts=TimeoutOptions(query=1.0))
     simulation.live(1.0)
     token = simulation.request(QueryRequest(statement="SELECT 1"))
@@ -314,7 +314,7 @@ def test_a_request_that_waits_for_the_first_config() -> None:
 
 
 def test_a_name_that_is_still_being_connected_to() -> None:
-    """An operation that ends while the name is resolved reports the refused target, too."""
+    """An operation that ends while the name is resolved reports the refused target as well."""
     simulation = Listed([EVIL])
     token = simulation.submit(get())
     simulation.feed(ServiceLookedUp(SERVICE, (EVIL,)))
@@ -326,7 +326,7 @@ def test_a_name_that_is_still_being_connected_to() -> None:
 
 
 def test_many_targets_elsewhere() -> None:
-    """The warning and the error name a few of them and count the rest, and endless new ones are not remembered."""
+    """For many refused targets, warning and error name a few and count the rest, and the memory of them is bounded."""
     simulation = Listed([(f"{number}a.evil.test", 1) for number in range(70_000)])
     simulation.live(1.0)
     error = simulation.failure(UnambiguousTimeoutException, get())

@@ -58,7 +58,7 @@ def test_nodes_in_the_order_of_the_servers() -> None:
     "port", ["", "0", "-1", "+1", " 1", "1_1", "1.0", "\u0661", "65536", "99999", "000080" + "0" * 5000, "9" * 5000]
 )
 def test_a_server_without_a_valid_port(port: str) -> None:
-    """A server whose port is no number from 1 to 65535 has no address; the other servers have theirs."""
+    """A server whose port is not a number from 1 to 65535 has no address; the other servers keep theirs."""
     found = parsed([], [f"a.example:{port}", "b.example:1", "c.example:65535"], vbuckets=[[0], [1]])
 
     assert (None, Address("b.example", 1), Address("c.example", 65535)) == found.nodes

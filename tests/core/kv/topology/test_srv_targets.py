@@ -1,4 +1,4 @@
-"""The hosts that DNS may list for a cluster."""
+"""Hosts that DNS may list for a cluster."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_accepted(host: str, target: str) -> None:
     ],
 )
 def test_refused(host: str, target: str) -> None:
-    """A target elsewhere is refused, also one that merely looks alike, has an empty label, or is an address."""
+    """A target elsewhere is refused, including one that only looks similar, has an empty label, or is an address."""
     assert not AcceptedDomains(host).accepts(target)
 
 
@@ -101,12 +101,12 @@ def test_refused(host: str, target: str) -> None:
     ],
 )
 def test_further_domains(domain: str, target: str, expected: bool) -> None:
-    """A domain of the option accepts what is at or below it and not its parent's; an address accepts itself only."""
+    """A domain of the option accepts targets at or below it, not below its parent; an address accepts only itself."""
     assert expected == AcceptedDomains(THREE, [domain]).accepts(target)
 
 
 def test_the_rule_in_words() -> None:
-    """The text names each domain once."""
+    """The text of the accepted domains names each domain once."""
     assert f"{FOUR} or id.cloud.example or nodes.example" == str(AcceptedDomains(f"{FOUR}.", ["nodes.example", FOUR]))
 
 

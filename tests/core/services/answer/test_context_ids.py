@@ -1,4 +1,4 @@
-"""Client context ids: distinct for each attempt, and compared as the services cut them."""
+"""Client context ids: distinct for each attempt, and compared up to the length that services keep."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONG = "x" * 63
 
 
 def test_ids_of_one_client_are_distinct_uuids() -> None:
-    """Ids are random UUIDs in form, and distinct even if every draw returns the same number."""
+    """Ids have the form of random UUIDs, and are distinct even if every draw returns the same number."""
     for rng in (random.Random(1), ConstantRandom(0.0), ConstantRandom(1.0)):
         ids = ContextIds(rng)
         made = [ids.new() for _ in range(3)]
@@ -45,12 +45,12 @@ def test_ids_of_two_clients_are_distinct() -> None:
     ],
 )
 def test_own_ids(ours: str, theirs: str) -> None:
-    """An id is ours if it is the same up to the length that services keep; no id names no other request."""
+    """An id that is equal up to the length that services keep, null or empty is not foreign."""
     assert foreign_id(ours, theirs.encode()) is None
 
 
 def test_an_id_with_half_a_character() -> None:
-    """An id that the service cut within a character, which leaves invalid UTF-8, is ours."""
+    """An id that the service cut within a character, which leaves invalid UTF-8, is not foreign."""
     assert foreign_id(LONG + "é", b'"' + (LONG + "é").encode()[:64] + b'"') is None
 
 
@@ -67,7 +67,7 @@ def test_an_id_with_half_a_character() -> None:
     ],
 )
 def test_foreign_ids(theirs: str, shown: str) -> None:
-    """An id that differs is returned on one line, whatever its type."""
+    """A different id of any type is returned on one line."""
     assert shown == foreign_id(OURS, theirs.encode())
 
 

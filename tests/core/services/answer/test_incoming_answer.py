@@ -60,7 +60,7 @@ def test_rows_are_handed_out_once_and_the_end_behind_them() -> None:
 
 
 def test_many_rows_are_handed_out_in_parts() -> None:
-    """A piece with more rows than a reader gets together is handed out in parts, in order, and the end follows them."""
+    """More rows than a reader gets together are handed out in parts, in order, and the end follows them."""
     answer = begun()
     answer.receive(b",".join(b"%d" % number for number in range(2 * ROWS_AT_ONCE_MAX + 1)) + b"]}")
     answer.outcome = Done()
@@ -154,7 +154,7 @@ def test_every_state_of_a_reader_hears_one_event() -> None:
 
 
 def identified(rows_of: str | None, context_id: str = "ours", status: int = HTTP_OK) -> IncomingAnswer:
-    """Return the answer to a request with a client context id, of which nothing has come."""
+    """Return an answer without any bytes yet, to a request with a client context id."""
     answer = IncomingAnswer()
     answer.context_id = context_id
     answer.begin(status, rows_of=rows_of)
@@ -162,7 +162,7 @@ def identified(rows_of: str | None, context_id: str = "ours", status: int = HTTP
 
 
 def receive_in_two(answer: IncomingAnswer, body: bytes, cut: int) -> None:
-    """Have an answer come in two pieces."""
+    """Feed an answer in two pieces."""
     answer.receive(body[:cut])
     answer.receive(body[cut:])
 
@@ -178,7 +178,7 @@ def receive_in_two(answer: IncomingAnswer, body: bytes, cut: int) -> None:
     ],
 )
 def test_rows_of_another_request_are_never_handed_out(body: bytes, status: int) -> None:
-    """An answer with the id of another request is refused in every cut, and the rows that it held are dropped."""
+    """An answer with the id of another request is refused however it is split, and its rows are dropped."""
     for cut in range(len(body) + 1):
         answer = identified("results", status=status)
         with pytest.raises(ForeignAnswer, match="theirs"):
@@ -188,7 +188,7 @@ def test_rows_of_another_request_are_never_handed_out(body: bytes, status: int) 
 
 
 def test_an_id_behind_rows_that_were_handed_out() -> None:
-    """If rows were handed out before the id of another request came, the answer is refused from there."""
+    """If rows were handed out before the id of another request arrives, the answer is refused from the id on."""
     answer = identified("results")
     answer.receive(b'{"results":[1,')
     assert [b"1"] == answer.take()
@@ -209,7 +209,7 @@ def test_an_id_behind_rows_that_were_handed_out() -> None:
     ],
 )
 def test_rows_of_our_request(body: bytes) -> None:
-    """An answer with our id, or with none, hands out its rows in every cut."""
+    """An answer with the id of the request, or without an id, hands out its rows however it is split."""
     for cut in range(len(body) + 1):
         answer = identified("results")
         receive_in_two(answer, body, cut)
@@ -218,7 +218,7 @@ def test_rows_of_our_request(body: bytes) -> None:
 
 
 def test_a_whole_answer_to_another_request() -> None:
-    """An answer that is read whole is checked when it has ended."""
+    """The id of an answer that is read whole is checked when the answer has ended."""
     for body, is_foreign in (
         (b'{"clientContextID":"theirs"}', True),
         (b'{"clientContextID":"ours"}', False),
@@ -235,7 +235,7 @@ def test_a_whole_answer_to_another_request() -> None:
 
 
 def test_a_retry_is_answered_under_its_own_id() -> None:
-    """The next attempt is checked against its own id."""
+    """The answer to the next attempt is compared with the id of that attempt."""
     answer = identified("results", "first")
     answer.context_id = "second"
     answer.begin(HTTP_OK, rows_of="results")

@@ -33,7 +33,7 @@ def test_any_string(parts: list[bytes]) -> None:
 
 @pytest.mark.parametrize("count", [4095, 4096, 4097, 4098, 10_000, 10_001])
 def test_backslashes_in_front_of_an_escape(count: int) -> None:
-    """An escape behind a run of backslashes of any length is one only if their number is even."""
+    """An escape after a run of backslashes counts only if their number is even, for runs of any length."""
     text = b'"a' + b"\\" * count + rb"\ud800"
 
     assert (count % 2 == 0) == (first_lone_surrogate(text) is not None)
@@ -41,7 +41,7 @@ def test_backslashes_in_front_of_an_escape(count: int) -> None:
 
 @pytest.mark.parametrize("escape", [rb"\ud83d\ude00", rb"\\ud800"], ids=["pairs", "escaped"])
 def test_more_escapes_than_are_looked_at(escape: bytes) -> None:
-    """A lone surrogate behind more halves than the bound is not found, and the search ends at the bound."""
+    """The search ends at the bound, and does not find a lone surrogate after more surrogates than that."""
     near, far = escape * (HALVES_MAX - 1) + rb"\ud800", escape * 20 * HALVES_MAX + rb"\ud800"
     with counted() as calls:
         found = first_lone_surrogate(far)

@@ -1,4 +1,4 @@
-"""ChunkDecoder: content, end and faults of chunked bodies, in any cut."""
+"""ChunkDecoder: content, end and faults of chunked bodies in pieces of any size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 def decoded(body: bytes, size: int) -> tuple[bytes, bytes | None, bool]:
-    """Return content, the bytes behind the body, and whether it is malformed, of a body in pieces of ``size``."""
+    """Decode a body in pieces of ``size``. Return its content, the bytes after it, and whether it is malformed."""
     decoder, content, rest = ChunkDecoder(), b"", None
     for start in range(0, len(body), size):
         piece = body[start : start + size]
@@ -39,7 +39,7 @@ def decoded(body: bytes, size: int) -> tuple[bytes, bytes | None, bool]:
     ids=repr,
 )
 def test_bodies(content: bytes, rest: bytes | None, body: bytes, size: int) -> None:
-    """Content and end of a body are the same in any cut; a body that is not whole has no end."""
+    """Content and end of a body are the same for pieces of any size; an incomplete body has no end."""
     assert (content, rest, False) == decoded(body, size)
 
 
@@ -64,7 +64,7 @@ def test_bodies(content: bytes, rest: bytes | None, body: bytes, size: int) -> N
     ids=lambda fault: repr(fault[:20]),
 )
 def test_faults(fault: bytes, size: int) -> None:
-    """A body that goes on in another form, or above a bound, is malformed; the content before the fault is returned."""
+    """A body with an invalid part, or a part above a bound, is malformed; the content before the fault is returned."""
     content, rest, is_malformed = decoded(b"2\r\nhe\r\n" + fault, size)
 
     assert (None, True) == (rest, is_malformed)
@@ -74,7 +74,7 @@ def test_faults(fault: bytes, size: int) -> None:
 @given(st.lists(st.sampled_from([b"1\r\nx\r\n", b"a\r\n0123456789\r\n", b"0\r\n\r\n", b"0", b"\r\n", b"x", b";e"])))
 @example([b"0", b"1\r\nx\r\n", b"0\r\n\r\n"])
 def test_the_decoder_agrees_with_h11(parts: list[bytes]) -> None:
-    """Every body that h11 reads to its end has the same content here."""
+    """For every body that h11 reads to its end, the decoder returns the same content."""
     theirs = h11.Connection(h11.CLIENT)
     theirs.send(h11.Request(method="GET", target="/", headers=[("host", "a")]))
     theirs.send(h11.EndOfMessage())

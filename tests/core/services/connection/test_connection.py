@@ -233,7 +233,7 @@ def test_chunks_before_nonsense() -> None:
 
 
 def test_a_request_without_credentials() -> None:
-    """It leaves the connection's ``authorization`` header out and keeps all others; the next request has it again."""
+    """A request without credentials lacks only the ``authorization`` header, and the next request has it again."""
     connection = HttpConnection("127.0.0.1:8093", (("authorization", "Basic x"), ("user-agent", "test")))
 
     ping = connection.send(HttpRequest("GET", "/", carries_credentials=False))
@@ -246,7 +246,7 @@ def test_a_request_without_credentials() -> None:
 
 @pytest.mark.parametrize("end", [b"0\r\n\r\n", b"0;last\r\nDigest: x\r\n\r\n"])
 def test_an_empty_answer_before_more_bytes(end: bytes) -> None:
-    """Bytes behind an answer without a body, or behind the last chunk, make the connection useless."""
+    """After bytes behind an answer without a body, or behind the last chunk, the connection is not used again."""
     empty, chunked = asked(), asked()
 
     news = empty.receive(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" + ANSWER)
@@ -258,7 +258,7 @@ def test_an_empty_answer_before_more_bytes(end: bytes) -> None:
 
 @pytest.mark.parametrize("status", [204, 304])
 def test_an_answer_that_announces_chunks_and_has_no_body(status: int) -> None:
-    """An answer that cannot have a body ends with its head, also if it announces chunks."""
+    """An answer that cannot have a body ends with its head, even if it announces chunks."""
     news = asked().receive(b"HTTP/1.1 %d Said\r\nTransfer-Encoding: chunked\r\n\r\n" % status)
 
     assert ([status], b"", [True]) == summary(news)
@@ -267,7 +267,7 @@ def test_an_answer_that_announces_chunks_and_has_no_body(status: int) -> None:
 @pytest.mark.parametrize("interim", [b"", b"HTTP/1.1 100 Continue\r\n\r\n"])
 @pytest.mark.parametrize("size", [1, 10_000])
 def test_a_head_of_too_many_lines(interim: bytes, size: int) -> None:
-    """Heads with more lines than the bound, all heads of an answer together, break the answer."""
+    """If all heads of an answer together have more lines than the bound, the answer is broken."""
     head = interim + b"HTTP/1.1 200 OK\r\n" + b"a:b\r\n" * HEAD_LINES_MAX + b"\r\n"
 
     connection = asked()
@@ -277,7 +277,7 @@ def test_a_head_of_too_many_lines(interim: bytes, size: int) -> None:
 
 
 def test_chunks_of_a_piece_are_counted() -> None:
-    """The count of chunks is that of the newest bytes."""
+    """The count of chunks is that in the newest bytes."""
     connection = asked()
     connection.receive(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 5)
     first = connection.chunk_count

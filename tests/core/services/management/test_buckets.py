@@ -323,7 +323,7 @@ def test_all_buckets_are_read() -> None:
     ],
 )
 def test_a_bucket_without_a_usable_name(changes: dict[str, object]) -> None:
-    """It raises MalformedAnswer by itself, and is left out of a list."""
+    """A bucket without a usable name raises MalformedAnswer if read alone, and is left out of a list."""
     with pytest.raises(MalformedAnswer):
         GetBucket("travel").decode(answered(bucket(**changes)))
 
@@ -359,7 +359,7 @@ def test_a_bucket_without_a_usable_name(changes: dict[str, object]) -> None:
     ],
 )
 def test_an_unknown_value(member: str, value: object, setting: str, expected: object, sent: str | None) -> None:
-    """It is kept as received or becomes None; all other settings are read, and an update sends it back or omits it."""
+    """An unknown value is kept or becomes None, other settings are read, and an update sends it back or omits it."""
     body = {name: each for name, each in (bucket() | {member: value}).items() if each is not ...}
     found = GetAllBuckets().decode(answered([body, bucket(name="other")]))
     settings = found.buckets[0].settings
@@ -375,7 +375,7 @@ def test_an_unknown_value(member: str, value: object, setting: str, expected: ob
 
 
 def test_an_unknown_value_is_only_accepted_as_received() -> None:
-    """The caller can change received settings to known values, and to no other unknown ones."""
+    """The caller can change received settings to known values, but not to other unknown values."""
     body = bucket(evictionPolicy="brandNew", replicaNumber=7)
     found = GetBucket("travel").decode(answered(body)).settings
 

@@ -97,7 +97,7 @@ def test_statements(request: IndexStatement, statement: str, parameters: dict[st
 
 
 def about(names: list[str]) -> list[IndexStatement]:
-    """Return a statement of each kind, about indexes and fields of these names."""
+    """Return a statement of each kind, with these names of indexes and fields."""
     return [
         create_index(HOTELS, names[0], names),
         create_primary_index(BUCKET, index_name=names[0]),
@@ -224,7 +224,7 @@ def test_names_are_read() -> None:
 
 @rows("row", [None, 7, "x", {}, OLD | {"name": None}, OLD | {"name": ""}, OLD | {"keyspace_id": 7}])
 def test_an_index_without_a_name(row: object) -> None:
-    """It raises MalformedAnswer by itself, and is left out of a list."""
+    """An index without a name raises MalformedAnswer if read alone, and is left out of a list."""
     with pytest.raises(MalformedAnswer):
         all_indexes(BUCKET).decode(answered(row))
 
@@ -234,7 +234,7 @@ def test_an_index_without_a_name(row: object) -> None:
 
 
 def test_a_name_that_is_none() -> None:
-    """A list of names is read without the rows that are no names; if none is one, it raises MalformedAnswer."""
+    """A list of names leaves out rows that are not names, and raises MalformedAnswer if no row is a name."""
     found = deferred_indexes(BUCKET).decode(answered("a", None, "", {}))
 
     assert (("a",), 3) == (found.names, found.unread)
@@ -263,7 +263,7 @@ def test_a_name_that_is_none() -> None:
     ],
 )
 def test_an_unknown_value(member: str, value: object, field: str, expected: object) -> None:
-    """It is kept as received or becomes None; all other members and indexes are read."""
+    """An unknown value is kept as received or becomes None, and all other members and indexes are read."""
     found = all_indexes(BUCKET).decode(answered(OLD | {member: value}, NEW)).indexes
 
     assert ("by_a", "#primary") == tuple(index.name for index in found)

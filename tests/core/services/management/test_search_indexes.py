@@ -294,7 +294,7 @@ def test_the_rest_is_read() -> None:
 
 @rows("body", [{}, {"indexDef": None}, {"indexDef": DEFINITION | {"name": ""}}, {"indexDef": DEFINITION | {"name": 7}}])
 def test_an_index_without_a_usable_name(body: dict[str, object]) -> None:
-    """It raises MalformedAnswer by itself, and is left out of a list."""
+    """An index without a usable name raises MalformedAnswer if read alone, and is left out of a list."""
     with pytest.raises(MalformedAnswer):
         GetSearchIndex("hotels").decode(answered(body))
 
@@ -323,7 +323,7 @@ def test_an_index_without_a_usable_name(body: dict[str, object]) -> None:
     ],
 )
 def test_an_unknown_value(member: str, value: object, field: str, expected: object, is_lost: bool) -> None:
-    """It is kept as received or becomes None; a definition with an unreadable part is not written back."""
+    """An unknown value is kept or becomes None, and a definition with an unreadable part is not written back."""
     listed = {"a": DEFINITION | {member: value}, "b": DEFINITION}
     found = GetAllSearchIndexes().decode(answered({"indexDefs": {"indexDefs": listed}}))
     index = found.indexes[0]

@@ -322,7 +322,7 @@ def test_groups_are_read() -> None:
     ],
 )
 def test_a_user_or_group_without_a_usable_name(changes: dict[str, object]) -> None:
-    """It raises MalformedAnswer by itself, and is left out of a list."""
+    """A user or group without a usable name raises MalformedAnswer if read alone, and is left out of a list."""
     for one, listing in ((GetUser("ada"), GetAllUsers()), (GetGroup("ada"), GetAllGroups())):
         with pytest.raises(MalformedAnswer):
             one.decode(answered(USER | changes))
@@ -348,7 +348,7 @@ def test_a_user_or_group_without_a_usable_name(changes: dict[str, object]) -> No
     ],
 )
 def test_an_unknown_value_of_a_user(member: str, value: object, field: str, expected: object) -> None:
-    """It is kept as received or becomes None; the rest of the user and all other users are read."""
+    """An unknown value is kept or becomes None, and the rest of the user and all other users are read."""
     found = GetAllUsers(EXTERNAL).decode(answered([USER | {member: value}, USER])).users
 
     assert ["ada", "ada"] == [each.user.username for each in found]
@@ -357,7 +357,7 @@ def test_an_unknown_value_of_a_user(member: str, value: object, field: str, expe
 
 
 def test_null_names_and_lists() -> None:
-    """Null for a name or a list of a user and of a group is the empty one."""
+    """Null for a name or a list of a user or group becomes an empty string or list."""
     user = GetUser("ada").decode(answered({"id": "ada", "name": None, "roles": None, "groups": None})).user.user
     group = GetGroup("g").decode(answered({"id": "g", "description": None, "roles": None})).group
 
@@ -380,7 +380,7 @@ def test_null_names_and_lists() -> None:
     ],
 )
 def test_a_role_or_group_of_an_unknown_form(changes: dict[str, object]) -> None:
-    """The user is read without it and says so, and is not written back unless the caller drops it."""
+    """A user lists an unknown role or group in ``unknown``, and is not written back until the caller drops it."""
     found = GetUser("ada").decode(answered(USER | changes)).user.user
     group = GetGroup("g").decode(answered({"id": "g"} | changes)).group
 
@@ -395,7 +395,7 @@ def test_a_role_or_group_of_an_unknown_form(changes: dict[str, object]) -> None:
 
 
 def test_a_reference_of_an_unknown_form() -> None:
-    """A group whose reference is no string is read, and is not written back."""
+    """A group whose reference is not a string is read, but is not written back."""
     group = GetGroup("g").decode(answered({"id": "g", "ldap_group_ref": {"dn": "x"}})).group
 
     assert (None, 1) == (group.ldap_group_reference, len(group.unknown))
@@ -404,7 +404,7 @@ def test_a_reference_of_an_unknown_form() -> None:
 
 
 def test_origins_of_an_unknown_form() -> None:
-    """An unknown origin is kept, and null means the role is the user's own."""
+    """An unknown origin is kept, and null origins mean that the role is the user's own."""
     roles = [
         {"role": "admin", "origins": None},
         {"role": "ro_admin", "origins": [{"type": "moon", "name": 7}, 7]},
@@ -416,7 +416,7 @@ def test_origins_of_an_unknown_form() -> None:
 
 
 def test_many_unknown_roles() -> None:
-    """Their texts are short and few, and the last one counts the others."""
+    """Many unknown roles have few, short texts, and the last text counts the others."""
     found = GetUser("ada").decode(answered(USER | {"roles": [{"role": "," * 5000}] * 500})).user.user
 
     assert UNKNOWN_MAX + 1 == len(found.unknown)
@@ -425,7 +425,7 @@ def test_many_unknown_roles() -> None:
 
 
 def test_a_role_that_cannot_be_listed() -> None:
-    """It is left out of the list of roles."""
+    """A role that cannot be represented is left out of the list of roles."""
     found = GetRoles().decode(answered([{"role": "a,b"}, {"role": "admin", "name": None, "desc": 7}]))
 
     assert ((RoleAndDescription(Role("admin"), "", ""),), 1) == (found.roles, found.unread)

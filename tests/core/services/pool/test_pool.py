@@ -1,4 +1,4 @@
-"""The warning of a client whose credentials leave over plain HTTP."""
+"""Warning of a client that sends credentials over plain HTTP."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from triclinium_core.options import Authenticator, JwtAuthenticator
 
 
 def warnings(simulation: Asking) -> list[str]:
-    """Return the node of each warning that names the remedy."""
+    """Return the node of each warning that gives the solution."""
     return [
         action.node
         for action in simulation.actions
@@ -27,7 +27,7 @@ def warnings(simulation: Asking) -> list[str]:
     ids=["basic", "bearer"],
 )
 def test_credentials_over_plain_http(authenticator: Authenticator) -> None:
-    """One warning names the first node that receives credentials, however many requests and nodes follow."""
+    """A single warning names the first node that receives credentials, for any number of requests and nodes."""
     simulation = Asking(hosts=["a.example", "b.example"], tokens=("a.b.c",), authenticator=authenticator)
     for _ in range(10):
         simulation.request(asking())
@@ -39,7 +39,7 @@ def test_credentials_over_plain_http(authenticator: Authenticator) -> None:
 
 
 def test_pings_alone_cause_no_warning() -> None:
-    """A program of key-value that pings all services sends no credentials over HTTP, and gets no warning."""
+    """A key-value program that pings all services sends no credentials over HTTP and gets no warning."""
     simulation = Asking(hosts=["a.example"])
     simulation.inquire(Ping(None, "i"))
     simulation.run()
@@ -59,7 +59,7 @@ def test_credentials_on_loopback(host: str) -> None:
 
 @pytest.mark.parametrize("host", ["10.0.0.5", "fd00::1", "127.evil.example", "localhost.evil.example", "128.0.0.1"])
 def test_hosts_that_are_not_loopback(host: str) -> None:
-    """A name or an address that merely resembles this machine's causes the warning."""
+    """Names and addresses that only resemble loopback cause the warning."""
     simulation = Asking(hosts=[host])
     simulation.finish(asking())
 

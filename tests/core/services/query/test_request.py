@@ -272,7 +272,7 @@ def test_plan_of_enhanced_preparation(body: object, plan: PreparedPlan | None) -
 
 
 def test_malformed_plan_of_enhanced_preparation() -> None:
-    """An answer that is no object raises MalformedAnswer."""
+    """An answer that is not an object raises MalformedAnswer."""
     with pytest.raises(MalformedAnswer):
         PREPARABLE.plan_of(HttpAnswer(200, b"[]"))
 

@@ -147,14 +147,14 @@ def test_what_is_no_answer(body: bytes) -> None:
     ],
 )
 def test_an_unknown_value(changes: dict[str, object]) -> None:
-    """A part of an unknown form is empty, and the answer is still read."""
+    """A part of an unknown form becomes empty, and the rest of the answer is read."""
     found = QUERY.decode(HttpAnswer(200, json.dumps({"status": "success"} | changes).encode()))
 
     assert QueryMetaData(request_id="", client_context_id="", status=QueryStatus.SUCCESS) == found
 
 
 def test_a_warning_of_an_unknown_form() -> None:
-    """It is kept with the parts that can be read, beside the other warnings."""
+    """A warning of an unknown form keeps its readable parts, and the other warnings are read."""
     warnings = [{"code": "x", "msg": "a"}, {"code": 7, "msg": None}, 5, {"code": 1, "msg": "b"}]
     found = QUERY.decode(HttpAnswer(200, json.dumps({"status": "success", "warnings": warnings}).encode()))
 

@@ -166,7 +166,7 @@ def test_what_is_no_hit(data: bytes) -> None:
         ),
     ])  # fmt: skip
 def test_a_part_of_an_unknown_form(members: dict[str, object], expected: SearchRow) -> None:
-    """It is left out, and the rest of the hit is read."""
+    """A part of an unknown form is left out, and the rest of the hit is read."""
     assert expected == decode_row(json.dumps({"index": "i", "id": "a", "fields": None} | members).encode())
 
 
@@ -176,12 +176,12 @@ def test_a_part_of_an_unknown_form(members: dict[str, object], expected: SearchR
         ({"status": {"failed": None, "successful": []}}, SearchMetrics(0.00025, 17, 1.25, 0, 0)),
     ])  # fmt: skip
 def test_an_unknown_metric(members: dict[str, object], expected: SearchMetrics) -> None:
-    """It is 0."""
+    """A metric of an unknown form is 0."""
     assert expected == meta_data(**members).metrics
 
 
 def test_an_unknown_facet() -> None:
-    """A facet has what can be read of it, and the other facets are whole; an error that is no text is kept as JSON."""
+    """A facet keeps its readable parts, other facets are complete, and an error that is not text is kept as JSON."""
     facets = {
         "a": {"field": 5, "total": -1, "terms": [{"term": "x", "count": 1}, {"term": "y"}], "numeric_ranges": {}},
         "b": 7,

@@ -1,4 +1,4 @@
-r"""Lexers of the query service and of the analytics service, as far as identifiers, strings and comments go.
+r"""Lexers of the query service and of the analytics service: identifiers, strings and comments only.
 
 Source: couchbase/query ``parser/n1ql/n1ql.nex`` and ``ProcessEscapeSequences`` of ``util.go``; AsterixDB ``SQLPP.jj``
 with JavaCC's ``JavaCharStream``.
@@ -28,10 +28,10 @@ HOSTILE = (
     " ON payroll",
     ".",
 )
-"""Pieces that mean something to one of the grammars."""
+"""Pieces with a special meaning in one of the grammars."""
 
 NAMES = st.lists(st.sampled_from(HOSTILE) | st.characters(codec="utf-8"), min_size=1).map("".join)
-"""Names of any Unicode, most of them hostile; none is empty."""
+"""Names with any Unicode characters, most of them hostile, and never empty."""
 
 Token = tuple[str, str]
 """Kind and text; the text of an identifier is the name."""
@@ -66,12 +66,12 @@ _ANALYTICS_TOKEN = re.compile(
 
 
 def query_tokens(statement: str) -> list[Token]:
-    """Return the tokens that the query service reads; raise SyntaxFault where it refuses one."""
+    """Return the tokens that the query service reads. Raise SyntaxFault if it refuses one."""
     return _tokens(_QUERY_TOKEN, statement.rstrip(), _query_name)
 
 
 def analytics_tokens(statement: str) -> list[Token]:
-    """Return the tokens that the analytics service reads; raise SyntaxFault where it refuses one."""
+    """Return the tokens that the analytics service reads. Raise SyntaxFault if it refuses one."""
     return _tokens(_ANALYTICS_TOKEN, _decoded(statement).rstrip(), _analytics_name)
 
 
@@ -87,7 +87,7 @@ def _tokens(pattern: re.Pattern[str], statement: str, name_of: Callable[[str], s
 
 
 def _query_name(text: str) -> str:
-    """Return the name of an identifier, escapes processed from left to right."""
+    """Return the name of an identifier, with its escapes processed from left to right."""
     if len(text) < 2 or text[-1] != "`":
         raise SyntaxFault("missing closing quote")
     name, rest = "", text[1:-1]
@@ -110,10 +110,10 @@ def _query_name(text: str) -> str:
 
 
 def _decoded(statement: str) -> str:
-    r"""Return what the character stream gives the lexer: ``\uXXXX`` behind an even number of backslashes is decoded."""
+    r"""Return the input of the lexer: decode ``\uXXXX`` after an even number of backslashes."""
     return re.sub(r"(?<!\\)((?:\\\\)*)\\u+([0-9A-Fa-f]{4})", lambda found: found[1] + chr(int(found[2], 16)), statement)
 
 
 def _analytics_name(text: str) -> str:
-    """Return the name of an identifier that the lexer has matched whole."""
+    """Return the name of an identifier that the lexer has matched as a whole."""
     return re.sub(r"``|\\(.)", lambda found: SIMPLE.get(found[1], found[1]) if found[1] else "`", text[1:-1])

@@ -77,7 +77,7 @@ def test_identifiers(name: str, of_query: str, of_analytics: str) -> None:
     ],
 )
 def test_the_grammars(read: Callable[[str], list[Token]], statement: str, expected: list[Token] | None) -> None:
-    """The readers of these tests know doubled backticks, escapes, and what each service refuses."""
+    """The lexers of these tests read doubled backticks and escapes, and refuse the same text as each service."""
     if expected is None:
         with pytest.raises(SyntaxFault):
             read(statement)

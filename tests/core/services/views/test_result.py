@@ -70,7 +70,7 @@ def test_what_is_no_row(data: bytes) -> None:
     ],
 )
 def test_a_row_of_an_unknown_form(data: bytes, expected: ViewRow) -> None:
-    """A missing key or value is null, and an id of another type becomes None."""
+    """In a row of an unknown form, a missing key or value is null, and an id of another type becomes None."""
     assert expected == decode_row(data)
 
 
@@ -95,10 +95,10 @@ def test_meta_data(body: bytes, expected: ViewMetaData) -> None:
         (b'{"total_rows":-1}', ViewMetaData()),
         (b'{"total_rows":"7","debug_info":[],"errors":null}', ViewMetaData()),
         (b'{"errors":{"a":"down"}}', ViewMetaData(errors=(ViewError("", '{"a":"down"}'),))),
-        (b'{"errors":["down",{"from":7,"reason":"x"}]}', ViewMetaData(errors=(ViewError("", '"down"'), ViewError("", "x")))),
-    ])  # fmt: skip
+        (b'{"errors":["down",{"from":7,"reason":"x"}]}', ViewMetaData(errors=(ViewError("", '"down"'), ViewError("",
+    "x")))), ])  # fmt: skip
 def test_an_unknown_value(body: bytes, expected: ViewMetaData) -> None:
-    """A value of another type becomes None; an error of another type is kept as JSON, because rows are missing."""
+    """A value of another type becomes None, and an error of another type is kept as JSON, because rows are missing."""
     assert expected == meta_data(body)
 
 

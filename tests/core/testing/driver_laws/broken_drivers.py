@@ -157,7 +157,7 @@ class TellsThatAllWasSent(AsyncioClient):
 
 
 class NamesNoStreamThatHasMore(AsyncioClient):
-    """Ends its reading at the bound, and reports no stream that it ended."""
+    """Driver that stops reading at the bound and does not name the streams in ``unread``."""
 
     def feed(self, event: Event) -> None:
         super().feed(TimePassed(event.unsent) if isinstance(event, TimePassed) else event)
@@ -216,7 +216,7 @@ class NeverResumes(AsyncioClient):
 
 
 class SendsWithoutLooking(AsyncioClient):
-    """Sends at once, whatever waits to be read."""
+    """Driver that sends immediately, even if something waits to be read."""
 
     def _send(self, order: SendBytes) -> None:
         super()._send(SendBytes(order.stream, order.data))

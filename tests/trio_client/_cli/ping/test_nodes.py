@@ -60,7 +60,7 @@ async def test_each_node_once() -> None:
 
 @rows("host", ["a b", "x@y", "h/?kv_timeout=1ns&network=evil", "h,127.0.0.1", "h?", "[red]"])
 async def test_a_host_of_the_map_that_is_not_asked(host: str) -> None:
-    """A host that means something else in a connection string is reported, and no string is made of it."""
+    """A host that means something else in a connection string is reported and not contacted."""
     target = parse_connection_string("couchbase://127.0.0.1?kv_timeout=3s")
     strange = replace(target, addresses=(Address(host, 11210),))
     found = await ping_node(strange, Plan(None, None, None, 1.0))

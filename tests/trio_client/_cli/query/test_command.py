@@ -50,7 +50,7 @@ async def test_rows(fake: FakeCluster) -> None:
 
 
 async def test_rows_that_command_a_terminal(fake: FakeCluster) -> None:
-    """Controls and bidirectional marks of rows are escapes of JSON with the same meaning; other letters stay."""
+    """Control characters and bidirectional marks in rows become equivalent JSON escapes, and other letters stay."""
     row = "\x9b31mred \u202e\u2066\x7f\x1b\u2028 träge 日本"
     fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[{row: row}]))
     for options in ((), ("--json",)):
@@ -62,7 +62,7 @@ async def test_rows_that_command_a_terminal(fake: FakeCluster) -> None:
 
 
 async def test_errors_that_command_a_terminal(fake: FakeCluster) -> None:
-    """An error of the service, and an argument, are printed as one printable line."""
+    """A hostile error of the service, or a hostile argument, is printed as one printable line."""
     evil = "\x9b31m\u202e\x1b[2J\n"
     fake.nodes.script.answer(STATEMENT, FakeAnswer(errors=[{"code": 5000, "msg": evil}]))
     answered, mistyped = await query(fake, STATEMENT), await query(fake, STATEMENT, "--param", evil)

@@ -23,7 +23,7 @@ MANIFEST = b"""{"uid":"1f","scopes":[
     {"uid":"9","name":"empty"}]}"""
 
 NO_NUMBERS = (b"-1", b"+1", b" 1", b"1_1", b"0x", b"x1", b"\xd9\xa1", b"1" * 5000)
-"""Texts that are no hexadecimal number. ``int`` reads most of them as one."""
+"""Texts that are not hexadecimal numbers. ``int`` accepts most of them."""
 
 
 def test_request() -> None:
@@ -60,7 +60,7 @@ def test_response() -> None:
 
 @rows("uid", [(b"0", 0), (b"0x1f", 31), (b"7fffffffffffffff", 2**63 - 1), (b"7FFFFFFFFFFFFFFF", 2**63 - 1)])
 def test_the_range_of_a_uid(uid: tuple[bytes, int]) -> None:
-    """The number of a manifest has up to 63 bits."""
+    """A manifest uid of up to 63 bits is accepted."""
     digits, number = uid
 
     assert number == decode_manifest(MANIFEST.replace(b"1f", digits)).uid
@@ -68,7 +68,7 @@ def test_the_range_of_a_uid(uid: tuple[bytes, int]) -> None:
 
 @rows("id_", [(b"0", 0), (b"0xA", 10), (b"ffffffff", 2**32 - 1), (b"0000000a", 10)])
 def test_the_range_of_an_id(id_: tuple[bytes, int]) -> None:
-    """The id of a collection has up to 32 bits."""
+    """A collection id of up to 32 bits is accepted."""
     digits, number = id_
 
     assert number == decode_manifest(MANIFEST.replace(b'"a"', b'"%s"' % digits)).scopes[1].collections[0].id
@@ -124,6 +124,6 @@ def test_no_scopes() -> None:
     ],
 )
 def test_what_is_no_manifest(value: bytes) -> None:
-    """Not JSON, wrong types, numbers out of range: a manifest is refused as a whole, with a short reason."""
+    """A manifest that is not JSON, or has wrong types or numbers out of range, is refused with a short reason."""
     with pytest.raises(MalformedResponse, match="a manifest that cannot be: .{,300}$"):
         decode_response(QUESTION, response(value=value), vbucket=0)

@@ -223,7 +223,7 @@ def test_a_page_of_more_than_was_asked_for() -> None:
 
 
 def test_large_documents_are_inflated_when_they_are_read() -> None:
-    """A page inflates documents up to a total; those behind it stay as they came, and read the same."""
+    """A page inflates documents up to a total size; later ones stay deflated, and reading them gives the same data."""
     half = bytes(INFLATED_SIZE_BYTES_MAX // 2)
     deflated = bytes(cramjam.snappy.compress_raw(half))
     page = decoded(GO_ON, extras=DOCUMENTS, value=document(b"a", deflated, Datatype.SNAPPY) * 4)
@@ -234,7 +234,7 @@ def test_large_documents_are_inflated_when_they_are_read() -> None:
 
 
 def test_a_large_document_that_cannot_be_inflated() -> None:
-    """A corrupt block fails the reader of its document; a block that announces an impossible size fails the page."""
+    """A corrupt block fails reading its document; a block that announces an impossible size fails the page."""
     half = bytes(cramjam.snappy.compress_raw(bytes(INFLATED_SIZE_BYTES_MAX)))
     broken = half[:1000] + b"\xff" * (len(half) - 1000)
     pieces = document(b"a", half, Datatype.SNAPPY)

@@ -305,7 +305,7 @@ def other(**fields: object) -> str:
     ],
 )
 def test_corrupt_maps(text: str, where: str) -> None:
-    """A corrupt map is refused as a whole, and the place or the value is named on one short line."""
+    """A corrupt map is refused as a whole, and one short line names the path or the value."""
     with pytest.raises(MalformedErrorMap) as caught:
         parse_error_map(text)
 

@@ -264,7 +264,7 @@ def test_a_scan_ends_when_its_vbucket_moves() -> None:
     ],
 )
 def test_scans_that_no_client_asks_for(client: NodeClient, wanted: dict[str, Any]) -> None:
-    """Text that is no base64 or no number is answered with an error, and the node goes on."""
+    """A scan with text that is not base64 or not a number gets an error, and the node still works."""
     assert Status.SUCCESS != status_of(create(client, **wanted))
     assert Status.SUCCESS == status_of(create(client, range=ALL))
 

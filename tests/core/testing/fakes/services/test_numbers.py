@@ -15,7 +15,7 @@ from triclinium_core.testing.fakes.services.requests import integer_of
 
 LONG = "9" * 5000
 NUMBERS = (LONG, f"-{LONG}", "9" * 21, "0x10", "1_0", " 1", "\u0663", "\u00b2", "1.5", "1e999", "NaN", "")
-"""Texts that are no number of 64 bits, though ``int`` or ``float`` accept some and raise for others."""
+"""Texts that are not 64-bit integers, though ``int`` or ``float`` accept some of them and raise for others."""
 
 COLLECTIONS = "/pools/default/buckets/default/scopes/_default/collections"
 FORMS: tuple[tuple[str, str, dict[str, str], str], ...] = (
@@ -38,7 +38,7 @@ MEMBERS = ("timeout", "$a", "scan_cap", "readonly", "statement", "prepared", "qu
 
 @pytest.mark.parametrize(("method", "target", "form", "field"), FORMS)
 def test_forms(method: str, target: str, form: dict[str, str], field: str) -> None:
-    """The cluster manager answers 400 to a field that is no number in range, and goes on."""
+    """The cluster manager responds with 400 to a field that is not a number in range, and still works."""
     client = HttpClient(FakeNode(), Service.MANAGEMENT)
     for number in NUMBERS:
         body = urlencode({**form, field: number}).encode()
@@ -48,7 +48,7 @@ def test_forms(method: str, target: str, form: dict[str, str], field: str) -> No
 
 
 def test_uids_of_manifests() -> None:
-    """The cluster manager answers 400 to a uid that exceeds 64 bits or has other signs than digits."""
+    """The cluster manager responds with 400 to a uid that exceeds 64 bits or has characters other than digits."""
     client = HttpClient(FakeNode(), Service.MANAGEMENT)
     target = "/pools/default/buckets/default/scopes/@ensureManifest"
 
@@ -58,7 +58,7 @@ def test_uids_of_manifests() -> None:
 
 @pytest.mark.parametrize("service", [Service.QUERY, Service.ANALYTICS])
 def test_statements(service: Service) -> None:
-    """A statement with any number is answered, in whatever form it is sent."""
+    """A statement with any number gets a response in every form of the request."""
     client = HttpClient(FakeNode(), service)
     for number in NUMBERS:
         for statement in STATEMENTS:
@@ -92,7 +92,7 @@ def test_missing_values_of_constants() -> None:
     ],
 )
 def test_documents(service: Service, method: str, target: str) -> None:
-    """A JSON body with any number is answered, and one that no decoder accepts is refused."""
+    """A JSON body with any number gets a response, and a number that no decoder accepts is refused."""
     client = HttpClient(FakeNode(), service)
     statuses = {
         number: client.ask(method, target.replace("%s", LONG), f'{{"a": {number}}}'.encode()).status
@@ -105,7 +105,7 @@ def test_documents(service: Service, method: str, target: str) -> None:
 
 @pytest.mark.parametrize("head", ["Content-Length: {}", "Transfer-Encoding: chunked\r\n\r\n{}", "Expect: {}", "X: {}"])
 def test_heads(head: str) -> None:
-    """A head with any number is read or ends its connection, and another connection is answered."""
+    """A head with any number is read or ends its connection, and a request on another connection is answered."""
     node = FakeNode()
     for number in NUMBERS:
         sent = f"POST / HTTP/1.1\r\nHost: x\r\nAuthorization: {BASIC}\r\n{head.format(number)}\r\n\r\n"
@@ -120,5 +120,5 @@ def test_heads(head: str) -> None:
     [("5", 5), ("-1", -1), ("007", 7), ("10", 10), ("11", None), ("-2", None), *((each, None) for each in NUMBERS)],
 )
 def test_integers(text: str, expected: int | None) -> None:
-    """An integer is ASCII digits of at most 64 bits, in range."""
+    """Only ASCII digits of at most 64 bits within the range are an integer."""
     assert expected == integer_of(text, -1, 10)

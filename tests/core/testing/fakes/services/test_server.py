@@ -70,7 +70,7 @@ def test_credentials(authorization: str | None, status: int) -> None:
     ],
 )
 def test_pings_without_credentials(service: Service, target: str, status: int) -> None:
-    """Query and search answer a ping that carries no credentials, and the other services ask for them."""
+    """Query and search answer a ping without credentials, and the other services require credentials."""
     client = HttpClient(FakeNode(), service, authorization=None)
 
     assert status == client.ask("GET", target).status

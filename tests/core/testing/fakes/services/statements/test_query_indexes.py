@@ -134,7 +134,7 @@ def test_the_context_names_the_scope(client: HttpClient) -> None:
 
 
 def test_a_quoted_dot_belongs_to_the_name_of_the_context() -> None:
-    """A bucket whose name has a dot is found by a query context with the name in backticks."""
+    """A query context with a name in backticks finds a bucket whose name has a dot."""
     client = HttpClient(FakeNode(FakeNodeOptions(buckets=("travel.sample",))))
     client.node.collections.create("inventory", "hotel")
     client.query("CREATE INDEX it ON hotel(a)", query_context="default:`travel.sample`.inventory")
@@ -158,7 +158,7 @@ def test_a_quoted_dot_belongs_to_the_name_of_the_context() -> None:
     ],
 )
 def test_escaped_names(written: str, name: str | None) -> None:
-    """An index has the name that the escapes stand for; an invalid escape and an open identifier are syntax errors."""
+    """Escapes in the name of an index are decoded, and an invalid escape or an open identifier is a syntax error."""
     client = HttpClient(FakeNode())
     codes = client.query(f"CREATE INDEX {written} ON `default`(a) -- `").codes
     in_keys = client.query(f"CREATE INDEX keys ON `default`({written})").codes
