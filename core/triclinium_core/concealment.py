@@ -1,4 +1,4 @@
-"""Concealment of credentials in foreign text: a proxy or a service may repeat a request, and errors and logs quote it."""
+"""Concealment of credentials in foreign text, because a proxy or a service may repeat a request in its error."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Secrets:
         return Secrets(self.tokens, (*self.passwords, *more)) if more else self
 
     def conceal(self, text: str) -> str:
-        """Return ``text`` with ``***`` in place of each secret, in any case and with the escapes of URLs, JSON and HTML."""
+        """Return ``text`` with ``***`` in place of each secret, in any case and in escapes of URLs, JSON and HTML."""
         if not (text and (self.tokens or self.passwords)):
             return text
         units = list(_UNIT.finditer(text))

@@ -1,7 +1,8 @@
 """Unexpected exceptions of decoders: the second line of defence against the bytes of a node.
 
-A decoder takes bytes and returns a value. It documents its exceptions; any other one is a defect of this library. Such a
-defect costs the connection that sent the bytes and the requests that waited for them, not the program. Callers guard the
+A decoder takes bytes and returns a value. It documents its exceptions; any other one is a defect of this library. Such
+a defect costs the connection that sent the bytes and the requests that waited for them, not the program. Callers guard
+the
 decoder alone::
 
     try:

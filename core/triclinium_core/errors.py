@@ -64,8 +64,8 @@ from triclinium_core.shown import printable
 class CouchbaseException(Exception):
     """Base of everything that triclinium raises (RFC 0058, 0).
 
-    ``context`` has the known facts of the request. ``str()`` is one printable line of at most ``MESSAGE_MAX`` characters.
-    It ends with the next step, if there is one.
+    ``context`` has the known facts of the request. ``str()`` is one printable line of at most ``MESSAGE_MAX``
+    characters. It ends with the next step, if there is one.
     """
 
     rfc_class: ClassVar[type[CouchbaseException]]

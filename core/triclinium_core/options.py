@@ -24,8 +24,8 @@ With the proof for a single iteration, a node could try passwords hundreds of ti
 SCRAM_ITERATIONS_MAX = 30_000
 """Maximum number of SCRAM iterations that a client computes (decision D30).
 
-The server chooses the count, and the work blocks the event loop: a microsecond for each with SHA-512, several times that
-if hashlib lacks PBKDF2. Couchbase Server asks for 15,000; its setting ``scramShaIterations`` permits ten million.
+The server chooses the count, and the work blocks the event loop: a microsecond for each with SHA-512, several times
+that if hashlib lacks PBKDF2. Couchbase Server asks for 15,000; its setting ``scramShaIterations`` permits ten million.
 """
 
 
@@ -37,8 +37,8 @@ class PasswordAuthenticator:
         allowed_sasl_mechanisms: None makes the safe choice: PLAIN over TLS that verifies the nodes, SCRAM otherwise.
             Naming PLAIN also permits it without TLS and over unverified TLS, where anyone on the network can read the
             password. Users of LDAP need it.
-        scram_iterations_min: minimum number of SCRAM iterations to accept from a node, 1 to ``SCRAM_ITERATIONS_MAX``. The
-            fewer are accepted, the faster a node without the password can try out passwords after one exchange.
+        scram_iterations_min: minimum number of SCRAM iterations to accept from a node, 1 to ``SCRAM_ITERATIONS_MAX``.
+            The fewer are accepted, the faster a node without the password can try out passwords after one exchange.
 
     Raises:
         InvalidArgumentException: an empty user name, a mechanism that is not implemented, or a count out of range.
@@ -92,8 +92,8 @@ class JwtAuthenticator:
 
     Args:
         token: as the provider issued it.
-        allow_unencrypted: whether it may travel without TLS, or over TLS that does not verify the nodes, where anyone on the
-            network can take it and use it.
+        allow_unencrypted: whether it may travel without TLS, or over TLS that does not verify the nodes, where anyone
+            on the network can take it and use it.
 
     Raises:
         InvalidArgumentException: this cannot be a token.
@@ -301,10 +301,11 @@ class ClientOptions:
     enable_dns_srv: bool = True
     """Whether a lone host without a port may be a name of the whole cluster in DNS (SDK-RFC 0011 "SRV Records")."""
     dns_srv_domains: Sequence[str] = ()
-    """Domains at or below which SRV targets are accepted, besides those at or below the host of the connection string."""
+    """Domains at or below which SRV targets are accepted, besides those at or below the host of the connection
+    string."""
     tls_is_verified: bool = True
-    """Whether TLS verifies certificates and host names, as the driver reports. If not, PLAIN and tokens need permission,
-    as they do without TLS (decision D67)."""
+    """Whether TLS verifies certificates and host names, as the driver reports. If not, PLAIN and tokens need
+    permission, as they do without TLS (decision D67)."""
     tracer: ThresholdLoggingTracer | None = field(default_factory=ThresholdLoggingTracer)
     """Which operations are slow; None to report none (SDK-RFC 0067)."""
     meter: LoggingMeter | None = field(default_factory=LoggingMeter)

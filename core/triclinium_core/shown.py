@@ -1,8 +1,8 @@
 """Foreign text in messages, logs and output: printable, on one line, and bounded.
 
-Text is foreign if a node, a network or a caller chose it. ``str.isprintable`` is the rule: it rejects control characters
-(C0, DEL, C1), bidirectional controls, line and paragraph separators and lone surrogates. Each becomes a visible escape, as
-in ``repr``, so that no text can forge a line of a log or control a terminal.
+Text is foreign if a node, a network or a caller chose it. ``str.isprintable`` is the rule: it rejects control
+characters (C0, DEL, C1), bidirectional controls, line and paragraph separators and lone surrogates. Each becomes a
+visible escape, as in ``repr``, so that no text can forge a line of a log or control a terminal.
 """
 
 from __future__ import annotations

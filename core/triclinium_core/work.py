@@ -1,18 +1,19 @@
 """Units of work: counts of the client's work on received bytes. Nothing here measures time.
 
-A unit is about one microsecond of CPython 3.11 on a slow machine. ``python -m tests.bench --only bounds`` calibrates the
+A unit is about one microsecond of CPython 3.11 on a slow machine. ``python -m tests.bench --only bounds`` calibrates
+the
 numbers: it measures events that are full of each kind.
 """
 
 from __future__ import annotations
 
 WORK_BEFORE_TIME_MAX = 25_000
-"""Maximum work on received bytes after ``wakeup`` is due and before ``TimePassed``. It is half of 50 milliseconds, because
-the event that exceeds it is handled to its end."""
+"""Maximum work on received bytes after ``wakeup`` is due and before ``TimePassed``. It is half of 50 milliseconds,
+because the event that exceeds it is handled to its end."""
 
 WORK_OF_A_PASS_MAX = 10_000
-"""Maximum work on received bytes, of all streams together, before a driver lets its other tasks run. A busy client that is
-not flooded reaches it once in about a hundred pieces, which costs one more pass of its loop."""
+"""Maximum work on received bytes, of all streams together, before a driver lets its other tasks run. A busy client that
+is not flooded reaches it once in about a hundred pieces, which costs one more pass of its loop."""
 
 PIECE_SIZE_BYTES_MAX = 64 * 1024
 """Maximum size of one ``BytesReceived``. It bounds the work of one event."""

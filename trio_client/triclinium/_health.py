@@ -29,10 +29,10 @@ class Watched:
         """Have every service of every node answer, all at once: key-value a NOOP on each connection, the others a GET.
 
         Connections of a cluster are one to each node, which are opened where they are not, and stay; and those that
-        buckets have. Of a bucket they are its own, which are opened too. No retry strategy is asked. The report lists as
-        failed each endpoint that does not answer within the timeout of its service (``TimeoutOptions.kv``,
-        ``TimeoutOptions.query`` and so on), cannot be connected to, is lost, answers with an error such as 503, or has no
-        address in the client's network.
+        buckets have. Of a bucket they are its own, which are opened too. No retry strategy is asked. The report lists
+        as failed each endpoint that does not answer within the timeout of its service (``TimeoutOptions.kv``,
+        ``TimeoutOptions.query`` and so on), cannot be connected to, is lost, answers with an error such as 503, or has
+        no address in the client's network.
 
         A GET carries no credentials, so a ping neither reveals nor checks them; 401 and 403 count as answered.
 
@@ -74,8 +74,8 @@ class Watched:
 
         Raises:
             InvalidArgumentException: this is no state that can be waited for, or these are no services.
-            AuthenticationFailureException: key-value refused the credentials (pings of the other services carry none), or
-                the client refused a node that the wait needs, for example because of a wrong server signature.
+            AuthenticationFailureException: key-value refused the credentials (pings of the other services carry none),
+                or the client refused a node that the wait needs, for example because of a wrong server signature.
             BucketAccessException: the bucket does not exist or is not open to this user.
             TlsException: TLS could not be established.
             UnsupportedOperationException: the peer does not speak Couchbase's protocol.

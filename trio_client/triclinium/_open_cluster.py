@@ -74,7 +74,8 @@ def open_cluster(
             ``StandardRetryStrategy()``, is a budget of retries for the whole cluster.
         circuit_breaker: on, with the usual numbers, unless given.
         ssl_context: how to speak TLS; the system's trust store, verifying, unless given. If it does not verify
-            certificates and host names, the client logs a WARNING, and PLAIN and tokens need permission, as without TLS.
+            certificates and host names, the client logs a WARNING, and PLAIN and tokens need permission, as without
+            TLS.
         connector: replaces TCP and TLS. Its attribute ``tls_is_verified`` must be False if its TLS does not verify
             certificates and host names.
         resolver: replaces DNS where the nodes of a cluster are looked up by its name.
@@ -84,7 +85,8 @@ def open_cluster(
         network: by which of its addresses each node is reached; by default that by which the cluster was found.
         enable_dns_srv: whether a lone host without a port may be the name of a cluster in DNS.
         dns_srv_domains: domains at or below which targets of SRV records are accepted, in addition to those at or below
-            the host of the connection string. A host of four labels or more also accepts targets at or below its parent.
+            the host of the connection string. A host of four labels or more also accepts targets at or below its
+            parent.
         max_http_connections: to each service of each node, at most; 0 for any number.
         redact_logs: mark user data as ``<ud>…</ud>`` in the log. Default: False.
         tracer: who is told of the spans of each operation, or which operations are slow, and told of in the log; None for

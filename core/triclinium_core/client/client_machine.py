@@ -4,11 +4,11 @@ The contract, in full:
 
 1. ``now``, in monotonic seconds, never goes back.
 2. Carry out the actions in the order given before the next ``handle``, or queue them in that order. There is one
-   ``SendBytes`` for each stream at most, and it comes last. With ``unless_readable``, write only if nothing of the stream
-   waits to be read; otherwise close the stream and feed ``StreamLost`` instead of those bytes.
+   ``SendBytes`` for each stream at most, and it comes last. With ``unless_readable``, write only if nothing of the
+   stream waits to be read; otherwise close the stream and feed ``StreamLost`` instead of those bytes.
 3. Feed received bytes in pieces of ``PIECE_SIZE_BYTES_MAX`` at most. When ``wakeup`` has come, read what is readable on
-   every stream and feed that, but stop once ``work`` has grown by ``WORK_BEFORE_TIME_MAX``; then feed ``TimePassed``, and
-   name the streams that may have more in ``unread``. The first ``TimePassed`` starts the client. Spurious ones are
+   every stream and feed that, but stop once ``work`` has grown by ``WORK_BEFORE_TIME_MAX``; then feed ``TimePassed``,
+   and name the streams that may have more in ``unread``. The first ``TimePassed`` starts the client. Spurious ones are
    harmless, and ``wakeup`` itself may be early.
 4. The machine is not re-entrant and not thread-safe: one call at a time.
 5. At the end give up with ``OperationAbandoned`` what is open: the garbage collector does not look into operations, so

@@ -90,7 +90,8 @@ class OperationAbandoned(msgspec.Struct, frozen=True, gc=False):
 
     token: Token
     fault: DecoderFault | None = None
-    """The defect, if the decoder of the request's rows failed; the machine then closes the connection that sent them."""
+    """The defect, if the decoder of the request's rows failed; the machine then closes the connection that sent
+    them."""
 
 
 def _check_nonce(nonce: str) -> None:

@@ -54,8 +54,8 @@ class KnownConfigs:
         self._doubts: dict[str | None, _Doubt] = {}
         """Counts by bucket, for buckets whose newest config is newer than that of a node of the connection string."""
         self.cluster_labels: Mapping[str, str] = {}
-        """UUID and name of the cluster for all spans and metrics, each from the first config that has it. A changed label
-        starts another time series in every metric, so a node must not be able to change one."""
+        """UUID and name of the cluster for all spans and metrics, each from the first config that has it. A changed
+        label starts another time series in every metric, so a node must not be able to change one."""
 
     def __contains__(self, bucket: object) -> bool:
         return bucket in self._configs
@@ -80,7 +80,7 @@ class KnownConfigs:
         return config.revision if config is not None else None
 
     def settled_version(self, bucket: str | None) -> Version | None:
-        """Return epoch and revision of the config that a node may leave out of its response; None to request any config."""
+        """Return epoch and revision of the config that a node may leave out of its response, or None for any config."""
         return None if bucket in self._lost or bucket in self._doubts else self.version(bucket)
 
     def compare(self, bucket: str | None, config: ClusterConfig, now: float, *, spacing: float) -> None:

@@ -71,8 +71,8 @@ class LiveRequest:
     def next_context_id(self) -> str | None:
         """Return the client context id of the attempt that is about to be sent.
 
-        An id of the user is sent with all attempts. Otherwise each later attempt has a variant, so that the answer to an
-        earlier attempt does not count.
+        An id of the user is sent with all attempts. Otherwise each later attempt has a variant, so that the answer to
+        an earlier attempt does not count.
         """
         self.sends += 1
         if self.sends == 1 or not self.context_id or self.request.client_context_id:

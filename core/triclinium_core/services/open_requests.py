@@ -519,7 +519,7 @@ class OpenRequests:
             self._pool.feed_breaker(debtor, BreakerEvent.OPERATION_TIMED_OUT, now)
 
     def _is_owed(self, live: LiveRequest, event: TimePassed) -> bool:
-        """Return whether the node owes the answer (decision C33): the request is sent, and all received bytes are read."""
+        """Return whether the node owes the answer (decision C33): the request is sent, and received bytes are read."""
         stream = live.stream
         if stream is None or live.is_own or stream in event.unread:
             return False

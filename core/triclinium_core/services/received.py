@@ -1,8 +1,8 @@
 """Readers of JSON from services, one member at a time, so that an unknown value is lost alone.
 
 A newer server may send words, numbers and structures that this version does not know. The rule for all answers: keep a
-value as received if its type can hold it, else return None (or the value for "not sent"), and return the rest. Refuse an
-answer, or a row of a list, only if it lacks a part that the caller needs, such as a name.
+value as received if its type can hold it, else return None (or the value for "not sent"), and return the rest. Refuse
+an answer, or a row of a list, only if it lacks a part that the caller needs, such as a name.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ UNKNOWN_MAX = 100
 """Maximum number of unknown parts of one value that are kept as text. Further parts are counted."""
 
 ITEMS_MAX = 10_000
-"""Maximum length of an array within an answer. Each item takes some microseconds. A longer array counts as unreadable."""
+"""Maximum length of an array within an answer. Each item takes some microseconds. A longer array counts as
+unreadable."""
 ROWS_MAX = 20_000
 """Maximum number of rows of a list: far more buckets, indexes or users than clusters have."""
 REFUSED_MAX = 1_000
@@ -97,7 +98,7 @@ class Members(NamedTuple):
         return Members(self.get(name, dict[str, msgspec.Raw]) or {})
 
     def array(self, name: str) -> list[msgspec.Raw]:
-        """Return the items of an array; empty for anything else, and for an array with more than ``ITEMS_MAX`` items."""
+        """Return the items of an array; empty for anything else, and for an array of more than ``ITEMS_MAX``."""
         items = self.get(name, list[msgspec.Raw]) or []
         return items if len(items) <= ITEMS_MAX else []
 
@@ -149,7 +150,8 @@ def readable(rows: Iterable[msgspec.Raw], read: Callable[[msgspec.Raw], Steps[T]
     """Read a list in steps. Return the result of ``read`` for each row, and the number of rows that ``read`` refuses.
 
     Raises:
-        MalformedAnswer: ``read`` refuses all rows or more than ``REFUSED_MAX``, or there are more than ``ROWS_MAX`` rows.
+        MalformedAnswer: ``read`` refuses all rows or more than ``REFUSED_MAX``, or there are more than ``ROWS_MAX``
+            rows.
     """
     rows = list(rows)
     if len(rows) > ROWS_MAX:

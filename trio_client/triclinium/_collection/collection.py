@@ -31,8 +31,8 @@ class Collection(DocumentOperations, SubdocumentOperations, ReplicaOperations, S
         UnambiguousTimeoutException: ``TimeoutOptions.kv`` passed, and the operation was not applied.
         RequestCanceledException: the connection was lost while a write was in flight, or a retry was refused.
         TemporaryFailureException: the node has no resources just now, and a retry was refused.
-        AuthenticationFailureException: the node refused the credentials, the credentials do not permit the operation, or
-            the client refused the node, for example because of a wrong server signature.
+        AuthenticationFailureException: the node refused the credentials, the credentials do not permit the operation,
+            or the client refused the node, for example because of a wrong server signature.
         CollectionNotFoundException: the scope has no such collection.
         ScopeNotFoundException: the bucket has no such scope.
         FeatureNotAvailableException: the server does not offer what was asked for.

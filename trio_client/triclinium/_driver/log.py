@@ -15,10 +15,10 @@ that it gave up. Their contexts are JSON.
 ``triclinium.threshold`` tells at WARNING what was slow, ``triclinium.orphan`` at WARNING which answers nobody waited for any more,
 ``triclinium.meter`` at INFO how long operations took. Each line is the JSON of SDK-RFC 0067 and nothing else.
 
-Every line is printable, has no line break and has a bounded length, whatever text a node, a caller or a key contains. With
-``redact``, user data is inside ``<ud>…</ud>``: document ids, sub-document paths, statements and names of their parameters, user names, HTTP
-paths, and texts of a server, which may quote all of these. Names of buckets, scopes, collections, indexes and views are
-metadata, and addresses are system data; neither is marked.
+Every line is printable, has no line break and has a bounded length, whatever text a node, a caller or a key contains.
+With ``redact``, user data is inside ``<ud>…</ud>``: document ids, sub-document paths, statements and names of their
+parameters, user names, HTTP paths, and texts of a server, which may quote all of these. Names of buckets, scopes,
+collections, indexes and views are metadata, and addresses are system data; neither is marked.
 """
 
 from __future__ import annotations

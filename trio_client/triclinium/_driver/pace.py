@@ -30,7 +30,7 @@ class Pace:
 
     @trio.lowlevel.enable_ki_protection
     async def next_turn(self, stream: StreamId) -> None:
-        """Wait for a pass that can take the bytes of ``stream``, even if the reader is cancelled: they were received."""
+        """Wait for a pass that can take the bytes of ``stream``, even if cancelled: the bytes were received."""
         self.held.add(stream)
         try:
             while self.is_over:

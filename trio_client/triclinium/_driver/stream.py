@@ -33,8 +33,8 @@ LAST_WORDS_SECONDS = 1.0
 """How long a stream that cannot be written to is still read: the answers to earlier requests may be there already."""
 
 READING_PASSES = 6
-"""Passes of trio's loop that the reader of a stream without a bare socket needs to receive what has arrived: one to resume,
-two for each of the two reads that ``trio.SSLStream`` may need for one record, and one to report the end."""
+"""Passes of trio's loop that the reader of a stream without a bare socket needs to receive what has arrived: one to
+resume, two for each of the two reads that ``trio.SSLStream`` may need for one record, and one to report the end."""
 
 
 def new_nonce() -> str:

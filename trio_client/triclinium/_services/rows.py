@@ -57,7 +57,8 @@ class RowResult(Generic[MetaData, Row]):
     """
 
     _has_own_decoder: ClassVar[bool] = False
-    """Whether the type of the rows is this library's, so that an unexpected exception of their decoder is its defect."""
+    """Whether the type of the rows is this library's, so that an unexpected exception of their decoder is its
+    defect."""
     _way_out: ClassVar[str] = "use row_type=bytes for its text, or request less in each row"
     """The next step after a row that is too large to be decoded."""
 

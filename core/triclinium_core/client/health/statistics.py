@@ -70,8 +70,8 @@ class EndpointStatistics:
     waiting: int = 0
     """Requests that wait for a connection."""
     last_error: str | None = None
-    """Reason why the newest attempt to connect failed, or the defect that the newest answer revealed. None after another
-    connection has opened."""
+    """Reason why the newest attempt to connect failed, or the defect that the newest answer revealed. None after
+    another connection has opened."""
     circuit_breaker: BreakerStatistics | None = None
 
 

@@ -71,7 +71,7 @@ class ScramRefused(ScramError):
 
 
 def refusal_in(message: bytes) -> str | None:
-    """Return a description of the error in a message of the other side (RFC 5802 §5.1, ``e``); None without an error."""
+    """Return the description of an error in a message of the other side (RFC 5802 §5.1, ``e``), or None."""
     for part in message[:MESSAGE_SIZE_MAX].split(b","):
         if part.startswith(b"e="):
             return f"the other side refused with {_shown(part[2:].decode('utf-8', 'replace'))}"
@@ -101,8 +101,8 @@ class SaltedPasswords:
 SALTED_BY_SERVERS = SaltedPasswords()
 """Passwords salted by the ``ScramServer`` objects of this process.
 
-Test servers fill it, and clients in the same process read it, so a test suite computes 4,000 iterations once and not for
-every exchange. Clients never add to it, so a process without a test server keeps no password here.
+Test servers fill it, and clients in the same process read it, so a test suite computes 4,000 iterations once and not
+for every exchange. Clients never add to it, so a process without a test server keeps no password here.
 """
 
 

@@ -64,8 +64,8 @@ def timeout_of(operation: Operation, timeouts: TimeoutOptions) -> float:
 
 
 PAGE_SIZE_FACTOR_MAX = 32
-"""Maximum ratio of the bytes of a scan page, without its last document, to the bytes that were requested. A node may count
-documents as snappy blocks, which inflate to 21 times their size."""
+"""Maximum ratio of the bytes of a scan page, without its last document, to the bytes that were requested. A node may
+count documents as snappy blocks, which inflate to 21 times their size."""
 
 PAGE_SIZE_BYTES_FREE = 1024 * 1024
 """Bytes that a page may have in addition to that."""

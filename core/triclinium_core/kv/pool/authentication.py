@@ -27,9 +27,9 @@ from triclinium_core.options import (
 )
 
 UNVERIFIED_TLS = (
-    "the connections use TLS, but the nodes' certificates are not verified, so that anyone on the network can pose as a "
-    "node: key-value authenticates by SCRAM or as allowed_sasl_mechanisms says, services over HTTP receive the password "
-    "or token as it is; pass an ssl_context that verifies certificates and host names, such as "
+    "the connections use TLS, but the nodes' certificates are not verified, so anyone on the network can pose as a "
+    "node: key-value authenticates by SCRAM or by allowed_sasl_mechanisms, services over HTTP receive the password "
+    "or token unprotected; pass an ssl_context that verifies certificates and host names, such as "
     "ssl.create_default_context(cafile=...)"
 )
 """Warning of a client that starts with TLS that does not verify certificates, or not the host name."""

@@ -42,7 +42,7 @@ class KeepAlive:
 
     @property
     def config_spacing(self) -> float:
-        """Half of the poll interval. Responses to two polls are never closer together, even if the first one is late."""
+        """Half of the poll interval. Responses to two polls are never closer, even if the first one is late."""
         return self._timeouts.config_poll_interval / 2
 
     def begin(self, connection: Connection, now: float) -> None:

@@ -37,7 +37,7 @@ class LoneSurrogate(NamedTuple):
 
 
 def first_lone_surrogate(text: bytes | bytearray) -> LoneSurrogate | None:
-    """Return the first lone surrogate among the escapes of a JSON text, or None if it is not among the first ``HALVES_MAX``."""
+    """Return the first lone surrogate among the first ``HALVES_MAX`` surrogate escapes of a JSON text, or None."""
     at = next(_lone(text), None)
     return LoneSurrogate(at, bytes(text[at : at + _ESCAPE_SIZE]).decode()) if at is not None else None
 

@@ -96,7 +96,7 @@ class ValueEnd:
                 position = self._step_within(data, position)
 
     def _step_within(self, data: bytes | bytearray, position: int) -> int:
-        """Count the brackets of the next bytes together, too few to close all levels, and return the end of these bytes."""
+        """Count the brackets of the next bytes, too few to close all levels, and return the end of these bytes."""
         end = min(position + self._depth - 1, len(data))
         quote = data.find(QUOTE, position, end)
         end = quote if quote >= 0 else end

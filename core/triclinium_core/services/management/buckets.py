@@ -99,8 +99,8 @@ class ConflictResolutionType(StrEnum):
 class BucketSettings:
     """What a bucket is like. A setting that is None is not sent: the server chooses.
 
-    Settings from the server may have values that this version does not know: a ``str`` instead of a member of an enum, or
-    a number out of range. An update sends such a value as received. The caller cannot set one.
+    Settings from the server may have values that this version does not know: a ``str`` instead of a member of an enum,
+    or a number out of range. An update sends such a value as received. The caller cannot set one.
 
     Raises:
         InvalidArgumentException: a setting is wrong by itself. The server judges whether they go together.

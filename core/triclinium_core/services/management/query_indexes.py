@@ -1,7 +1,7 @@
 """Query indexes: their descriptions, and the statements that make, build, read and drop them.
 
-Every name is an identifier between backticks, escaped for the query service, so no name can end its identifier. Rows are
-few and short, so an answer is read whole.
+Every name is an identifier between backticks, escaped for the query service, so no name can end its identifier. Rows
+are few and short, so an answer is read whole.
 
 Source: SDK-RFC 0054 "QueryIndexManager", "CollectionQueryIndexManager", "QueryIndex".
 """

@@ -57,7 +57,8 @@ class SearchIndex:
     source_name: str | None = None
     """Where its data comes from: a bucket."""
     type: str | None = "fulltext-index"
-    """Type of the index. None, like that of ``source_type``, only in a received definition that has no readable value."""
+    """Type of the index. None, like that of ``source_type``, only in a received definition that has no readable
+    value."""
     source_type: str | None = "couchbase"
     """``nil`` for an alias."""
     uuid: str | None = None
@@ -70,7 +71,8 @@ class SearchIndex:
     """Partitions and replicas."""
     unknown: tuple[str, ...] = ()
     """Parameters from the server in a form that this version does not know, as JSON of at most 300 characters each. The
-    client does not write back an index with unknown parameters, because they would be lost; ``unknown=()`` drops them."""
+    client does not write back an index with unknown parameters, because they would be lost; ``unknown=()`` drops
+    them."""
 
     def __post_init__(self) -> None:
         check_segment(self.name, "name")

@@ -136,8 +136,9 @@ class User:
     password: str | None = field(default=None, repr=False)
     """A new password; None to leave it as it is. A server never reveals it."""
     unknown: tuple[str, ...] = ()
-    """Roles and groups from the server in a form that this version does not know, as JSON of at most 300 characters each.
-    The client does not write back a user with unknown parts, because they would be lost; ``unknown=()`` drops them."""
+    """Roles and groups from the server in a form that this version does not know, as JSON of at most 300 characters
+    each. The client does not write back a user with unknown parts, because they would be lost; ``unknown=()`` drops
+    them."""
 
     def __post_init__(self) -> None:
         check_segment(self.username, "username")

@@ -1,7 +1,7 @@
 """Common parts of the answers of query and analytics, without the rows.
 
-An answer of the known form is decoded in one pass. Any other answer is read member by member, so that an unknown value is
-lost alone.
+An answer of the known form is decoded in one pass. Any other answer is read member by member, so that an unknown value
+is lost alone.
 
 Source: SDK-RFC 0056 "QueryResult"; SDK-RFC 0057 "AnalyticsResult".
 """

@@ -517,7 +517,7 @@ async def what_a_pause_held_back_comes_whole(open_driver: OpenDriver) -> None:
 
 
 async def nothing_is_sent_while_something_waits(open_driver: OpenDriver) -> None:
-    """With ``unless_readable``, the driver sends on a silent stream, and loses any other stream without sending anything.
+    """With ``unless_readable``, the driver sends on a silent stream, and loses any other with nothing sent.
 
     Something waits if the peer has sent bytes, or has closed, before the order.
     """

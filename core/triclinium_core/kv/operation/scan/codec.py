@@ -39,8 +39,8 @@ _META = struct.Struct(">IIQQB")
 _SNAPPY = int(Datatype.SNAPPY)
 
 INFLATED_SIZE_BYTES_MAX = 4 * 1024 * 1024
-"""Maximum number of bytes that are inflated when a page arrives. The documents after them are inflated when they are read:
-a page of 20 MiB may hold 400 MiB, and its reader may not need any of it."""
+"""Maximum number of bytes that are inflated when a page arrives. The documents after them are inflated when they are
+read: a page of 20 MiB may hold 400 MiB, and its reader may not need any of it."""
 
 
 def encode_document(document: Mapping[str, object], prefix: bytes) -> tuple[int, bytes]:

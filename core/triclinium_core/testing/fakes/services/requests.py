@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 
 _INTEGER = re.compile(r"-?[0-9]{1,20}")
-"""Integer of up to 20 ASCII digits. ``int`` alone accepts blanks, underscores and other scripts, and raises beyond 4,300
-digits."""
+"""Integer of up to 20 ASCII digits. ``int`` alone accepts blanks, underscores and other scripts, and raises beyond
+4,300 digits."""
 
 
 def integer_of(text: str, least: int, most: int) -> int | None:

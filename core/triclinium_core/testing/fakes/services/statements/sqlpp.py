@@ -97,8 +97,8 @@ class SqlToken(NamedTuple):
 def tokens_of(statement: str) -> list[SqlToken]:
     """Return the tokens of a statement, without comments and a semicolon at its end.
 
-    A string or an identifier that the service refuses is a token of kind ``malformed``; any other character is one of kind
-    ``other``.
+    A string or an identifier that the service refuses is a token of kind ``malformed``; any other character is one of
+    kind ``other``.
     """
     tokens = []
     for found in _TOKEN.finditer(statement):

@@ -25,7 +25,8 @@ _TEXTS = frozenset({"statement", "prepared", "query_context", "client_context_id
 
 
 _CONTEXT_NAME = re.compile(r"(?:`(?P<quoted>[^`]+)`|(?P<plain>[^`.:]+))(?P<namespace>:?)")
-"""Name in a query context. It is not SQL++: backticks enclose a name literally (couchbase/query ``algebra/path.go``)."""
+"""Name in a query context. It is not SQL++: backticks enclose a name literally (couchbase/query
+``algebra/path.go``)."""
 
 
 class AskedStatement(msgspec.Struct, frozen=True):
