@@ -40,7 +40,7 @@ AUTHENTICATOR: Rows = {
     "password": ("text without NUL", "proves it; the representation does not show it"),
     "allowed_sasl_mechanisms": (
         f"a tuple of one or more of {', '.join(f'`{name}`' for name in options.SASL_MECHANISMS)}, in order of preference",
-        "None allows all over TLS that verifies the nodes, PLAIN first, and otherwise all but PLAIN: you must name that",
+        "None allows all over verified TLS, PLAIN first, and otherwise all but PLAIN, which you must name",
     ),
     "scram_iterations_min": (
         f"int, 1 to {options.SCRAM_ITERATIONS_MAX:,}",
