@@ -25,7 +25,7 @@ SCRAM_ITERATIONS_MAX = 30_000
 """Maximum number of SCRAM iterations that a client computes (decision D30).
 
 The server chooses the count, and the work blocks the event loop: a microsecond for each with SHA-512, several times
-that if hashlib lacks PBKDF2. Couchbase Server asks for 15,000; its setting ``scramShaIterations`` permits ten million.
+that if hashlib lacks PBKDF2. Couchbase Server requests 15,000; its setting ``scramShaIterations`` permits ten million.
 """
 
 

@@ -103,6 +103,6 @@ def waits_for(endpoint: Endpoint | None, *, last_loss: str | None = None) -> str
     """
     if endpoint is None:
         why = f" ({last_loss})" if last_loss else ""
-        return f"no cluster config has come yet, which lists the addresses of the services{why}"
+        return f"no cluster config with the addresses of the services has arrived yet{why}"
     why = f" ({endpoint.last_error})" if endpoint.last_error else ""
     return f"no connection to {endpoint.node} is {'open' if endpoint.opening else 'free'} yet{why}"

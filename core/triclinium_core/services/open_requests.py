@@ -637,7 +637,7 @@ class OpenRequests:
         self._settle(live, error, now)
 
     def abandon(self, token: int, now: float, *, fault: DecoderFault | None = None) -> None:
-        """Forget a request whose caller has left; its connection is closed where the answer is not whole.
+        """Forget a request whose caller has left. Close its connection if the answer is incomplete.
 
         Args:
             fault: the defect if the decoder of its rows failed. Then an idle connection is closed, too.

@@ -133,7 +133,7 @@ def members_of(raw: msgspec.Raw) -> Members:
     """
     members = decoded(raw, dict[str, msgspec.Raw])
     if members is None:
-        raise MalformedAnswer(f"{as_text(raw)} instead of an object")
+        raise MalformedAnswer(f"{as_text(raw)} is not an object")
     return Members(members)
 
 

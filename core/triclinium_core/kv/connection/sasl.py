@@ -151,7 +151,7 @@ class SaslExchange:
             others = [name for name in self._allowed if name in self.offered and name not in self._tried]
             return self._begin(others[0]) if others else self._nothing_in_common()
         if goes_on:
-            return self._refuse_node(f"{mechanism}: asks for another message, which the mechanism does not have")
+            return self._refuse_node(f"{mechanism}: requested another message, which the mechanism does not have")
         self.status = frame.status
         if frame.status in REFUSED_CREDENTIALS:
             # Decision C6 knows one status; that of expired credentials refuses them as much.
@@ -200,8 +200,8 @@ class SaslExchange:
         if self._scram is not None:
             if frame.opcode == Opcode.SASL_AUTH:
                 return self._refuse_node(
-                    f"{self.mechanism}: accepted the credentials without a server signature; the server does not prove "
-                    "that it knows the password, do not trust it"
+                    f"{self.mechanism}: accepted the credentials without a server signature; the server has not proved "
+                    "that it knows the password, so do not trust it"
                 )
             try:
                 self._scram.verify(frame.value)

@@ -122,7 +122,7 @@ class LiveOperation(msgspec.Struct, eq=False, gc=False):
         # The last document of a page is whole, however large it is.
         before_last = self.found_size - len(self.found[-1].stored or b"") if self.found else 0
         if limit and before_last > PAGE_SIZE_BYTES_FREE + PAGE_SIZE_FACTOR_MAX * limit:
-            raise MalformedResponse(f"{before_last} bytes came before the last item, and {limit} were asked for")
+            raise MalformedResponse(f"{before_last} bytes precede the last item; requested: {limit}")
         if len(self.found) > self.request.item_limit:
             raise MalformedResponse(f"{len(self.found)} items came, and {self.request.item_limit} were asked for")
         return self.found

@@ -71,7 +71,7 @@ def check_authenticator(
         )
     if isinstance(authenticator, JwtAuthenticator) and not authenticator.allow_unencrypted:
         raise InvalidArgumentException(
-            f"authenticator is a token, which anyone on the way can take from {scheme}://"
+            f"authenticator is a token, which anyone on the network can take from {scheme}://"
             f"{' while the certificate is not verified' if connection_string.tls else ''}; connect with couchbases:// "
             "and verify the certificate, or set allow_unencrypted",
             parameter="authenticator",

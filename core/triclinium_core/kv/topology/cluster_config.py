@@ -123,8 +123,8 @@ def parse_cluster_config(document: bytes, *, host: str) -> ClusterConfig:
         host: replaces ``$HOST``: the name by which the node was reached.
 
     Raises:
-        MalformedClusterConfig: not JSON, wrong types, numbers out of range, no vbuckets where a bucket's config must
-            have some, or more of anything than makes sense.
+        MalformedClusterConfig: the document is not JSON, has wrong types or numbers out of range, lacks the vbuckets
+            that a bucket's config must have, or exceeds a limit.
         UnsupportedBucketType: it is a memcached bucket's.
     """
     # An IPv6 address stands in brackets where a port follows it.

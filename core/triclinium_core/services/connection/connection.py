@@ -185,7 +185,7 @@ class HttpConnection:
             ending = AnswerBroken(str(error))
         except h11.RemoteProtocolError as error:
             self.is_busy = False
-            what = "ended its answer early" if is_end else "answered what is not HTTP"
+            what = "ended its answer early" if is_end else "sent an invalid HTTP response"
             ending = AnswerBroken(f"{what}: {one_line(str(error))}")
         except Exception as error:
             self.is_busy = False
@@ -215,7 +215,7 @@ class HttpConnection:
             body.append(content)
         self.chunk_count += chunks.chunk_count - before
         if chunks.malformed is not None:
-            raise _UnwantedAnswer(f"answered what is not HTTP: {chunks.malformed}")
+            raise _UnwantedAnswer(f"sent an invalid HTTP response: {chunks.malformed}")
         return (b"", b"") if chunks.rest is None else (_LAST_CHUNK + chunks.rest, b"")
 
     def _parse(self, data: bytes, news: list[HttpNews], body: list[bytes]) -> AnswerEnded | None:

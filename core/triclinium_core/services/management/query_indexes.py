@@ -204,7 +204,7 @@ class _Rows(msgspec.Struct, frozen=True):
 def _name(raw: msgspec.Raw) -> str:
     name = decoded(raw, str)
     if not name:
-        raise MalformedAnswer(f"{as_text(raw)} instead of the name of an index")
+        raise MalformedAnswer(f"{as_text(raw)} is not the name of an index")
     return name
 
 

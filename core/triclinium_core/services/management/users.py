@@ -342,8 +342,8 @@ def _role_and_description(raw: msgspec.Raw) -> RoleAndDescription:
 def _check_written_back(value: User | Group, parameter: str) -> None:
     if value.unknown:
         raise InvalidArgumentException(
-            f"{parameter}={shown(value)} would lose what this version cannot read: {shown(value.unknown)}; "
-            "pass unknown=() to drop that",
+            f"{parameter}={shown(value)} would lose parts that this version cannot read: {shown(value.unknown)}; "
+            "pass unknown=() to drop them",
             parameter=parameter,
         )
 

@@ -343,7 +343,7 @@ async def a_peer_cannot_stop_the_time(open_driver: OpenDriver) -> None:
         work = machine.work_at(time) - before
         ensure(
             work <= WORK_BEFORE_TIME_MAX + PIECES_MORE * PIECE_WORK,
-            f"{work} units of work came before TimePassed; {WORK_BEFORE_TIME_MAX} are permitted",
+            f"{work} units of work were done before TimePassed; {WORK_BEFORE_TIME_MAX} are permitted",
         )
         ensure(
             work < WORK_BEFORE_TIME_MAX or FIRST in time.unread,
@@ -542,11 +542,9 @@ async def nothing_is_sent_while_something_waits(open_driver: OpenDriver) -> None
             lost = await trial.loss_of(stream)
             came = b"" if closes else await peer.receive(len(b"request"))
             ensure(not came, f"something waited to be read, and {came!r} was sent")
-            ensure(
-                lost.handed_over in (0, None), f"nothing was to be sent, and {lost.handed_over} bytes were handed over"
-            )
+            ensure(lost.handed_over in (0, None), f"{lost.handed_over} bytes were handed over; none may be sent")
             more = len(b"".join(received(trial, stream))) - fed
-            ensure(not more, f"{more} bytes that had waited were fed, which the machine takes for the answer")
+            ensure(not more, f"{more} waiting bytes were fed, which the machine takes for the answer")
 
 
 def received(trial: Trial, stream: StreamId) -> list[bytes]:

@@ -149,7 +149,7 @@ def parse_error_map(document: bytes | str) -> ErrorMap:
     root = _require(root, dict, "the document")
     version = _require(root.get("version"), int, "version")
     if not 1 <= version <= ERROR_MAP_VERSION_MAX:
-        raise MalformedErrorMap(f"version {shown(version)}; asked for at most {ERROR_MAP_VERSION_MAX}")
+        raise MalformedErrorMap(f"version {shown(version)} is not from 1 to {ERROR_MAP_VERSION_MAX}")
     revision = _require(root.get("revision"), int, "revision")
     if not 0 <= revision <= _REVISION_MAX:
         raise MalformedErrorMap(f"revision {shown(revision)} is not from 0 to {_REVISION_MAX}")
