@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from triclinium_core.client.events import Token
-from triclinium_core.errors import CouchbaseException
+from triclinium_core.errors import AuthenticationFailureException, CouchbaseException
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
 from triclinium_core.services.measured import Sent
 from triclinium_core.services.open_requests import OpenRequests
@@ -89,7 +89,7 @@ class ServicePings:
                 continue
             owner, endpoint = ping
             error = outcome if isinstance(outcome, CouchbaseException) else None
-            if error is not None and error.context.http_status in ANSWERED_STATUSES:
+            if error is not None and _asks_for_credentials(error):
                 error = None
             if owner is not endpoint:
                 outcomes.append(PingOutcome(owner, endpoint, error, sent))
@@ -99,3 +99,9 @@ class ServicePings:
             event = BreakerEvent.CANARY_ANSWERED if is_answered else BreakerEvent.CANARY_TIMED_OUT
             self._pool.feed_breaker(endpoint, event, now)
         return outcomes
+
+
+def _asks_for_credentials(error: CouchbaseException) -> bool:
+    """Return whether a service answered that it needs credentials, by its status or by an error code in the body."""
+    status = error.context.http_status
+    return status in ANSWERED_STATUSES or (status is not None and isinstance(error, AuthenticationFailureException))

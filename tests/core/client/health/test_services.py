@@ -151,6 +151,21 @@ def test_a_service_that_asks_for_credentials(service: Service, status: int) -> N
     assert Ready(ClusterState.ONLINE) == simulation.results[token]
 
 
+@pytest.mark.parametrize(
+    ("service", "code"), [(Service.QUERY, 10000), (Service.QUERY, 13014), (Service.ANALYTICS, 20000)]
+)
+def test_a_code_that_asks_for_credentials(service: Service, code: int) -> None:
+    """An error code for missing credentials does not end a wait, because pings carry none: the service is reached."""
+    simulation = started()
+    body = b'{"errors": [{"code": %d, "msg": "no"}], "status": "fatal"}' % code
+    simulation.nodes[0].faults.always(service, faults.http_status(400, body=body))
+
+    token = simulation.inquire(WaitUntilReady(None, service_types=(service,)))
+    simulation.run(1.0)
+
+    assert Ready(ClusterState.ONLINE) == simulation.results[token]
+
+
 def heads(simulation: Asking) -> list[bytes]:
     """Return the head of each HTTP request that was sent."""
     sent = [action.data.partition(b"\r\n\r\n")[0] for action in simulation.actions if isinstance(action, SendBytes)]
