@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from triclinium_core.shown import beginning
+
 PART_MIN = 6
 """Minimum length of a replaced part of a token: six characters of base64 carry four bytes, less than a password."""
 
 PASSWORD_MIN = 6
 """Minimum length of a replaced password; a shorter one may be an ordinary word of the text."""
+
+TEXT_SIZE_MAX = 8_000
+"""Maximum length of a searched text, at 1 to 3 microseconds for each character: twice that of the longest message."""
 
 CONCEALED = "***"
 """The replacement."""
@@ -41,9 +46,13 @@ class Secrets:
         return Secrets(self.tokens, (*self.passwords, *more)) if more else self
 
     def conceal(self, text: str) -> str:
-        """Return ``text`` with ``***`` in place of each secret, in any case and in escapes of URLs, JSON and HTML."""
+        """Return ``text`` with ``***`` in place of each secret, in any case and in escapes of URLs, JSON and HTML.
+
+        A text of more than ``TEXT_SIZE_MAX`` characters is cut: what is not searched is not returned.
+        """
         if not (text and (self.tokens or self.passwords)):
             return text
+        text = beginning(text, TEXT_SIZE_MAX)
         units = list(_UNIT.finditer(text))
         plain = "".join(_lower(_character(unit)) for unit in units)
         spans = [span for token in self.tokens for span in _parts(plain, token)]

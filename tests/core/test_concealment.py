@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.rows import rows
-from triclinium_core.concealment import CONCEALED, NO_SECRETS, PASSWORD_MIN, Secrets
+from triclinium_core.concealment import CONCEALED, NO_SECRETS, PASSWORD_MIN, TEXT_SIZE_MAX, Secrets
 
 TOKEN = b64encode(b"app:s3cret>password?").decode()
 SECRETS = Secrets((TOKEN,), ("app:s3cret>password?", "s3cret>password?"))
@@ -67,3 +67,14 @@ def test_a_short_secret() -> None:
 def test_secrets_are_not_shown() -> None:
     """The representation contains no secret."""
     assert "Secrets()" == repr(SECRETS)
+
+
+@pytest.mark.parametrize("excess", [0, 1, 100_000])
+def test_a_text_that_is_too_long_to_search(excess: int) -> None:
+    """A text above the bound is cut, so that nothing is returned that was not searched."""
+    text = f"{TOKEN} ".ljust(TEXT_SIZE_MAX + excess, "-")
+    concealed = SECRETS.conceal(text)
+
+    assert concealed.startswith(f"{CONCEALED} ---")
+    assert len(concealed) == TEXT_SIZE_MAX - len(TOKEN) + len(CONCEALED)
+    assert concealed.endswith("...") == bool(excess)

@@ -323,6 +323,14 @@ async def test_a_wrong_password(fake: FakeCluster) -> None:
     assert "nonsense" not in result.output
 
 
+async def test_a_user_name_that_no_client_opens_with() -> None:
+    """A user name with a colon is a wrong argument, and nothing is sent."""
+    result = await ping("couchbase://localhost", "--username", "app:x", "--password", "secret")
+
+    assert (2, "") == (result.exit_code, result.stdout)
+    assert result.stderr.startswith("Error: the user name")
+
+
 async def test_a_bucket_that_is_not_there(fake: FakeCluster) -> None:
     """What could be negotiated without it is told all the same."""
     result = await ping(fake.connection_string, *CREDENTIALS, "--bucket", "travel")

@@ -18,6 +18,7 @@ from triclinium._cli.ping.report import as_json, show
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.pool.authentication import check_authenticator
 from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme, parse_connection_string
 from triclinium_core.shown import printable
 
@@ -58,6 +59,7 @@ def ping(ctx: click.Context, *, connstr: str, options: PingOptions) -> None:
         if options.bucket is not None and target.scheme is Scheme.MEMCACHED:
             raise WrongInput("--bucket is of no use with memcached://, which has none; use couchbase://")
         authenticator = authenticator_for(target, options)
+        check_authenticator(authenticator, target)
     except InvalidArgumentException as error:
         raise WrongInput(error.message) from error
     plan = Plan(authenticator, options.bucket, ssl_context_for(target, options.ca_file), options.timeout)
