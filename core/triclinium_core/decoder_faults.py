@@ -36,6 +36,7 @@ class Decoder(Enum):
     HTTP = "HTTP message"
     ROWS = "list of rows"
     ROW = "row"
+    CONTEXT_ID = "client context id"
     SERVICE_VERDICT = "status of a service's answer"
     SERVICE_ANSWER = "answer of a service"
     QUERY_PLAN = "query plan"

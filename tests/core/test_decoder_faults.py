@@ -36,6 +36,7 @@ from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.connection.connection import HttpConnection
 from triclinium_core.services.management.buckets import GetAllBuckets
 from triclinium_core.services.management.collections import GetAllScopes
+from triclinium_core.services.management.query_indexes import IndexKeyspace, drop_index
 from triclinium_core.services.management.search_indexes import GetAllSearchIndexes
 from triclinium_core.services.management.users import GetAllUsers
 from triclinium_core.services.request import ServiceRequest
@@ -122,6 +123,16 @@ PLANTS: Sequence[Plant] = (
     Plant(Decoder.ROWS, f"{CORE}.services.answer.rows.RowSplitter.finish", _query()),
     Plant(Decoder.SERVICE_VERDICT, f"{CORE}.retry.couchbase.tables.service_responses.classify", _query()),
     Plant(Decoder.QUERY_PLAN, f"{CORE}.services.query.request.QueryRequest.plan_of", _query(adhoc=False)),
+    Plant(
+        Decoder.CONTEXT_ID,
+        f"{CORE}.services.answer.incoming_answer.foreign_id",
+        _request(asking(client_context_id='an "id" with escapes')),
+    ),
+    Plant(
+        Decoder.CONTEXT_ID,
+        f"{CORE}.services.answer.incoming_answer.foreign_id_in",
+        _request(drop_index(IndexKeyspace("travel"), "x")),
+    ),
     *(_of_service(request) for _, request in ASKED.values()),
     _of_service(GetAllBuckets()),
     _of_service(GetAllScopes("travel")),

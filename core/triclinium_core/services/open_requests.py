@@ -367,6 +367,9 @@ class OpenRequests:
             except ForeignAnswer as error:
                 self._refuse_foreign(live, stream, str(error), now)
                 return
+            except DecoderFault as fault:
+                self._break(stream, live, str(fault), now, fault=fault)
+                return
         endpoint = cast(Endpoint, self._pool.of_stream(stream))
         self._dispatcher.take_off(stream)
         self._end_attempt(live, now)
@@ -481,6 +484,8 @@ class OpenRequests:
             live.answer.check_whole()
         except ForeignAnswer as error:
             self._lose(live, facts.HandedOver.ALL, f"{lost.endpoint.node} {error}", now)
+        except DecoderFault as fault:
+            self._fail_undecoded(live, fault, now)
         else:
             self._judge(live, now)
 

@@ -9,7 +9,7 @@ Source: decisions C22 and C24.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum, unique
 
 from triclinium_core import decoder_faults
@@ -127,7 +127,7 @@ class IncomingAnswer:
         Raises:
             ForeignAnswer: the answer names another request; its rows are dropped.
             UnreadableAnswer: the answer is not a list of rows, or is too large to be read whole.
-            DecoderFault: the decoder of rows failed.
+            DecoderFault: the decoder of rows, or of the client context id, failed.
         """
         self.work = len(data) // BYTES_PER_UNIT
         if self._splitter is None:
@@ -159,9 +159,10 @@ class IncomingAnswer:
 
         Raises:
             ForeignAnswer: the answer names another request.
+            DecoderFault: the decoder of the id failed.
         """
         if self._splitter is None and self.context_id is not None:
-            found = foreign_id_in(self.context_id, bytes(self._body))
+            found = _compared(foreign_id_in, self.context_id, bytes(self._body))
             if found is not None:
                 raise _foreign(found)
 
@@ -169,7 +170,7 @@ class IncomingAnswer:
         noted, splitter.noted = splitter.noted, None
         if noted is None or self.context_id is None:
             return
-        found = foreign_id(self.context_id, noted)
+        found = _compared(foreign_id, self.context_id, noted)
         if found is not None:
             self._rows, self._rows_size = [], 0
             raise _foreign(found)
@@ -242,6 +243,18 @@ class IncomingAnswer:
             return False
         self._reader = state
         return True
+
+
+def _compared(find: Callable[[str, bytes], str | None], ours: str, theirs: bytes) -> str | None:
+    """Return the foreign id that ``find`` finds.
+
+    Raises:
+        DecoderFault: it failed.
+    """
+    try:
+        return find(ours, theirs)
+    except Exception as error:
+        raise decoder_faults.unexpected(Decoder.CONTEXT_ID, error) from None
 
 
 def _foreign(context_id: str) -> ForeignAnswer:
