@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 
 from tests.bench.turns import Effort, Row, Stopwatch, measure
-from tests.full_events import FULL_EVENTS, FullEvent
+from tests.full_events import FULL_EVENTS, FULL_ROWS, FullEvent
+from triclinium_core.errors import DecodingFailureException
+from triclinium_core.services.json_values import decode_json
 
 
 def rows(effort: Effort) -> Iterator[Row]:
     """Measure."""
     for name, make in FULL_EVENTS.items():
         yield from measure("bounds: one event", name, {"triclinium": partial(turn, make)}, effort)
+    for name, text in FULL_ROWS.items():
+        yield from measure("bounds: one row", name, {"triclinium": partial(row_turn, text)}, effort)
 
 
 def turn(make: Callable[[], FullEvent]) -> Mapping[str, float]:
@@ -20,4 +25,12 @@ def turn(make: Callable[[], FullEvent]) -> Mapping[str, float]:
     full = make()
     with Stopwatch() as watch:
         full.handle()
+    return watch.processor(1)
+
+
+def row_turn(make: Callable[[], bytes]) -> Mapping[str, float]:
+    """Return the cost of decoding a row into objects, or of refusing it."""
+    row = make()
+    with Stopwatch() as watch, suppress(DecodingFailureException):
+        decode_json(row, object, "the row is")
     return watch.processor(1)
