@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from triclinium_core.shown import beginning
-
 PART_MIN = 6
 """Minimum length of a replaced part of a token: six characters of base64 carry four bytes, less than a password."""
 
@@ -52,7 +50,8 @@ class Secrets:
         """
         if not (text and (self.tokens or self.passwords)):
             return text
-        text = beginning(text, TEXT_SIZE_MAX)
+        if len(text) > TEXT_SIZE_MAX:
+            text = f"{text[: TEXT_SIZE_MAX - 3]}..."
         units = list(_UNIT.finditer(text))
         plain = "".join(_lower(_character(unit)) for unit in units)
         spans = [span for token in self.tokens for span in _parts(plain, token)]
