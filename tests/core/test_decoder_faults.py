@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -79,7 +79,8 @@ def _operation(operation: Operation) -> Callable[[Asking], Token]:
 
 def _of_service(request: ServiceRequest) -> Plant:
     kind = type(request)
-    return Plant(Decoder.SERVICE_ANSWER, f"{kind.__module__}.{kind.__qualname__}.decode", _request(request))
+    method = "decode_in_steps" if "decode_in_steps" in vars(kind) else "decode"
+    return Plant(Decoder.SERVICE_ANSWER, f"{kind.__module__}.{kind.__qualname__}.{method}", _request(request))
 
 
 CORE = "triclinium_core"
@@ -146,6 +147,11 @@ def boom(*args: object, **kwargs: object) -> NoReturn:
     raise KeyError("planted")
 
 
+def boom_in_steps(*args: object) -> Iterator[int]:
+    """Raise an exception in the first step."""
+    yield boom(*args)
+
+
 def begin() -> Asking:
     """Return a client that has not started, for a node with one document and one answer of each service."""
     simulation = Asking()
@@ -169,7 +175,7 @@ def test_a_defect_costs_one_connection(plant: Plant, monkeypatch: pytest.MonkeyP
         # The compressed document arrives so that the first answer that is inflated is that of the test.
         outcome(simulation, simulation.submit(LONG))
     with monkeypatch.context() as planted:
-        planted.setattr(plant.target, boom)
+        planted.setattr(plant.target, boom_in_steps if plant.target.endswith("_in_steps") else boom)
         error = outcome(simulation, plant.ask(simulation))
         again = outcome(simulation, plant.ask(simulation))
 
