@@ -532,13 +532,15 @@ class Stream(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Pass on what came."""
-        if self._is_checking:
-            self.end(events.LossCause.UNSOLICITED, "")
-        if len(data) >= READ_SIZE_MIN and not self._is_ended:
-            self._client.unread.add(self.name)
         for start in range(0, len(data), PIECE_SIZE_BYTES_MAX):
-            if not self._is_ended:
-                self._client.feed(events.BytesReceived(self.name, data[start : start + PIECE_SIZE_BYTES_MAX]))
+            # The machine may have ordered a request behind the piece before.
+            if self._is_checking:
+                self.end(events.LossCause.UNSOLICITED, "")
+            if self._is_ended:
+                return
+            self._client.feed(events.BytesReceived(self.name, data[start : start + PIECE_SIZE_BYTES_MAX]))
+        if len(data) >= READ_SIZE_MIN:
+            self._client.unread.add(self.name)
 
     def pause_writing(self) -> None:
         """Keep what is unsent: the peer does not read."""
