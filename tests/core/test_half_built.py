@@ -18,7 +18,7 @@ from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 
-OPTIONAL = {"triclinium_core.adapters.smithy_core"}
+OPTIONAL = {"triclinium_core.adapters.cassandra_driver", "triclinium_core.adapters.smithy_core"}
 """Modules of packages that need not be installed."""
 
 
