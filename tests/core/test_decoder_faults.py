@@ -197,6 +197,7 @@ def test_every_decoder_has_a_plant() -> None:
     assert set(Decoder) - {Decoder.ROW} == {plant.decoder for plant in PLANTS}
 
 
+@pytest.mark.native
 def test_every_guard_is_used() -> None:
     """Each guard in the sources names its own decoder or one of the same input, and each decoder has a guard."""
     guards = [
