@@ -34,8 +34,10 @@ def inflate(data: bytes) -> bytes:
     """
     import cramjam
 
-    inflated_size(data)
     try:
+        size = cramjam.snappy.decompress_raw_len(data)
+        if size > INFLATED_SIZE_MAX or size * _COPY_INPUT_MIN > len(data) * _COPY_OUTPUT_MAX:
+            raise _impossible_size(size, data)
         return bytes(cramjam.snappy.decompress_raw(data))
     except cramjam.DecompressionError as error:
         raise MalformedCompression(f"not a snappy block: {error}") from error
@@ -44,23 +46,29 @@ def inflate(data: bytes) -> bytes:
 def inflated_size(data: bytes) -> int:
     """Return the inflated size in bytes that ``data`` announces.
 
-    Check that size against the largest value, and against the most that a block of this length can express, so that
-    the node's claim alone never allocates memory.
-
     Raises:
         MalformedCompression: ``data`` has no size, or announces an impossible one.
     """
     import cramjam
 
     try:
-        size = cramjam.snappy.decompress_raw_len(data)
-        if size > INFLATED_SIZE_MAX:
-            raise MalformedCompression(f"a value of {size} bytes is announced, the largest has {INFLATED_SIZE_MAX}")
-        if size * _COPY_INPUT_MIN > len(data) * _COPY_OUTPUT_MAX:
-            raise MalformedCompression(f"a value of {size} bytes is announced, {len(data)} bytes cannot make so many")
+        size = int(cramjam.snappy.decompress_raw_len(data))
     except cramjam.DecompressionError as error:
         raise MalformedCompression(f"not a snappy block: {error}") from error
-    return int(size)
+    if size > INFLATED_SIZE_MAX or size * _COPY_INPUT_MIN > len(data) * _COPY_OUTPUT_MAX:
+        raise _impossible_size(size, data)
+    return size
+
+
+def _impossible_size(size: int, data: bytes) -> MalformedCompression:
+    """Return the error for a size above that of the largest value, or above the maximum that the block can express.
+
+    Raised before anything is inflated: the node's claim alone never allocates memory.
+    """
+    bound = (
+        f"the largest has {INFLATED_SIZE_MAX}" if size > INFLATED_SIZE_MAX else f"{len(data)} bytes cannot make so many"
+    )
+    return MalformedCompression(f"a value of {size} bytes is announced, {bound}")
 
 
 def deflate(value: bytes) -> bytes | None:
