@@ -1,8 +1,7 @@
 """Units of work: counts of the client's work on received bytes. Nothing here measures time.
 
 A unit is about one microsecond of CPython 3.11 on a slow machine. ``python -m tests.bench --only bounds`` calibrates
-the
-numbers: it measures events that are full of each kind.
+the numbers: it measures events that are full of each kind.
 """
 
 from __future__ import annotations

@@ -557,9 +557,8 @@ class ClientMachine:
         if connection.state is ConnectionState.CONNECTING:
             # The stream was given up meanwhile.
             return
-        before = self._keyspaces.work
         self._learn(connection, connection.bytes_received(event.data, now), now)
-        self.work += connection.work + self._keyspaces.work - before
+        self.work += connection.work
         if connection.waiting.tokens and connection.takes_operations:
             # Once for all the answers of one piece.
             self._operations.resume_waiting(connection, now)

@@ -91,8 +91,6 @@ class Keyspaces:
         self._tls = tls
         self._network = network
         self.own_addresses: OwnAddresses = OwnAddresses()
-        self.work: int = 0
-        """Units of work on configs so far."""
         """What nodes are called in their own network, for those who are told of attempts."""
         self._terminal_states = terminal_states
         self._error_maps = error_maps
@@ -315,7 +313,7 @@ class Keyspaces:
         """
         if not document or connection.state is ConnectionState.LOST:
             return None
-        self.work += len(document) // CONFIG_BYTES_PER_UNIT
+        connection.work += len(document) // CONFIG_BYTES_PER_UNIT
         try:
             config = parse_cluster_config(document, host=connection.address.host)
         except UnsupportedBucketType as error:

@@ -67,7 +67,7 @@ class Connection:
     """
 
     work: int = 0
-    """Units of work of the newest bytes."""
+    """Units of work of the newest bytes. The parser of a config in them adds its own."""
     address_remark: str = ""
     """Addition to the errors of a stream that is not open yet: why the client uses its address. Often empty."""
     faulty_streams: int = 0
