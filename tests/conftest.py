@@ -6,6 +6,7 @@ plain run tests it, and fails where it cannot be loaded.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -49,6 +50,18 @@ def pytest_configure() -> None:
         use_implementation(cast("Implementation", os.environ.get("TRICLINIUM_IMPL", "c")))
     except (ImportError, ValueError) as error:
         raise pytest.UsageError(f"TRICLINIUM_IMPL: {error}") from error
+
+
+def pytest_collection() -> None:
+    """Pause the garbage collector: almost nothing that collection makes is garbage."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Exclude the modules and items from garbage collection: they stay to the end of the run."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")

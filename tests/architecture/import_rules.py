@@ -45,11 +45,12 @@ def refused_uses(sources: Sequence[SourceFile], refused: Mapping[str, str]) -> l
 
 def imports_beyond(sources: Sequence[SourceFile], allowed_of: Mapping[str, Sequence[str]]) -> list[str]:
     """Find imports of anything but the standard library and the modules allowed to the package."""
+    all_imports = list(imports(sources, names_of(sources)))
     return [
         f"{found.place}: {package} does not import {found.target}; "
         f"it may import {' and '.join(['the standard library', *allowed])}"
         for package, allowed in allowed_of.items()
-        for found in imports(sources, names_of(sources))
+        for found in all_imports
         if is_within(found.importer, package)
         and not is_standard(found.target)
         and not any(is_within(found.target, name) for name in allowed)
@@ -108,11 +109,12 @@ def _reached(start: str, beneath: Mapping[str, set[str]]) -> set[str]:
 
 def strangers_meeting(sources: Sequence[SourceFile], strangers: Sequence[tuple[str, str]]) -> list[str]:
     """Find imports between two packages that must not know each other."""
+    all_imports = list(imports(sources, names_of(sources)))
     return [
         f"{found.place}: {here} does not know {there}"
         for pair in strangers
         for here, there in (pair, pair[::-1])
-        for found in imports(sources, names_of(sources))
+        for found in all_imports
         if is_within(found.importer, here) and is_within(found.target, there)
     ]
 

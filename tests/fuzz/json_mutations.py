@@ -153,8 +153,8 @@ def draw(rng: random.Random, document: object) -> bytes:
     return encoded(bent)
 
 
-def single_changes(document: object) -> Iterator[bytes]:
-    """Yield a document with each change of the same kind at each path."""
+def single_changes(document: object) -> Iterator[object]:
+    """Yield a document, not encoded yet, with each change of the same kind at each path."""
     for path in paths(document):
         for change in (*of_its_kind(part(document, path)), DELETE, REPEAT, RENAME):
-            yield encoded(changed(document, path, change))
+            yield changed(document, path, change)

@@ -15,7 +15,7 @@ from functools import cache
 
 import msgspec
 
-from tests.fuzz.json_mutations import draw, single_changes
+from tests.fuzz.json_mutations import draw, encoded, single_changes
 from tests.fuzz.scenes import AUTHENTICATOR, ERROR_MAP, FEATURES
 from triclinium_core.client.actions import (
     Action,
@@ -521,7 +521,7 @@ OF_SERVICES: Sequence[tuple[object, Callable[[bytes], None]]] = tuple(
 
 
 @cache
-def systematic() -> Sequence[tuple[bytes, Callable[[bytes], None]]]:
+def systematic() -> Sequence[tuple[object, Callable[[bytes], None]]]:
     """Return the key-value documents with each change of the same kind at each path: these affect the whole client."""
     return [(bent, play) for document, play in OF_KEY_VALUE for bent in single_changes(document)]
 
@@ -544,6 +544,6 @@ def play_input(number: int, rng: random.Random) -> None:
     """
     if number < len(systematic()):
         bent, play = systematic()[number]
-        play(bent)
+        play(encoded(bent))
     else:
         play_document(rng)
