@@ -77,6 +77,18 @@ nodes = 3
 """
 
 
+DRIVER_DOCUMENT = """
+[datastax-java-driver]
+advanced.retry-policy.class = "DefaultRetryPolicy"
+
+[datastax-java-driver.profiles.custom-retries]
+advanced.retry-policy.class = "com.example.PatientRetryPolicy"
+
+[datastax-java-driver.profiles.slow]
+request.timeout = "30 seconds"
+"""
+
+
 def read_profiles() -> ExecutionProfiles:
     """Profiles inherit what they leave out, and share a policy where they say the same."""
     profiles = ExecutionProfiles.from_toml(DOCUMENT, policies={"PatientRetryPolicy": PatientRetryPolicy})
@@ -87,6 +99,15 @@ def read_profiles() -> ExecutionProfiles:
     assert profiles.find("slow").retry_policy is profiles.default.retry_policy
     assert profiles.find("reports").retry_policy is profiles.find("archive").retry_policy
     return profiles
+
+
+def read_driver_names() -> None:
+    """Read a document with the driver's option names."""
+    own = {"com.example.PatientRetryPolicy": PatientRetryPolicy}
+    profiles = ExecutionProfiles.from_toml(DRIVER_DOCUMENT, policies=own)
+    for name in profiles.names:
+        profile = profiles.find(name)
+        print(f"{name}: {profile.request_timeout} s, {type(profile.retry_policy).__name__}")
 
 
 def mistakes(profiles: ExecutionProfiles) -> None:
@@ -132,6 +153,8 @@ if __name__ == "__main__":
     ask()
     print()
     profiles = read_profiles()
+    print()
+    read_driver_names()
     print()
     mistakes(profiles)
     for name in ("default", "reports", "patient"):

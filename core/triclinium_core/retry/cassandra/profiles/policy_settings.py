@@ -1,6 +1,6 @@
 """Which policy a profile names, and with which options: checked as data, then made, one for all that say the same.
 
-Source: the Cassandra Java driver, "Using multiple policies"; decision A11.
+Source: the Cassandra Java driver, "Using multiple policies"; decisions A11 and D72.
 """
 
 from __future__ import annotations
@@ -32,11 +32,13 @@ class PolicyChoices(Generic[T]):
         shipped: ours. They check their options when they are made, and making one has no other effect.
         own: the embedder's.
         require: raises ArgumentError for what is no policy of this kind.
+        hint: ending of the error about an unknown class, with the next step.
     """
 
     shipped: Mapping[str, Callable[..., T]]
     own: Mapping[str, Callable[..., T]]
     require: Callable[[T], None]
+    hint: str = ""
 
     @property
     def factories(self) -> Mapping[str, Callable[..., T]]:
@@ -75,10 +77,12 @@ def settle(
     name = tree.get(CLASS, base.name)
     factories = choices.factories
     if not isinstance(name, str) or name not in factories:
-        raise wrong(key_path(path, CLASS), f"={shown(name)} is not known; choose one of {', '.join(factories)}")
+        raise wrong(
+            key_path(path, CLASS), f"={shown(name)} is not known; choose one of {', '.join(factories)}{choices.hint}"
+        )
     factory = factories[name]
     inherited = base.options if factory is base.factory else {}
-    options = {**inherited, **{option: value for option, value in tree.items() if option != CLASS}}
+    options = {**inherited, **_options_of(tree, path, factory)}
     _require_options(options, path, name, factory)
     settings = PolicySettings(path, name, factory, options)
     try:
@@ -86,6 +90,21 @@ def settle(
     except RecursionError:
         raise wrong(path, " has an option that is nested too deeply") from None
     return settings
+
+
+def _options_of(tree: Mapping[str, object], path: str, factory: Callable[..., object]) -> Mapping[str, object]:
+    """Return the options of a sub-tree by parameter: the driver writes hyphens, as in ``max-executions``."""
+    parameters = _parameters(factory) or {}
+    options: dict[str, object] = {}
+    for key, value in tree.items():
+        if key == CLASS:
+            continue
+        keyword = key.replace("-", "_") if isinstance(key, str) else key
+        option = keyword if keyword in parameters else key
+        if option in options:
+            raise wrong(key_path(path, key), f" is given twice, with hyphens and with underscores; keep {option}")
+        options[option] = value
+    return options
 
 
 def _require_options(options: Mapping[str, object], path: str, name: str, factory: Callable[..., object]) -> None:
@@ -96,7 +115,7 @@ def _require_options(options: Mapping[str, object], path: str, name: str, factor
     takes_any = any(given.kind is given.VAR_KEYWORD for given in parameters.values())
     for option in options:
         if option not in named and not (takes_any and isinstance(option, str)):
-            raise wrong(key_path(path, option), f"is not an option of {name}; it has {', '.join(named) or 'none'}")
+            raise wrong(key_path(path, option), f" is not an option of {name}; it has {', '.join(named) or 'none'}")
     for option in named:
         if parameters[option].default is inspect.Parameter.empty and option not in options:
             raise wrong(key_path(path, option), f" is missing; {name} needs it")

@@ -1,6 +1,6 @@
 """Execution profiles: which policies a request runs under, and the defaults for what it does not say itself.
 
-Source: the retry page of the Cassandra Java driver, "Using multiple policies"; decision A11.
+Source: the retry page of the Cassandra Java driver, "Using multiple policies"; decisions A11 and D72.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from triclinium_core.retry.checks import check_flag
 from triclinium_core.shown import shown, total_repr
 
 _POLICY, _SPECULATION = "retry_policy", "speculative_execution_policy"
+_HINT = ", or register your class under this name in policies"
 
 PolicyFactory = Callable[..., RetryPolicy]
 """What makes a retry policy from the options in a document, passed by name: usually a class."""
@@ -170,17 +171,23 @@ class ExecutionProfiles:
         options are inherited as long as the class stays the same. Profiles that come to the same class with the same
         options share one policy.
 
+        Options also have the names of the driver's configuration, such as ``basic.request.timeout`` and
+        ``advanced.retry-policy``, in nested tables or as one dotted key, also below ``datastax-java-driver``. Durations are
+        seconds, or texts with a unit, such as ``30 seconds``. Under the driver's names they need the unit, because the
+        driver reads a number as milliseconds. Other options of the driver are refused.
+
         Everything is checked before a class of ``policies`` is called.
 
         Args:
-            policies: retry policies of your own, by the name that ``class`` has in the document. Each is called with
-                the other keys of ``retry_policy`` as keyword arguments.
+            policies: retry policies of your own, by the name that ``class`` has in the document, which may be qualified.
+                Each is called with the other keys of ``retry_policy`` as keyword arguments, hyphens as underscores. No
+                class is imported by its name.
 
         Raises:
             ArgumentError: something is not known, of the wrong type or out of range; or a class raised,
                 which is then the cause. ``parameter`` is where it stands, such as ``profiles.slow.request_timeout``.
         """
-        retry: PolicyChoices[RetryPolicy] = PolicyChoices(POLICIES, _require_own(policies), require_policy)
+        retry: PolicyChoices[RetryPolicy] = PolicyChoices(POLICIES, _require_own(policies), require_policy, _HINT)
         settings = read_profiles(document, retry)
         speculative = make_policies([one[_SPECULATION] for one in settings], SPECULATIVE_EXECUTION)
         made = make_policies([one[_POLICY] for one in settings], retry)

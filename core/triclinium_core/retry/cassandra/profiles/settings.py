@@ -1,16 +1,18 @@
 """A document of execution profiles: its shape as types, and what each profile means once it has inherited.
 
-Source: the Cassandra Java driver, "Using multiple policies" and its configuration; decision A11.
+Source: the Cassandra Java driver, "Using multiple policies" and its configuration; decisions A11 and D72.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
+from triclinium_core.checks import Duration
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
 from triclinium_core.retry.cassandra.policy import RetryPolicy
+from triclinium_core.retry.cassandra.profiles.durations import read_duration
 from triclinium_core.retry.cassandra.profiles.policy_settings import (
     PolicyChoices,
     PolicySettings,
@@ -46,13 +48,24 @@ SPECULATIVE_EXECUTION: PolicyChoices[SpeculativeExecutionPolicy] = PolicyChoices
 """The policies by name: a short one, and the one that the driver's configuration has."""
 
 
-class ProfileDocument(TypedDict, total=False):
-    """What one profile may say; it inherits whatever it leaves out."""
+class DriverTables(TypedDict, total=False):
+    """Tables of the driver's configuration that have options of a profile, such as ``basic.request.timeout``."""
+
+    basic: Mapping[str, object]
+    """``request``, with ``timeout``, ``consistency``, ``serial-consistency`` and ``default-idempotence``."""
+    request: Mapping[str, object]
+    """The same table without ``basic``, as the driver's page on retries names it."""
+    advanced: Mapping[str, object]
+    """``retry-policy`` and ``speculative-execution-policy``."""
+
+
+class ProfileDocument(DriverTables, total=False):
+    """Options of one profile. It inherits the options that it leaves out."""
 
     default_idempotence: bool
     """Whether a statement is idempotent that does not say so itself."""
-    request_timeout: float
-    """Seconds for a whole request; ``inf`` for no limit."""
+    request_timeout: Duration | str
+    """Limit of a whole request, in seconds or with a unit, such as ``"30 seconds"``; ``inf`` for no limit."""
     consistency: str | ConsistencyLevel
     """A consistency level, or the name of one."""
     serial_consistency: str | ConsistencyLevel
@@ -60,11 +73,17 @@ class ProfileDocument(TypedDict, total=False):
     retry_policy: Mapping[str, object]
     """``class``: the name of a retry policy; all other keys are options of that class."""
     speculative_execution_policy: Mapping[str, object]
-    """``class``: the name of such a policy; all other keys are options of that class."""
+    """``class``: the name of such a policy; all other keys are options of that class. ``delay`` may have a unit."""
 
 
-class ProfilesDocument(ProfileDocument, total=False):
-    """The whole document: the default profile, and by name what the others have of their own."""
+_DriverDocument = TypedDict("_DriverDocument", {"datastax-java-driver": Mapping[str, object]}, total=False)
+
+
+class ProfilesDocument(ProfileDocument, _DriverDocument, total=False):
+    """The whole document: the options of the default profile, and the other profiles by name.
+
+    A table ``datastax-java-driver`` may hold all of it, with the driver's option names.
+    """
 
     profiles: Mapping[str, ProfileDocument]
 
@@ -82,36 +101,138 @@ _BUILT_IN: ProfileSettings = {
 """Which policies hold where a document says nothing: the driver's own defaults."""
 
 _PROFILES = "profiles"
-OPTIONS: Sequence[str] = tuple(ProfileDocument.__annotations__)
-"""What a profile may say."""
+OPTIONS: Sequence[str] = tuple(
+    option for option in ProfileDocument.__annotations__ if option not in DriverTables.__annotations__
+)
+"""Options of a profile, by our names."""
+
+DRIVER_ROOT = "datastax-java-driver"
+"""Name of the table that holds a configuration of the driver."""
+DRIVER_NAMES: Mapping[str, str] = {
+    **{
+        f"{group}.{name}": option
+        for group in ("basic.request", "request")
+        for name, option in (
+            ("timeout", "request_timeout"),
+            ("consistency", "consistency"),
+            ("serial-consistency", "serial_consistency"),
+            ("default-idempotence", "default_idempotence"),
+        )
+    },
+    "advanced.retry-policy": "retry_policy",
+    "advanced.speculative-execution-policy": "speculative_execution_policy",
+}
+"""Options by their names in the driver's configuration. Its page on retries omits ``basic``."""
+
+_PROFILE_NAMES: Mapping[str, str] = {**{option: option for option in OPTIONS}, **DRIVER_NAMES}
+_TOP_NAMES: Mapping[str, str] = {
+    **_PROFILE_NAMES,
+    _PROFILES: _PROFILES,
+    **{f"{DRIVER_ROOT}.{name}": option for name, option in {**DRIVER_NAMES, _PROFILES: _PROFILES}.items()},
+}
+
+_DELAY = "delay"
+"""Option of ``ConstantSpeculativeExecutionPolicy``, a duration."""
+
+_MERGE_DEPTH_MAX = 2
+"""Levels of tables that are merged: profiles, and the options of one profile."""
+
+
+class _Found(NamedTuple):
+    """An option of a document: its place and its value."""
+
+    path: str
+    value: object
 
 
 def read_profiles(document: object, retry: PolicyChoices[RetryPolicy]) -> Sequence[ProfileSettings]:
-    """Return what each profile of ``document`` means, the default one first. No policy is made.
+    """Return the settings of each profile of ``document``, the default one first. No policy is made.
 
     Raises:
-        ArgumentError: something in it is not known, of the wrong type or out of range. ``parameter`` is
-            where it stands, such as ``profiles.slow.retry_policy.class``.
+        ArgumentError: something in it is not known, given twice, of the wrong type or out of range. ``parameter`` is
+            its place, such as ``profiles.slow.retry_policy.class``.
     """
     if not isinstance(document, Mapping):
         raise wrong("document", f"={shown(document)} must be a mapping of options, and of profiles")
-    top = {option: value for option, value in document.items() if option != _PROFILES}
-    found = [_read(top, "", DEFAULT_PROFILE, _BUILT_IN, retry)]
-    for name, table in _require_table(_PROFILES, document.get(_PROFILES, {})).items():
-        path = key_path(_PROFILES, name)
+    top = _find_options(document, "", _TOP_NAMES)
+    profiles = top.pop(_PROFILES, _Found(_PROFILES, {}))
+    settings = [_read(top, DEFAULT_PROFILE, _BUILT_IN, retry)]
+    for name, table in _require_table(*profiles).items():
+        path = key_path(profiles.path, name)
         if not isinstance(name, str) or not name:
             raise wrong(path, " has no name; a profile needs one, in quotes or without")
         if name == DEFAULT_PROFILE:
             raise wrong(path, " is a name that the top level has; move its options there, or give it another name")
-        found.append(_read(_require_table(path, table), path, name, found[0], retry))
+        options = _find_options(_require_table(path, table), path, _PROFILE_NAMES)
+        settings.append(_read(options, name, settings[0], retry))
+    return settings
+
+
+def _find_options(table: Mapping[str, object], path: str, names: Mapping[str, str]) -> dict[str, _Found]:
+    """Return the options of a table by our names. A dotted key names a place in nested tables, as in HOCON."""
+    found: dict[str, _Found] = {}
+    tables = [(table, path, "")]
+    while tables:
+        table, path, prefix = tables.pop()
+        for key, value in table.items():
+            where, name = key_path(path, key), f"{prefix}{key}" if isinstance(key, str) else ""
+            if name not in names and any(known.startswith(f"{name}.") for known in names):
+                tables.append((_require_table(where, value), where, f"{name}."))
+                continue
+            known = _known_name(name, names, where)
+            option = names[known]
+            inside = _nested(option, name.removeprefix(known).removeprefix("."), value)
+            one = _Found(where, _with_seconds(option, inside, where, needs_unit=known not in OPTIONS))
+            found[option] = _merged(found[option], one) if option in found else one
     return found
 
 
+def _known_name(name: str, names: Mapping[str, str], path: str) -> str:
+    """Return the name of an option that ``name`` is, or begins with."""
+    for known in names:
+        if f"{name}.".startswith(f"{known}."):
+            return known
+    raise wrong(
+        path,
+        f" is not known; a profile has {', '.join(OPTIONS)}, also by the driver's names, such as basic.request.timeout",
+    )
+
+
+def _nested(option: str, rest: str, value: object) -> object:
+    """Return ``value`` in the tables that the rest of a dotted key names."""
+    if not rest:
+        return value
+    name, _, inside = rest.partition(".")
+    return {name: {inside: value}} if option == _PROFILES and inside else {rest: value}
+
+
+def _merged(first: _Found, second: _Found, depth: int = _MERGE_DEPTH_MAX) -> _Found:
+    if not depth or not isinstance(first.value, Mapping) or not isinstance(second.value, Mapping):
+        raise wrong(second.path, f" is given twice, also as {first.path}; keep one of them")
+    merged = dict(first.value)
+    for key, value in second.value.items():
+        one = _Found(key_path(second.path, key), value)
+        if key in merged:
+            one = _merged(_Found(key_path(first.path, key), merged[key]), one, depth - 1)
+        merged[key] = one.value
+    return _Found(first.path, merged)
+
+
+def _with_seconds(option: str, value: object, path: str, *, needs_unit: bool) -> object:
+    """Return the value of an option with its durations in seconds."""
+    if option == "request_timeout":
+        return read_duration(value, path, needs_unit=needs_unit)
+    if option == "speculative_execution_policy" and isinstance(value, Mapping) and _DELAY in value:
+        delay = read_duration(value[_DELAY], key_path(path, _DELAY), needs_unit=needs_unit)
+        return {**value, _DELAY: delay}
+    return value
+
+
 def _read(
-    table: Mapping[str, object], path: str, name: str, base: ProfileSettings, retry: PolicyChoices[RetryPolicy]
+    options: Mapping[str, _Found], name: str, base: ProfileSettings, retry: PolicyChoices[RetryPolicy]
 ) -> ProfileSettings:
     return {**base, "name": name} | {
-        option: _read_option(option, value, key_path(path, option), base, retry) for option, value in table.items()
+        option: _read_option(option, found.value, found.path, base, retry) for option, found in options.items()
     }
 
 
@@ -129,10 +250,8 @@ def _read_option(
             return _named_level(value, path, SERIAL_LEVELS)
         case "retry_policy":
             return settle(_require_table(path, value), path, retry, base[option])
-        case "speculative_execution_policy":
-            return settle(_require_table(path, value), path, SPECULATIVE_EXECUTION, base[option])
         case _:
-            raise wrong(path, f" is not known; a profile has {', '.join(OPTIONS)}")
+            return settle(_require_table(path, value), path, SPECULATIVE_EXECUTION, base[option])
 
 
 def _require_table(path: str, value: object) -> Mapping[str, object]:

@@ -159,7 +159,7 @@ def positional(limit: int, /) -> Custom:
         (
             "class = 'Positional'\nlimit = 1",
             "retry_policy.limit",
-            "retry_policy.limitis not an option of Positional; it has",
+            "retry_policy.limit is not an option of Positional; it has",
         ),
         ("class = 'Positional'", "retry_policy", "retry_policy: Positional cannot be made of these options: TypeError"),
         ("class = 'Refuses'\na = 1", "retry_policy.a", "retry_policy.a: these do not go together"),

@@ -42,6 +42,25 @@ def test_the_example_of_the_page() -> None:
     assert [2.0, 2.0, 30.0] == [profiles.find(name).request_timeout for name in profiles.names]
 
 
+AS_PRINTED = """
+[datastax-java-driver]
+advanced.retry-policy.class = "DefaultRetryPolicy"
+profiles.custom-retries.advanced.retry-policy.class = "com.example.CustomRetryPolicy"
+profiles.slow.request.timeout = "30 seconds"
+"""
+"""The same example with the option names and the duration of the page, and a qualified class name."""
+
+
+def test_the_example_with_the_names_of_the_page() -> None:
+    """The page's option names, its duration and a registered qualified class name have the effect of our names."""
+    profiles = ExecutionProfiles.from_toml(AS_PRINTED, policies={"com.example.CustomRetryPolicy": Custom})
+
+    assert ("default", "custom-retries", "slow") == profiles.names
+    assert isinstance(profiles.find("custom-retries").retry_policy, Custom)
+    assert profiles.find("slow").retry_policy is profiles.default.retry_policy
+    assert [2.0, 2.0, 30.0] == [profiles.find(name).request_timeout for name in profiles.names]
+
+
 def test_an_empty_document() -> None:
     """The default profile is there, and is what the driver's is."""
     expected = ExecutionProfile(

@@ -14,7 +14,7 @@ from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
 from triclinium_core.retry.cassandra.profiles.profiles import ExecutionProfiles
-from triclinium_core.retry.cassandra.profiles.settings import OPTIONS, ProfilesDocument
+from triclinium_core.retry.cassandra.profiles.settings import DRIVER_NAMES, OPTIONS, ProfilesDocument
 from triclinium_core.retry.cassandra.requests.speculation import (
     ConstantSpeculativeExecutionPolicy,
     NoSpeculativeExecution,
@@ -70,6 +70,59 @@ def test_every_option_is_tried() -> None:
     assert set(OPTIONS) == {option for option, _, _ in CHANGES}
 
 
+DRIVER: list[tuple[str, str, object]] = [
+    ("basic.request.timeout = '30 seconds'", "request_timeout", 30.0),
+    ("request.timeout = '1500 ms'", "request_timeout", 1.5),
+    ("request.timeout = inf", "request_timeout", math.inf),
+    ("basic.request.consistency = 'ONE'", "consistency", ConsistencyLevel.ONE),
+    ("basic.request.serial-consistency = 'LOCAL_SERIAL'", "serial_consistency", ConsistencyLevel.LOCAL_SERIAL),
+    ("basic.request.default-idempotence = true", "default_idempotence", True),
+    (
+        "advanced.retry-policy = { class = 'DefaultRetryPolicy', rethrow-cas-write-unknown = true }",
+        "retry_policy",
+        DefaultRetryPolicy(rethrow_cas_write_unknown=True),
+    ),
+    (
+        "advanced.speculative-execution-policy = { class = 'constant', max-executions = 3, delay = '100 milliseconds' }",
+        "speculative_execution_policy",
+        ConstantSpeculativeExecutionPolicy(max_executions=3, delay=0.1),
+    ),
+]
+
+
+@rows("where", ["", "datastax-java-driver."])
+@rows(("text", "option", "expected"), DRIVER)
+def test_an_option_of_the_driver(where: str, text: str, option: str, expected: object) -> None:
+    """An option by the driver's name sets the option of the default profile, or of another profile."""
+    default = ExecutionProfiles.from_toml(where + text).default
+    other = ExecutionProfiles.from_toml(f'{where}profiles."eu.west".{text}').find("eu.west")
+
+    assert expected == getattr(default, option)
+    assert expected == getattr(other, option)
+
+
+def test_every_option_has_a_name_of_the_driver() -> None:
+    """The driver's names lead to all options of a profile, and the rows above cover them."""
+    assert set(OPTIONS) == set(DRIVER_NAMES.values()) == {option for _, option, _ in DRIVER}
+
+
+def test_dotted_keys_and_tables_are_merged() -> None:
+    """A dotted key adds to the table that another key has."""
+    document: Any = {
+        "datastax-java-driver.advanced.retry-policy.class": "Own",
+        "retry_policy": {"limit": 1},
+        "profiles": {"slow": {"request": {"timeout": "5 minutes"}}},
+        "profiles.slow.basic.request.consistency": "ONE",
+        "datastax-java-driver.profiles.fast.request.timeout": "1ms",
+    }
+    profiles = ExecutionProfiles.from_mapping(document, policies=OWN)
+    slow, fast = profiles.find("slow"), profiles.find("fast")
+
+    assert isinstance(profiles.default.retry_policy, Custom)
+    assert (300.0, ConsistencyLevel.ONE) == (slow.request_timeout, slow.consistency)
+    assert (0.001, ConsistencyLevel.LOCAL_ONE) == (fast.request_timeout, fast.consistency)
+
+
 WRONG: list[tuple[str, str, str]] = [
     ("request_timeout = 0", "request_timeout", "=0 must be a number of seconds or a timedelta: more than 0"),
     ("request_timeout = nan", "request_timeout", "=nan must be a number of seconds or a timedelta: more than 0"),
@@ -95,7 +148,7 @@ WRONG: list[tuple[str, str, str]] = [
     (
         "retry_policy.max = 1",
         "retry_policy.max",
-        "is not an option of DefaultRetryPolicy; it has rethrow_cas_write_unknow",
+        " is not an option of DefaultRetryPolicy; it has rethrow_cas_write_unknow",
     ),
     (
         "retry_policy.rethrow_cas_write_unknown = 'yes'",
@@ -111,7 +164,7 @@ WRONG: list[tuple[str, str, str]] = [
     (
         "retry_policy = { class = 'Own', limit = 1, more = 2 }",
         "retry_policy.more",
-        "is not an option of Own; it has limit",
+        " is not an option of Own; it has limit",
     ),
     (
         "retry_policy.class = 'Raises'",
@@ -137,7 +190,27 @@ WRONG: list[tuple[str, str, str]] = [
     (
         "speculative_execution_policy.delay = 0.1",
         "speculative_execution_policy.delay",
-        "is not an option of NoSpeculativeExecutionPolicy; it has none",
+        " is not an option of NoSpeculativeExecutionPolicy; it has none",
+    ),
+    ("request.timeout = '30 secs'", "request.timeout", "='30 secs' is not a duration"),
+    ("request_timeout = '30'", "request_timeout", "='30' has no unit"),
+    ("basic.request.timeout = 30", "basic.request.timeout", "=30 has no unit"),
+    ("basic.request.timeout = '0 s'", "basic.request.timeout", "=0.0 must be a number of seconds"),
+    ("basic.request.timeouts = '1 s'", "basic.request.timeouts", " is not known; a profile has "),
+    ("basic.contact-points = ['n1']", "basic.contact-points", " is not known; a profile has "),
+    ("basic = 1", "basic", "=1 must be a table"),
+    ("basic.request = 1", "basic.request", "=1 must be a table"),
+    ("advanced.retry-policy.class = 'a.B'", "advanced.retry-policy.class", "='a.B' is not known; choose one of "),
+    ("advanced.retry-policy.max-x = 1", "advanced.retry-policy.max-x", " is not an option of DefaultRetryPolicy"),
+    (
+        "advanced.speculative-execution-policy = { class = 'constant', max-executions = 2, delay = 100 }",
+        "advanced.speculative-execution-policy.delay",
+        "=100 has no unit",
+    ),
+    (
+        "speculative_execution_policy = { class = 'constant', max-executions = 2, max_executions = 2, delay = 0 }",
+        "speculative_execution_policy.max_executions",
+        " is given twice",
     ),
     (
         "speculative_execution_policy.class = 'Own'",
@@ -170,9 +243,30 @@ def test_a_wrong_document(where: str, text: str, path: str, message: str) -> Non
         ({None: 1}, '"None"', '"None" is not known; a profile has '),
         ({"consistency": None}, "consistency", "consistency=None must be one of ANY, ONE"),
         ({"consistency": ["ONE"]}, "consistency", "consistency=['ONE'] must be one of ANY, ONE"),
-        ({"retry_policy": {7: 1}}, 'retry_policy."7"', 'retry_policy."7"is not an option of DefaultRetryPolicy'),
-        ({"retry_policy": {"class": "Raises", 7: 1}}, 'retry_policy."7"', 'retry_policy."7"is not an option of Raises'),
+        ({"retry_policy": {7: 1}}, 'retry_policy."7"', 'retry_policy."7" is not an option of DefaultRetryPolicy'),
+        (
+            {"retry_policy": {"class": "Raises", 7: 1}},
+            'retry_policy."7"',
+            'retry_policy."7" is not an option of Raises',
+        ),
         ({"retry_policy": {"class": ["Own"]}}, "retry_policy.class", "retry_policy.class=['Own'] is not known; "),
+        ({"request.timeout": 5}, '"request.timeout"', '"request.timeout"=5 has no unit'),
+        (
+            {"request_timeout": 5, "request.timeout": "5 s"},
+            '"request.timeout"',
+            '"request.timeout" is given twice, also as request_timeout; keep one',
+        ),
+        (
+            {"retry_policy": {"class": "Own"}, "advanced.retry-policy.class": "Own"},
+            '"advanced.retry-policy.class".class',
+            '"advanced.retry-policy.class".class is given twice, also as retry_policy.class',
+        ),
+        (
+            {"profiles": {"a": {"request_timeout": 5}}, "profiles.a.request_timeout": 5},
+            '"profiles.a.request_timeout".a.request_timeout',
+            '"profiles.a.request_timeout".a.request_timeout is given twice',
+        ),
+        ({"datastax-java-driver": {"request_timeout": 5}}, "datastax-java-driver.request_timeout", "datastax-java-dri"),
         ([], "document", "document=[] must be a mapping of options, and of profiles"),
         (None, "document", "document=None must be a mapping of options, and of profiles"),
     ],
@@ -186,15 +280,26 @@ def test_a_wrong_mapping(document: Any, path: str, message: str) -> None:
     assert path == caught.value.parameter
 
 
+KEYS = [
+    *OPTIONS,
+    *DRIVER_NAMES,
+    "class",
+    "a",
+    "request",
+    "basic",
+    "advanced",
+    "timeout",
+    "datastax-java-driver",
+    "profiles.a",
+]
+
 anything: st.SearchStrategy[Any] = st.recursive(
     st.none()
     | st.booleans()
     | st.integers()
     | st.floats()
-    | st.sampled_from(["default", "downgrading", "constant", "none", "Own", "ONE", "LOCAL_SERIAL", ""]),
-    lambda inner: (
-        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from([*OPTIONS, "class", "a"]), inner, max_size=3)
-    ),
+    | st.sampled_from(["default", "downgrading", "constant", "none", "Own", "ONE", "LOCAL_SERIAL", "", "5 s", "5"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=3),
     max_leaves=6,
 )
 
@@ -237,9 +342,7 @@ def test_good_documents(top: Any, tables: Any) -> None:
     assert len(shipped) == len({id(policy) for policy in shipped})
 
 
-@given(
-    document=anything | st.fixed_dictionaries({}, optional={**dict.fromkeys(OPTIONS, anything), "profiles": anything})
-)
+@given(document=anything | st.fixed_dictionaries({}, optional={**dict.fromkeys(KEYS, anything), "profiles": anything}))
 def test_any_document(document: Any) -> None:
     """Safety: a document is read, or refused with one exception that says where; nothing else comes out."""
     try:

@@ -1,0 +1,93 @@
+"""Durations with a unit."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+
+import pytest
+
+from tests.rows import rows
+from triclinium_core.argument_error import ArgumentError
+from triclinium_core.retry.cassandra.profiles.durations import TEXT_LENGTH_MAX, UNITS, read_duration
+
+NAMES = {
+    1e-9: "ns nano nanos nanosecond nanoseconds",
+    1e-6: "us micro micros microsecond microseconds",
+    1e-3: "ms milli millis millisecond milliseconds",
+    1.0: "s second seconds",
+    60.0: "m minute minutes",
+    3600.0: "h hour hours",
+    86400.0: "d day days",
+}
+"""Units of HOCON by their seconds."""
+
+
+@rows(("seconds", "names"), list(NAMES.items()))
+def test_each_unit(seconds: float, names: str) -> None:
+    """Every name of a unit stands for its seconds, with and without whitespace, as a whole number and as a fraction."""
+    for name in names.split():
+        assert seconds == read_duration(f"1{name}", "x", needs_unit=True)
+        assert seconds == read_duration(f" 1  {name}\n", "x", needs_unit=True)
+        assert 2.5 * seconds == pytest.approx(read_duration(f"2.5 {name}", "x", needs_unit=True))
+
+
+def test_no_other_units() -> None:
+    """The units are those of HOCON."""
+    assert {name for names in NAMES.values() for name in names.split()} == set(UNITS)
+
+
+@rows(
+    "text",
+    [
+        "",
+        " ",
+        "seconds",
+        "1 S",
+        "1 Seconds",
+        "1 w",
+        "-1 s",
+        "+1 s",
+        "1,5 s",
+        "1 s 1 s",
+        "1 s;",
+        ".",
+        ". s",
+        "1e3 s",
+        "\u0661 s",
+    ],
+)
+def test_a_text_that_is_no_duration(text: str) -> None:
+    """A text without a number, or with another unit, is refused under its place in the document."""
+    with pytest.raises(ArgumentError) as caught:
+        read_duration(text, "a.b", needs_unit=False)
+
+    assert "a.b" == caught.value.parameter
+
+
+@rows(("value", "needs_unit"), [("30", False), ("30", True), ("1.5", False), (30, True), (0.5, True)])
+def test_a_duration_without_its_unit(value: object, needs_unit: bool) -> None:
+    """A text without a unit is refused everywhere, and a number where the driver would read milliseconds."""
+    with pytest.raises(ArgumentError, match="has no unit"):
+        read_duration(value, "a.b", needs_unit=needs_unit)
+
+
+@rows("value", [30, 0.5, math.inf, 0, timedelta(seconds=1), None, True, [1]])
+def test_other_values_stay_as_they_are(value: object) -> None:
+    """Anything but a text is left to the check of its option."""
+    assert value is read_duration(value, "a.b", needs_unit=False)
+
+
+@rows("value", [math.inf, 0, timedelta(seconds=1), True])
+def test_values_that_need_no_unit(value: object) -> None:
+    """No limit, zero and a timedelta mean the same in every unit."""
+    assert value is read_duration(value, "a.b", needs_unit=True)
+
+
+def test_the_longest_text() -> None:
+    """A text of the maximum length is read, and a longer one is refused unread."""
+    longest = f"{'9' * (TEXT_LENGTH_MAX - 1)}s"
+
+    assert 1e63 == read_duration(longest, "a", needs_unit=True)
+    with pytest.raises(ArgumentError):
+        read_duration(f"9{longest}", "a", needs_unit=True)
