@@ -11,7 +11,7 @@ import inspect
 from typing import Literal, Protocol, TypeGuard, runtime_checkable
 
 PartyAtFault = Literal["client", "server"] | None
-"""Who is at fault; None if unknown."""
+"""Party at fault, None if unknown; ``Fault`` of the design (decision D72)."""
 
 
 class RetryError(Exception):
