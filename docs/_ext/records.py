@@ -14,7 +14,7 @@ from sphinx.transforms import SphinxTransform
 
 NUMBERED = "#"
 """The first column of a table of decisions; the second one heads the record."""
-MAPPED = ("section", "carried out in", "held by", "deviation")
+MAPPED = ("section", "carried out in", "held by", "pages", "deviation")
 """The columns of a table of the RFC map; the first one heads the record."""
 
 ROW_NUMBER = re.compile(r"\b([ACDFRS][1-9]\d?)\b")

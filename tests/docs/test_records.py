@@ -40,7 +40,7 @@ def test_a_decision_becomes_a_record_with_an_anchor() -> None:
 
 def test_a_section_of_an_rfc_becomes_a_record() -> None:
     """What a cell does not say has no line, and the decisions that it names are links."""
-    document = document_of(MAPPED, ("Best Effort", "a.py", "", "C1; D12: S2 too, but not HTTP2 or S200"))
+    document = document_of(MAPPED, ("Best Effort", "a.py", "", "", "C1; D12: S2 too, but not HTTP2 or S200"))
     Records(document).apply()
 
     assert ["carried out in", "deviation"] == [name.astext() for name in document.findall(nodes.field_name)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -11,6 +12,8 @@ from tests.docs.pages import DOCS, ROOT, rows_of
 from tests.rows import rows
 
 PAGE = DOCS / "rfc_map.md"
+DECISIONS = "explanation/decisions"
+CASES = ("tests/data/decisions.jsonl", "tests/data/failures.jsonl")
 
 SOURCE_FOLDERS = (ROOT / "core" / "triclinium_core", ROOT / "trio_client" / "triclinium")
 
@@ -35,6 +38,8 @@ SECTIONS_OF_0049 = (
     "KV Error Map Handling",
     "Idempotent Operation List",
     "Response Code Retry List, KV",
+    "Response Code Retry List, Query and Analytics",
+    "Response Code Retry List, Search and View",
 )
 SECTIONS_OF_0013 = (
     "Control Flow",
@@ -48,29 +53,97 @@ SECTIONS_OF_0013 = (
     "Processing Order Example",
     "Reserved Ranges",
 )
+SECTIONS_OF_CASSANDRA = (
+    "Built-in retry policies",
+    "Behavior",
+    "onUnavailableVerdict",
+    "onReadTimeoutVerdict",
+    "onWriteTimeoutVerdict",
+    "onRequestAbortedVerdict",
+    "onErrorResponseVerdict",
+    "Hard-coded rules: before a network write",
+    "Hard-coded rules: re-preparing a statement",
+    "Hard-coded rules: a node that is bootstrapping",
+    "Hard-coded rules: errors that are always rethrown",
+    "Using multiple policies",
+)
+SECTIONS_OF_SMITHY = (
+    "Specification: RetryToken",
+    "Specification: acquire_initial_retry_token",
+    "Specification: refresh_retry_token_for_retry",
+    "Specification: record_success",
+    "Specification: backoff_strategy, max_attempts",
+    "Error Classification",
+    "Backoff Strategy",
+    "Example Usage",
+)
 
 
 @rows("row", ROWS)
 def test_names_what_is_there(row: list[str]) -> None:
     """Every source and every test of the row exists."""
-    _, sources, tests, _ = row
+    _, sources, tests, _, _ = row
 
     assert [] == [name for name in named(sources) if not exists(name, SOURCE_FOLDERS)]
     assert [] == [name for name in named(tests) if not exists(name, TEST_FOLDERS)]
 
 
 @rows("row", ROWS)
+def test_links_user_pages(row: list[str]) -> None:
+    """A row with sources links at least one page for users, and every linked page exists."""
+    _, sources, _, pages, _ = row
+    linked = re.findall(r"\{doc\}`/([^`]+)`", pages)
+
+    assert [] == [page for page in linked if not (DOCS / f"{page}.md").is_file()]
+    assert [] == [page for page in linked if page.startswith("internals") or page == DECISIONS]
+    assert linked or not named(sources)
+
+
+def test_names_decisions_that_exist() -> None:
+    """Every decision that a deviation names has its row on the page of decisions."""
+    decisions = {row[0] for row in rows_of(DOCS / f"{DECISIONS}.md")}
+    mentioned = {number for *_, deviation in ROWS for number in re.findall(r"\b[ACDRS][1-9]\d?\b", deviation)}
+
+    assert mentioned
+    assert set() == mentioned - decisions
+
+
+def test_names_every_rfc_at_its_beginning() -> None:
+    """The introduction lists each SDK-RFC that a heading or a section names, with where it can be read."""
+    introduction, _, rest = PAGE.read_text(encoding="utf-8").partition("\n## ")
+    sections = "\n".join([*re.findall(r"^## .*", rest, re.MULTILINE), *(row[0] for row in ROWS)])
+
+    assert set(re.findall(r"\b00\d\d\b", sections)) <= set(re.findall(r"RFC (00\d\d)", introduction))
+
+
+def test_counts_the_cases() -> None:
+    """The number of cases for the two RFCs is that of the files."""
+    lines = [line for name in CASES for line in (ROOT / name).read_text(encoding="utf-8").splitlines()]
+    count = sum("couchbase" == json.loads(line)["family"] for line in lines)
+
+    assert f"{count} cases" in PAGE.read_text(encoding="utf-8")
+
+
+@rows("row", ROWS)
 def test_what_is_carried_out_is_tested(row: list[str]) -> None:
     """A row with sources has tests, and a row without any says why."""
-    _, sources, tests, deviation = row
+    _, sources, tests, _, deviation = row
 
     assert not named(sources) or named(tests)
     assert named(sources) or deviation
 
 
-@pytest.mark.parametrize(("rfc", "sections"), [("0049", SECTIONS_OF_0049), ("0013", SECTIONS_OF_0013)])
-def test_covers_every_section(rfc: str, sections: tuple[str, ...]) -> None:
-    """Each section that says what to do has its row, under its RFC."""
-    (part,) = re.findall(rf"^## RFC {rfc}.*?(?=^## |\Z)", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+@pytest.mark.parametrize(
+    ("heading", "sections"),
+    [
+        ("RFC 0049", SECTIONS_OF_0049),
+        ("RFC 0013", SECTIONS_OF_0013),
+        ("The Cassandra Java driver", SECTIONS_OF_CASSANDRA),
+        ("The Smithy Python retry design", SECTIONS_OF_SMITHY),
+    ],
+)
+def test_covers_every_section(heading: str, sections: tuple[str, ...]) -> None:
+    """Each section of a source that states a rule has a row under the heading of the source."""
+    (part,) = re.findall(rf"^## {heading}.*?(?=^## |\Z)", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
     assert [] == [section for section in sections if f"\n| {section} |" not in part]
