@@ -27,6 +27,7 @@ from triclinium_core.retry.couchbase.strategy import (
     BestEffortRetryStrategy,
     FastFailOnTerminalErrorRetryStrategy,
 )
+from triclinium_core.retry.couchbase.tables.service import Service
 
 TIMEOUTS = ("kv", "kv_durable", "kv_scan", "connect", "keep_alive_interval", "keep_alive")
 CONNECTION_STRING = "couchbase://127.0.0.1"
@@ -44,6 +45,8 @@ def test_defaults_are_those_of_the_rfc() -> None:
 
     assert (2.5, 10.0, 10.0) == (options.timeouts.kv, options.timeouts.kv_durable, options.timeouts.connect)
     assert 75.0 == options.timeouts.kv_scan
+    assert {75.0} == {options.timeouts.of_service(service) for service in Service if service is not Service.KV}
+    assert 1.0 == options.timeouts.idle_http_connection
     assert FastFailOnTerminalErrorRetryStrategy is type(options.retry_strategy)
     assert (20, 50.0, 5.0, 60.0) == (
         options.circuit_breaker.volume_threshold,
