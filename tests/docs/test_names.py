@@ -29,7 +29,8 @@ SOURCES = {
         AUTHENTICATION_ERROR TLS_ERROR BUCKET_ACCESS_ERROR SCOPE_NOT_FOUND COLLECTION_NOT_FOUND RetryOrchestrator
         maybeRetry dispatchSdkSpecificRetry logRetryAttempt logNotRetried failRequest controlledBackoff
         potentiallyCapDuration CouchbaseException AuthenticationFailureException ScopeNotFoundException
-        CollectionNotFoundException readonly GetCollectionID retry-now retry-later
+        CollectionNotFoundException readonly GetCollectionID SyncWriteInProgress SyncWriteReCommitInProgress NO_ACCESS
+        cappedDuration retry-now retry-later
     """,
     "SDK-RFC 0013": """
         version revision errors name desc attrs retry strategy constant linear exponential after interval ceil floor
