@@ -209,6 +209,10 @@ def _answer(row: ErrorRow) -> str:
         parts.append("no error code")
     if row.cause is not None:
         parts.append(f"its reason is error {row.cause}")
+    if row.status:
+        parts.append(f"status `{row.status}`")
+    if row.names_collection:
+        parts.append("the text or the query context names a collection")
     parts += [f'"{" … ".join(word.strip() for word in row.words)}"'] if row.words else []
     parts += [f'nothing but "{row.body}"'] if row.body else []
     return ", ".join(parts)

@@ -20,8 +20,8 @@ from triclinium import (
     open_cluster,
 )
 from triclinium.errors import (
+    BucketNotFoundException,
     CouchbaseException,
-    IndexFailureException,
     IndexNotFoundException,
     ParsingFailureException,
     PreparedStatementFailureException,
@@ -76,7 +76,7 @@ async def test_rows(cluster: Cluster) -> None:
 
 async def test_error(cluster: Cluster) -> None:
     """It raises on entering the block, by its code."""
-    with pytest.raises(IndexFailureException) as caught:
+    with pytest.raises(BucketNotFoundException) as caught:
         async with cluster.query("SELECT * FROM nowhere"):
             pytest.fail("the block was entered")
 

@@ -24,6 +24,7 @@ from triclinium_core.errors import (
     TimeoutException,
     UnambiguousTimeoutException,
 )
+from triclinium_core.retry.couchbase.failures import last_answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +195,14 @@ def _name(abandoned: AbandonedOperation) -> str:
 
 
 def _stories(operations: tuple[AbandonedOperation, ...]) -> str:
-    """Return what the operations went through, each story once: those that fail together often have the same."""
-    stories = dict.fromkeys(story(abandoned.context) for abandoned in operations)
+    """Return the newest answer and the retries of the operations, each text once: operations often have the same."""
+    stories = dict.fromkeys(_story(abandoned.context) for abandoned in operations)
     return "".join(list(stories)[:SHOWN])
+
+
+def _story(context: ErrorContext) -> str:
+    answer = last_answer(context)
+    return f"{f'; {answer}' if answer is not None else ''}{story(context)}"
 
 
 def _context(seconds: float, operations: tuple[AbandonedOperation, ...]) -> ErrorContext:

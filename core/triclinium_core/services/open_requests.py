@@ -735,7 +735,12 @@ def _classified(live: LiveRequest, body: bytes) -> ServiceVerdict:
     """
     try:
         return service_responses.classify(
-            live.request.service, live.answer.status, body, live.request.name, live.secrets
+            live.request.service,
+            live.answer.status,
+            body,
+            live.request.name,
+            live.secrets,
+            has_query_context=live.retry.annotation.error_context.scope is not None,
         )
     except Exception as error:
         raise decoder_faults.unexpected(Decoder.SERVICE_VERDICT, error) from None

@@ -27,14 +27,17 @@ from triclinium import (
 )
 from triclinium.errors import (
     AmbiguousTimeoutException,
+    BucketNotFoundException,
+    CollectionNotFoundException,
     CouchbaseException,
     EncodingFailureException,
-    IndexFailureException,
     IndexNotFoundException,
     InternalServerFailureException,
     InvalidArgumentException,
     ParsingFailureException,
     PreparedStatementFailureException,
+    ScopeNotFoundException,
+    TimeoutException,
     UnambiguousTimeoutException,
 )
 from triclinium.testing import FakeAnswer, FakeCluster, Service, drop_response, open_fake_cluster
@@ -174,14 +177,12 @@ async def test_a_scope(autojump_clock: MockClock) -> None:
 
 
 async def test_a_scope_that_is_not_there(autojump_clock: MockClock) -> None:
-    """The service says so, with the name; the error has the scope, and the client goes on."""
+    """A query in a missing scope raises ScopeNotFoundException with the scope, and the client goes on."""
     async with open_queried() as queried:
         said = {"code": 12021, "msg": "Scope not found in CB datastore default:travel.nowhere"}
         queried.answers(FakeAnswer(errors=[said]))
         scope = queried.cluster.bucket("travel").scope("nowhere")
-        with pytest.raises(
-            IndexFailureException, match=r"travel\.nowhere.*: check the names of bucket, scope"
-        ) as caught:
+        with pytest.raises(ScopeNotFoundException, match=r"travel\.nowhere") as caught:
             async with scope.query(STATEMENT):
                 pass
 
@@ -191,6 +192,56 @@ async def test_a_scope_that_is_not_there(autojump_clock: MockClock) -> None:
             caught.value.context.error_code,
         )
         assert [{"one": 1}] == await found(queried.cluster, "SELECT 1 AS one")
+
+
+@rows(
+    ("in_scope", "text", "expected"),
+    [
+        (False, "default:travel.inventory.gone", CollectionNotFoundException),
+        (False, "default:gone - cause: No bucket named gone", BucketNotFoundException),
+        (True, "default:travel.inventory.gone", CollectionNotFoundException),
+        (True, "gone", CollectionNotFoundException),
+    ],
+)
+async def test_a_keyspace_that_is_not_there(
+    autojump_clock: MockClock, in_scope: bool, text: str, expected: type[CouchbaseException]
+) -> None:
+    """Error 12003 raises for a collection if its text or the query context names one, else for a bucket."""
+    async with open_queried() as queried:
+        queried.answers(FakeAnswer(errors=[{"code": 12003, "msg": f"Keyspace not found in CB datastore: {text}"}]))
+        place = queried.cluster.bucket("travel").scope("inventory") if in_scope else queried.cluster
+        with pytest.raises(CouchbaseException) as caught:
+            async with place.query(STATEMENT):
+                pass
+
+        assert (expected, 12003) == (type(caught.value), caught.value.context.error_code)
+
+
+@rows("rows_before", [0, 2])
+@rows(("readonly", "expected"), [(True, UnambiguousTimeoutException), (False, AmbiguousTimeoutException)])
+async def test_a_status_of_timeout(
+    autojump_clock: MockClock, readonly: bool, expected: type[TimeoutException], rows_before: int
+) -> None:
+    """A status ``timeout`` without an error raises a timeout behind the rows, ambiguous unless the query only reads."""
+    async with open_queried() as queried:
+        queried.answers(FakeAnswer(rows=[1] * rows_before, metadata={"status": "timeout"}))
+        taken = list[object]()
+
+        async def take() -> None:
+            async with queried.cluster.query(STATEMENT, readonly=readonly) as result:
+                async for row in result:
+                    taken.append(row)
+
+        with pytest.raises(TimeoutException) as caught:
+            await take()
+
+        assert (expected, 200, 0) == (
+            type(caught.value),
+            caught.value.context.http_status,
+            caught.value.context.retry_attempts,
+        )
+        assert [1] * rows_before == taken
+        assert 1 == len(queried.sent)
 
 
 async def test_names_of_queries(autojump_clock: MockClock) -> None:

@@ -14,7 +14,7 @@ from trio.testing import MockClock
 
 from tests.rows import rows
 from tests.trio_client.pair import OPTIONS, PATIENCE, Never
-from triclinium import Cluster, MutationState, Scope
+from triclinium import Cluster, MutationState, Scope, TimeoutOptions, fail_after
 from triclinium.errors import (
     CouchbaseException,
     DecodingFailureException,
@@ -22,6 +22,8 @@ from triclinium.errors import (
     IndexNotFoundException,
     InvalidArgumentException,
     RateLimitedException,
+    UnambiguousTimeoutException,
+    UnambiguousTooSlowError,
 )
 from triclinium.search import (
     HighlightStyle,
@@ -229,6 +231,34 @@ async def test_a_busy_service_is_asked_again(autojump_clock: MockClock) -> None:
         with pytest.raises(RateLimitedException):
             await found(cluster, retry_strategy=Never())
         assert 1 == len(asked(fake))
+
+
+async def test_a_service_that_is_busy_until_the_deadline(autojump_clock: MockClock) -> None:
+    """The timeout carries status 429, the text of the service, the reason and the number of retries."""
+    timeouts = TimeoutOptions(search=5.0)
+    async with open_searched(*[BUSY] * 100, timeouts=timeouts) as (fake, cluster):
+        with pytest.raises(UnambiguousTimeoutException, match="429.*too many requests.*SEARCH_TOO_MANY") as caught:
+            await found(cluster)
+        context = caught.value.context
+
+        assert (429, "too many requests", frozenset({"SEARCH_TOO_MANY_REQUESTS"})) == (
+            context.http_status,
+            context.error_message,
+            context.retry_reasons,
+        )
+        assert len(asked(fake)) - 1 <= context.retry_attempts <= len(asked(fake))
+
+
+async def test_a_service_that_is_busy_until_a_block_is_over(autojump_clock: MockClock) -> None:
+    """The timeout of a ``fail_after`` block carries the newest answer too, in its message and in its context."""
+    async with open_searched(*[BUSY] * 100) as (_, cluster):
+        with (
+            pytest.raises(UnambiguousTooSlowError, match="429.*too many requests.*SEARCH_TOO_MANY") as caught,
+            fail_after(5.0),
+        ):
+            await found(cluster)
+
+        assert (429, "too many requests") == (caught.value.context.http_status, caught.value.context.error_message)
 
 
 async def test_an_error_in_a_success(autojump_clock: MockClock) -> None:

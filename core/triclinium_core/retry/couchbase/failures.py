@@ -5,6 +5,7 @@ Source: SDK-RFC 0058; decisions C25, C28, C31, C32, D37.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from triclinium_core import errors as e
@@ -56,12 +57,8 @@ HINTS_OF_ANSWERS: dict[type[CouchbaseException], str] = {
 }
 """The next step after a final response of KV, unless that is obvious."""
 
-NO_SUCH_KEYSPACE = "check the names of bucket, scope and collection, or create what is missing"
-HINTS_OF_CODES: dict[int, str] = {
-    12003: NO_SUCH_KEYSPACE,
-    12021: NO_SUCH_KEYSPACE,
-}
-"""The next step after an error of the query service where that of its whole range (SDK-RFC 0058, 202) would mislead."""
+NO_REASON_GIVEN = "rows may be missing; see the log of the service on that node"
+"""The next step after a statement that ended early and lists no error."""
 
 NOT_FOLLOWED = "redirects are not followed: credentials go to no other host; connect to the cluster's own nodes"
 SOMEBODY_ELSE = "see what answers at this address"
@@ -161,16 +158,32 @@ def loaded(context: ErrorContext, load: Load) -> ErrorContext:
 def timeout(context: ErrorContext, *, ambiguous: bool, last_reason: RetryReason | None) -> CouchbaseException:
     """Return the exception for a deadline that has passed (decision C25)."""
     after = f"{context.timeout:g} s" if context.timeout is not None else "its deadline"
+    newest = last_answer(context)
+    node = f", last sent to {context.last_dispatched_to}" if context.last_dispatched_to is not None else ""
+    said = f"; {newest}{node}" if newest is not None else ""
     if ambiguous:
         hint = _hint(RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, context)
-        return AmbiguousTimeoutException(f"{subject(context)}: no answer within {after}{hint}{story(context)}", context)
+        return AmbiguousTimeoutException(
+            f"{subject(context)}: no answer within {after}{said}{hint}{story(context)}", context
+        )
     why = f"; {last_reason.meaning}" if last_reason is not None else ""
-    said = f"; {_said(context)}" if context.http_status is not None else ""
     hint = _hint(last_reason, context) or _hint_of_status(context)
     return UnambiguousTimeoutException(
         f"{subject(context)}: not done within {after} and certainly not applied{why}{said}{hint}{story(context)}",
         context,
     )
+
+
+def last_answer(context: ErrorContext) -> str | None:
+    """Return the newest answer to a request, as part of a sentence; None if there was none.
+
+    It does not name the node: the newest attempt may have gone to another one.
+    """
+    if context.http_status is not None:
+        return f"last answer: {_http_answer(context)}"
+    if context.status is not None:
+        return f"last answer: {_kv_answer(context, _kv_texts(context))}"
+    return None
 
 
 def refused(
@@ -228,14 +241,11 @@ def surfaced(
             error = UnambiguousTimeoutException if context.idempotent else AmbiguousTimeoutException
         text = f"{subject(context)}: {_said(context)}{_hint_of_service(error, context)}"
         return error(text + story(context), context)
-    texts = [text for text in (context.status_text, context.server_context) if text]
-    if failed_path is not None:
-        # That the body tells which path it was, as the map says, is what the body has told.
-        texts = [str(failed_path)]
-    detail = f" ({'; '.join(texts)})" if texts else ""
-    answer = f"{context.status_name or 'an unknown status'} [0x{context.status or 0:02x}]"
+    # The failed path says more than the general texts of its status.
+    texts = _kv_texts(context) if failed_path is None else [str(failed_path)]
+    answer = _kv_answer(context, texts)
     hint = f": {HINTS_OF_ANSWERS[error]}" if error in HINTS_OF_ANSWERS else ""
-    return error(f"{subject(context)}: the server answered {answer}{detail}{hint}{story(context)}", context)
+    return error(f"{subject(context)}: the server answered {answer}{hint}{story(context)}", context)
 
 
 def at_path(context: ErrorContext, failed: FailedPath) -> CouchbaseException:
@@ -246,20 +256,32 @@ def at_path(context: ErrorContext, failed: FailedPath) -> CouchbaseException:
 
 def _said(context: ErrorContext) -> str:
     """Return what an HTTP service answered, as half a sentence."""
-    who = context.last_dispatched_to or "the server"
+    return f"{context.last_dispatched_to or 'the server'} answered {_http_answer(context)}"
+
+
+def _http_answer(context: ErrorContext) -> str:
     code, text = context.error_code, context.error_message
     what = f"HTTP status {context.http_status}" if code is None else f"error {code}"
     if context.body_start is not None:
-        return f"{who} answered {what} with a body that is not the service's: {context.body_start!r}"
+        return f"{what} with a body that is not the service's: {context.body_start!r}"
     more = ", ".join(map(str, context.more_error_codes))
     texts = [*([text] if text else []), *([f"and the errors {more}"] if more else [])]
-    return f"{who} answered {what}" + (f" ({'; '.join(texts)})" if texts else "")
+    return what + (f" ({'; '.join(texts)})" if texts else "")
+
+
+def _kv_texts(context: ErrorContext) -> list[str]:
+    return [text for text in (context.status_text, context.server_context) if text]
+
+
+def _kv_answer(context: ErrorContext, texts: Sequence[str]) -> str:
+    detail = f" ({'; '.join(texts)})" if texts else ""
+    return f"{context.status_name or 'an unknown status'} [0x{context.status or 0:02x}]{detail}"
 
 
 def _hint_of_service(error: type[CouchbaseException] | None, context: ErrorContext) -> str:
-    step = HINTS_OF_CODES.get(context.error_code or 0) if error is e.IndexFailureException else None
-    if step is None and error in HINTS_OF_SERVICES:
-        step = HINTS_OF_SERVICES[error]
+    step = None if error is None else HINTS_OF_SERVICES.get(error)
+    if error is DecodingFailureException and context.body_start is None:
+        step = NO_REASON_GIVEN
     if error is CouchbaseException:
         step = _hint_of_unknown(context)
     steps = [step] if step is not None else []

@@ -224,7 +224,11 @@ class RetryMachine:
         response = event.response
         if not isinstance(response, KvResponse):
             answer = response.verdict or service_responses.classify(
-                response.service, response.http_status, response.body, response.operation
+                response.service,
+                response.http_status,
+                response.body,
+                response.operation,
+                has_query_context=self.annotation.error_context.scope is not None,
             )
             self._count_status(response.http_status)
             self._service_answer, self._kv_answer = (response.http_status, answer), None

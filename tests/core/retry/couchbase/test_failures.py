@@ -17,7 +17,6 @@ from triclinium_core.errors import (
     DurabilityAmbiguousException,
     DurabilityImpossibleException,
     DurabilityLevelNotAvailableException,
-    IndexFailureException,
     ParsingFailureException,
     RequestCanceledException,
     TimeoutException,
@@ -30,9 +29,10 @@ from triclinium_core.retry.couchbase.failures import (
     HINTS_OF_SERVICES,
     HINTS_OF_STATUSES,
     LOOK_AT_THE_SERVICE,
-    NO_SUCH_KEYSPACE,
+    NO_REASON_GIVEN,
     NOT_FOLLOWED,
     SOMEBODY_ELSE,
+    last_answer,
     refused,
     subject,
     surfaced,
@@ -208,7 +208,7 @@ QUERY = ErrorContext(
         (replace(QUERY, more_error_codes=(4040, 5000)), ["error 3000", "4040, 5000"]),
         (replace(QUERY, error_code=None), ["HTTP status 400", "syntax error"]),
         (replace(QUERY, error_code=None, error_message=None, body_start="<html>x"), ["HTTP status 400", "<html>x"]),
-        (replace(QUERY, last_dispatched_to=None), ["the server answered error 3000"]),
+        (replace(QUERY, last_dispatched_to=None), ["error 3000"]),
         (replace(QUERY, service="search", operation="search", index="landmarks"), ["search 'landmarks': "]),
         (replace(QUERY, service="views", operation="view_query", design_document="dd", view="v"), ["'dd/v': "]),
     ],
@@ -267,14 +267,38 @@ def test_what_to_do_about_an_answer_in_no_table(
     assert [each for each in (NOT_FOLLOWED, SOMEBODY_ELSE) if each in said] == ([] if step is None else [step])
 
 
-@rows("code", [12003, 12021])
-def test_a_scope_that_a_query_does_not_find(code: int) -> None:
-    """RFC 0058 counts it among the failures of indexes, and nobody is sent to look at one."""
-    said = str(surfaced(IndexFailureException, replace(QUERY, error_code=code)))
+def test_a_statement_that_ended_early_without_an_error() -> None:
+    """The service wrote the answer, so the next step is not to look for another server at the address."""
+    context = replace(QUERY, error_code=None, http_status=200, error_message='{"status":"fatal"}')
+    said = str(surfaced(DecodingFailureException, context))
 
-    assert NO_SUCH_KEYSPACE in said
-    assert HINTS_OF_SERVICES[IndexFailureException] not in said
-    assert NO_SUCH_KEYSPACE not in str(surfaced(IndexFailureException, replace(QUERY, error_code=12000)))
+    assert [] == missing([NO_REASON_GIVEN], said)
+    assert SOMEBODY_ELSE not in said
+
+
+ANSWERED = [
+    (ErrorContext(service="search", http_status=429, error_message="too many requests"), ["429", "too many requests"]),
+    (ErrorContext(service="query", http_status=200, error_code=4040, error_message="stale"), ["error 4040", "stale"]),
+    (ErrorContext(service="views", http_status=503, body_start="<html>"), ["503", "<html>"]),
+    (ErrorContext(status=0x86, status_name="TEMPORARY_FAILURE", status_text="busy"), ["[0x86]", "busy"]),
+    (ErrorContext(status=0x86, server_context="out of memory"), ["[0x86]", "out of memory"]),
+]
+"""Contexts of requests that were answered, and the facts of the newest answer."""
+
+
+@rows("ambiguous", [False, True])
+@rows(("context", "facts"), ANSWERED)
+def test_the_newest_answer_before_a_deadline(context: ErrorContext, facts: list[str], ambiguous: bool) -> None:
+    """A timeout after retries gives the newest answer and the number of retries, also if a later attempt is in flight."""
+    context = replace(context, retry_attempts=7, retry_reasons=frozenset({"SEARCH_TOO_MANY_REQUESTS"}))
+    said = timeout(context, ambiguous=ambiguous, last_reason=R.SEARCH_TOO_MANY_REQUESTS)
+
+    assert [] == missing([*facts, "7 times", "SEARCH_TOO_MANY_REQUESTS"], said)
+
+
+def test_no_answer_before_a_deadline() -> None:
+    """A request without an answer has no newest answer."""
+    assert last_answer(UPSERT) is None
 
 
 @rows(("status", "step"), HINTS_OF_STATUSES.items())
@@ -297,7 +321,8 @@ def test_a_read_that_was_lost_may_be_sent_again() -> None:
 @rows("error", HINTS_OF_SERVICES)
 def test_what_to_do_about_an_answer_of_a_service(error: type[CouchbaseException]) -> None:
     """The next step stands in the message, of a refused retry too."""
-    for raised in (surfaced(error, QUERY), refused(error, R.ANALYTICS_TEMPORARY_FAILURE, QUERY)):
+    context = replace(QUERY, body_start="<html>") if error is DecodingFailureException else QUERY
+    for raised in (surfaced(error, context), refused(error, R.ANALYTICS_TEMPORARY_FAILURE, context)):
         assert (error, []) == (type(raised), missing([HINTS_OF_SERVICES[error]], raised))
 
 

@@ -22,6 +22,8 @@ class ErrorRow:
         cause: code of the error that the first error names as its reason.
         words: stand in the text in this order: of the first error where it has a code, else of the body.
         body: is the whole text, but for blanks and quotes around it and a full stop at its end.
+        status: the ``status`` of a statement's body, in lower case.
+        names_collection: the keyspace of the error is a collection.
         operations: it answers one of these, in a form that the service answers in; empty for any, and for any form.
     """
 
@@ -32,6 +34,8 @@ class ErrorRow:
     http_status: int | None = None
     words: tuple[str, ...] = ()
     body: str = ""
+    status: str = ""
+    names_collection: bool = False
     operations: tuple[str, ...] = ()
 
     def fits(self, answer: ServiceAnswer) -> bool:
@@ -45,6 +49,10 @@ class ErrorRow:
         if self.codes and answer.code not in self.codes:
             return False
         if self.cause is not None and answer.cause != self.cause:
+            return False
+        if self.status and answer.failed_status != self.status:
+            return False
+        if self.names_collection and not answer.names_collection:
             return False
         text = answer.raw if answer.code is None else answer.message
         if self.body and text.strip().strip('"').removesuffix(".") != self.body:
@@ -75,7 +83,8 @@ def first_fitting(table: Iterable[ErrorRow], answer: ServiceAnswer) -> ErrorRow 
 
 def _keys(row: ErrorRow) -> Iterator[tuple[object, ErrorRow]]:
     for operation in row.operations or ("",):
-        yield (operation, row.codes, row.cause, row.http_status, row.words, row.body), row
+        names = (row.codes, row.cause, row.http_status, row.words, row.body, row.status, row.names_collection)
+        yield (operation, *names), row
 
 
 def _stand_in_order(words: Sequence[str], text: str) -> bool:

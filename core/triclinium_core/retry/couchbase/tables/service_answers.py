@@ -33,8 +33,14 @@ DECODED_PARTS_MAX = 65_536
 TEXT_SIZE_BYTES_MAX = 64 * 1024
 """Maximum size of the beginning of a body that is kept as text. Messages show some hundred characters of it."""
 
-FAILED_STATUSES = frozenset({"errors", "fatal", "timeout", "aborted", "stopped", "closed"})
-"""What the ``status`` of a query or analytics body says when the statement did not run to its end."""
+TIMED_OUT = "timeout"
+"""Value of ``status`` in a query or analytics body if the time of the statement was up."""
+
+FAILED_STATUSES = frozenset({TIMED_OUT, "errors", "fatal", "failed", "aborted", "stopped", "closed"})
+"""Values of ``status`` in a query or analytics body if the statement did not run to its end, in lower case."""
+
+COLLECTION_DOTS = 2
+"""Number of dots in the path of a collection: bucket, scope, collection."""
 
 _NUMBERED = (Service.QUERY, Service.ANALYTICS)
 """Services that number their errors."""
@@ -62,6 +68,26 @@ class ServiceAnswer:
     more_codes: tuple[int, ...] = ()
     server_permits_retry: bool | None = None
     """The flag ``retry`` of the first error."""
+    has_query_context: bool = False
+    """Whether the request names a scope, so that a single name in its statement is the name of a collection."""
+
+    @property
+    def failed_status(self) -> str | None:
+        """The ``status`` of a query or analytics body in lower case, if it is one of ``FAILED_STATUSES``."""
+        if self.service not in _NUMBERED or not isinstance(self.body, Mapping):
+            return None
+        status = self.body.get("status")
+        return status.lower() if isinstance(status, str) and status.lower() in FAILED_STATUSES else None
+
+    @property
+    def lists_errors(self) -> bool:
+        """Whether the body has errors, in any form."""
+        return isinstance(self.body, Mapping) and bool(self.body.get("errors"))
+
+    @property
+    def names_collection(self) -> bool:
+        """Whether the keyspace of the first error is a collection, by its text or by the query context."""
+        return self.has_query_context or _is_collection_path(self.message)
 
     @property
     def is_failure(self) -> bool:
@@ -71,8 +97,7 @@ class ServiceAnswer:
         if not isinstance(self.body, Mapping):
             return False
         if self.service in _NUMBERED:
-            status = self.body.get("status")
-            return bool(self.body.get("errors")) or (isinstance(status, str) and status in FAILED_STATUSES)
+            return self.lists_errors or self.failed_status is not None
         # SDK-RFC 0052 §Hard failures; a view says so in the same way.
         return self.service is not Service.MANAGEMENT and bool(self.body.get("error"))
 
@@ -97,7 +122,9 @@ def _line(text: str, secrets: Secrets) -> str:
     return one_line(secrets.conceal(text[:TEXT_READ_MAX]))
 
 
-def read_answer(service: Service, http_status: int, body: bytes | str, operation: str = "") -> ServiceAnswer:
+def read_answer(
+    service: Service, http_status: int, body: bytes | str, operation: str = "", *, has_query_context: bool = False
+) -> ServiceAnswer:
     """Return what an answer says. A body that is not JSON is text, never a mistake of the caller."""
     begun = body[:TEXT_SIZE_BYTES_MAX]
     raw = begun if isinstance(begun, str) else begun.decode("utf-8", "replace")
@@ -123,7 +150,18 @@ def read_answer(service: Service, http_status: int, body: bytes | str, operation
         _code(reason),
         tuple(code for code in codes if code is not None),
         permits if isinstance(permits, bool) else None,
+        has_query_context,
     )
+
+
+def _is_collection_path(text: str) -> bool:
+    """Return whether the keyspace that a text names has three parts. A dot between backticks separates none."""
+    text = text[:TEXT_READ_MAX].partition(" - cause")[0]
+    start = text.find("default:")
+    # With a namespace, the word that begins there is the keyspace; without one, any word may be.
+    words = text.split() if start < 0 else text[start:].split()[:1]
+    unquoted = ("".join(word.strip(".,;:'\"()").split("`")[::2]) for word in words)
+    return any(each.count(".") >= COLLECTION_DOTS for each in unquoted)
 
 
 def _is_foreign(service: Service, decoded: object, raw: str, *, is_cut: bool) -> bool:

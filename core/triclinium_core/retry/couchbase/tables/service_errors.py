@@ -12,7 +12,7 @@ from triclinium_core import errors as e
 from triclinium_core.retry.couchbase.tables.error_rows import NO_CODE, ErrorRow, code, error_table, first_fitting
 from triclinium_core.retry.couchbase.tables.management_errors import MANAGEMENT_ERRORS
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.couchbase.tables.service_answers import ServiceAnswer
+from triclinium_core.retry.couchbase.tables.service_answers import TIMED_OUT, ServiceAnswer
 
 SEARCH_INDEX_OPERATIONS: tuple[str, ...] = (
     *("upsert_search_index", "get_search_index", "get_all_search_indexes", "drop_search_index"),
@@ -60,6 +60,12 @@ def _query() -> Iterable[ErrorRow]:
               clause="RFC 0058, 5 InternalServerFailure, Query: Error range 5xxx")
     yield row(codes=range(10000, 11000), error=e.AuthenticationFailureException,
               clause="RFC 0058, 6 AuthenticationFailure, Query: Error range 10xxx")
+    yield row(codes=code(12003), names_collection=True, error=e.CollectionNotFoundException,
+              clause="RFC 0058, 11 CollectionNotFound, by the keyspace of the error; decision D74")
+    yield row(codes=code(12003), error=e.BucketNotFoundException,
+              clause="RFC 0058, 10 BucketNotFound, by the keyspace of the error; decision D74")
+    yield row(codes=code(12021), error=e.ScopeNotFoundException,
+              clause="RFC 0058, 16 ScopeNotFound, of the query service; decision D74")
     yield row(codes=code(12004), error=e.IndexNotFoundException,
               clause="RFC 0058, 17 IndexNotFound, Query: Codes 12004, 12016")
     yield row(codes=code(12016), error=e.IndexNotFoundException,
@@ -80,6 +86,7 @@ def _query() -> Iterable[ErrorRow]:
               clause="RFC 0036 Server Responses, Query: code 13014; decision D37")
     yield row(codes=range(14000, 15000), error=e.IndexFailureException,
               clause="RFC 0058, 202 IndexFailure, Query: code range 14xxx")
+    yield _timed_out()
     # fmt: on
     yield from _any_service(NO_CODE)
 
@@ -113,6 +120,7 @@ def _analytics() -> Iterable[ErrorRow]:
               clause="RFC 0058, 301 CompilationFailure, Analytics: Error range 24xxx")
     yield row(codes=range(25000, 26000), error=e.InternalServerFailureException,
               clause="RFC 0058, 5 InternalServerFailure, Analytics: Error range 25xxx")
+    yield _timed_out()
     # fmt: on
     yield from _any_service(NO_CODE)
 
@@ -155,6 +163,16 @@ def _views() -> Iterable[ErrorRow]:
     # fmt: on
 
 
+def _timed_out() -> ErrorRow:
+    """Return the row for a statement whose time was up and whose errors have no code."""
+    return ErrorRow(
+        codes=NO_CODE,
+        status=TIMED_OUT,
+        error=e.TimeoutException,
+        clause="RFC 0058, 1 Timeout, by the status of a body that has no error code; decision D39",
+    )
+
+
 def _any_service(codes: range | None) -> Iterable[ErrorRow]:
     """Yield what HTTP itself says of a service that answers statements."""
     row = ErrorRow
@@ -185,10 +203,17 @@ UNLISTED = ErrorRow(error=e.CouchbaseException, clause="RFC 0058, 0 CouchbaseExc
 FOREIGN = ErrorRow(
     error=e.DecodingFailureException, clause="RFC 0058, 20 DecodingFailure: a success that the service did not write"
 )
+BROKEN_OFF = ErrorRow(
+    error=e.DecodingFailureException,
+    clause="RFC 0058, 20 DecodingFailure: a statement that ended early and lists no error; decision D39",
+)
 
 
 def error_row(answer: ServiceAnswer) -> ErrorRow:
     """Return the row that says what a failed answer fails with."""
     if answer.is_foreign and answer.http_status < 300:
         return FOREIGN
-    return first_fitting(SERVICE_ERRORS.get(answer.service, ()), answer) or UNLISTED
+    row = first_fitting(SERVICE_ERRORS.get(answer.service, ()), answer)
+    if row is None and answer.http_status < 300 and answer.failed_status is not None and not answer.lists_errors:
+        return BROKEN_OFF
+    return row or UNLISTED

@@ -96,15 +96,22 @@ _LIST = "RFC 0049 Response Code Retry List"
 
 
 def classify(
-    service: Service, http_status: int, body: bytes | str, operation: str = "", secrets: Secrets = NO_SECRETS
+    service: Service,
+    http_status: int,
+    body: bytes | str,
+    operation: str = "",
+    secrets: Secrets = NO_SECRETS,
+    *,
+    has_query_context: bool = False,
 ) -> ServiceVerdict:
     """Return the classification of an answer. A body that is not JSON is text, and never a mistake of the caller.
 
     Args:
         operation: name of the request, on which the errors of management depend.
         secrets: credentials that the texts of the verdict must not repeat.
+        has_query_context: whether the request names a scope.
     """
-    answer = read_answer(service, http_status, body, operation)
+    answer = read_answer(service, http_status, body, operation, has_query_context=has_query_context)
     if not answer.is_failure:
         return ServiceVerdict(None, None, f"{_LIST}: a success is not in the list")
     line = _retryable(answer)

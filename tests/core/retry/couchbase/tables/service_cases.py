@@ -31,10 +31,12 @@ def body_of(code: object, message: object = "", **more: object) -> str:
 
 def answers_to(service: Service, row: ErrorRow) -> Iterator[ServiceResponse]:
     """Yield answers that have what the row names and nothing more: one for each of its operations."""
-    text = row.body or " it ".join(row.words)
+    text = row.body or " it ".join(row.words) or ("default:a.b.c" if row.names_collection else "")
     codes = {row.codes[len(row.codes) // 2], row.codes[-1]} if row.codes else {None}
     for code in sorted(codes, key=str):
-        if code is None:
+        if row.status:
+            body = json.dumps({"status": row.status})
+        elif code is None:
             body = text if service is Service.MANAGEMENT else json.dumps({"error": text} if text else {})
         else:
             body = body_of(code, text, **({} if row.cause is None else {"reason": {"code": row.cause}}))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -9,6 +11,7 @@ from tests.core.retry.couchbase.doctored import import_with
 from tests.core.retry.couchbase.request_cases import annotation, error_of, hear, machine_of
 from tests.core.retry.couchbase.tables.service_cases import ROWS, answers_to, bodies, body_of, error_class
 from tests.rows import rows
+from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     CouchbaseException,
@@ -44,7 +47,9 @@ QUERY_CODES: dict[int, str] = {
     **dict.fromkeys((5000, 5001, 5999), "InternalServerFailure"),
     1000: "InvalidArgument",
     **dict.fromkeys((10000, 10999), "AuthenticationFailure"),
-    **dict.fromkeys((12000, 12003, 12999, 14000, 14999), "IndexFailure"),
+    12003: "BucketNotFound",
+    12021: "ScopeNotFound",
+    **dict.fromkeys((12000, 12020, 12999, 14000, 14999), "IndexFailure"),
     **dict.fromkeys((12004, 12016), "IndexNotFound"),
     12009: "DmlFailure",
     13014: "AuthenticationFailure",
@@ -161,6 +166,87 @@ def test_a_success_of_somebody_else(service: Service) -> None:
     assert DecodingFailureException is error_row(read_answer(service, 200, "<html>Sign in</html>")).error
 
 
+KEYSPACE_TEXTS: list[tuple[str, str]] = [
+    ("Keyspace not found in CB datastore: default:travel.inventory.gone", "CollectionNotFound"),
+    ("Keyspace not found in CB datastore: default:`travel-x`.`inventory`.`gone`", "CollectionNotFound"),
+    ("Keyspace not found keyspace `a.b`.c.d - cause: no collection", "CollectionNotFound"),
+    ("Keyspace default:travel.inventory.gone. was not found", "CollectionNotFound"),
+    ("Keyspace not found in CB datastore: default:gone - cause: No bucket named gone", "BucketNotFound"),
+    ("Keyspace not found in CB datastore: default:gone (from 10.0.0.1:8091)", "BucketNotFound"),
+    ("Keyspace not found in CB datastore: default:gone - cause: no answer of node.a.b.c", "BucketNotFound"),
+    ("Keyspace not found in CB datastore: default:`a.dotted.name`", "BucketNotFound"),
+    ("Keyspace not found in CB datastore: default:my.bucket", "BucketNotFound"),
+    ("Keyspace not found in CB datastore: gone", "BucketNotFound"),
+    ("", "BucketNotFound"),
+]
+
+
+@rows(("message", "name"), KEYSPACE_TEXTS)
+def test_missing_keyspaces(message: str, name: str) -> None:
+    """A keyspace of three names is a collection, and any other one is a bucket."""
+    assert error_class(name) is error_row(read_answer(QUERY, 404, body_of(12003, message))).error
+
+
+@rows("message", ["Keyspace not found in CB datastore: default:gone", ""])
+def test_a_missing_keyspace_in_a_query_context(message: str) -> None:
+    """A request with a query context names a collection, whatever the text says."""
+    answer = read_answer(QUERY, 404, body_of(12003, message), has_query_context=True)
+
+    assert error_class("CollectionNotFound") is error_row(answer).error
+
+
+@rows(("scope", "name"), [(None, "BucketNotFound"), ("inventory", "CollectionNotFound")])
+def test_the_query_context_of_a_machine(scope: str | None, name: str) -> None:
+    """The machine reads the query context from the annotation of its request."""
+    request = replace(annotation(service=QUERY, operation="query"), error_context=ErrorContext(scope=scope))
+    error = error_of(hear(machine_of(request), ResponseReceived(ServiceResponse(QUERY, 404, body_of(12003)))))
+
+    assert error_class(name) is type(error)
+
+
+ENDINGS: list[tuple[int, str, str]] = [
+    (200, '{"results":[],"status":"timeout"}', "Timeout"),
+    (200, '{"status":"Timeout","errors":[]}', "Timeout"),
+    (200, '{"status":"timeout","errors":[{"msg":"no code"}]}', "Timeout"),
+    (408, '{"status":"timeout"}', "Timeout"),
+    (503, '{"status":"timeout"}', "Timeout"),
+    (200, '{"status":"errors"}', "DecodingFailure"),
+    (200, '{"status":"FATAL","errors":null}', "DecodingFailure"),
+    (200, '{"status":"aborted"}', "DecodingFailure"),
+    (200, '{"status":"stopped"}', "DecodingFailure"),
+    (200, '{"status":"closed"}', "DecodingFailure"),
+    (200, '{"status":"failed"}', "DecodingFailure"),
+    (200, '{"status":"fatal","errors":[{"msg":"no code"}]}', "Couchbase"),
+    (400, '{"status":"fatal"}', "Couchbase"),
+    (503, '{"status":"fatal"}', "TemporaryFailure"),
+]
+
+
+@rows("service", [QUERY, ANALYTICS])
+@rows(("http_status", "body", "name"), ENDINGS)
+def test_endings_without_a_code(service: Service, http_status: int, body: str, name: str) -> None:
+    """A statement whose status says that it ended early is never a success, and a timeout is one by its status."""
+    answer = read_answer(service, http_status, body)
+
+    assert answer.is_failure
+    assert error_class(name) is error_row(answer).error
+
+
+@rows("service", [QUERY, ANALYTICS])
+def test_a_code_beside_the_status_of_a_timeout(service: Service) -> None:
+    """An error with a code decides before the status of the body."""
+    code, name = (3000, "ParsingFailure") if service is QUERY else (24000, "ParsingFailure")
+    body = f'{{"errors":[{{"code":{code}}}],"status":"timeout"}}'
+
+    assert error_class(name) is error_row(read_answer(service, 200, body)).error
+
+
+@rows("service", [SEARCH, VIEWS, MANAGEMENT])
+def test_the_word_timeout_in_another_answer(service: Service) -> None:
+    """Only statements end with a status: for other services the member means nothing."""
+    assert not read_answer(service, 200, '{"status":"timeout"}').is_failure
+
+
 @rows(("service", "row"), ROWS)
 def test_every_row_is_reached(service: Service, row: ErrorRow) -> None:
     """No row stands behind one that takes its answers, and each has its clause."""
@@ -175,6 +261,7 @@ def test_every_row_ends_a_request(service: Service, row: ErrorRow) -> None:
     for response in answers_to(service, row):
         expected = error_row(answer_of(response)).error
         request = annotation(FailFastRetryStrategy(), service=service, operation=response.operation)
+        request = replace(request, error_context=ErrorContext())
         error = error_of(hear(machine_of(request), ResponseReceived(response)))
         assert issubclass(type(error), expected)
         assert response.http_status == error.context.http_status
@@ -198,13 +285,21 @@ def test_no_row_ends_a_request_that_may_go_on(service: Service, row: ErrorRow) -
 
 
 @rows(("idempotent", "expected"), [(True, UnambiguousTimeoutException), (False, AmbiguousTimeoutException)])
-@rows(("service", "code"), [(QUERY, 1080), (ANALYTICS, 21002)])
+@rows(
+    ("service", "body"),
+    [
+        (QUERY, body_of(1080)),
+        (ANALYTICS, body_of(21002)),
+        (QUERY, '{"status":"timeout"}'),
+        (ANALYTICS, '{"status":"timeout"}'),
+    ],
+)
 def test_a_timeout_of_the_service(
-    service: Service, code: int, idempotent: bool, expected: type[TimeoutException]
+    service: Service, body: str, idempotent: bool, expected: type[TimeoutException]
 ) -> None:
-    """What could only read has certainly changed nothing; of anything else nobody knows."""
+    """A request that only reads has changed nothing; any other request may have been applied."""
     request = annotation(service=service, operation="query", idempotent=idempotent)
-    error = error_of(hear(machine_of(request), ResponseReceived(ServiceResponse(service, 200, body_of(code)))))
+    error = error_of(hear(machine_of(request), ResponseReceived(ServiceResponse(service, 200, body))))
 
     assert expected is type(error)
 
