@@ -15,6 +15,7 @@ from tests.rows import rows
 from triclinium_core.errors import EncodingFailureException, InvalidArgumentException
 from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.answer.decoded_limits import OBJECTS_PARTS_MAX, UNCOUNTED_SIZE_BYTES_MAX
 from triclinium_core.services.management.request import ManagementRequest
 from triclinium_core.services.management.search_indexes import (
     AllowQuerying,
@@ -335,6 +336,34 @@ def test_an_unknown_value(member: str, value: object, field: str, expected: obje
             UpsertSearchIndex(index=index)
         index = replace(index, unknown=(), type="fulltext-index", source_type="couchbase")
     assert UpsertSearchIndex(index=index).has_body
+
+
+def object_of(values: int) -> bytes:
+    """Return an object with a list of so many long values, so that its parts are counted."""
+    value = b'"%b"' % (b"x" * (UNCOUNTED_SIZE_BYTES_MAX // values + 1))
+    return b'{"list":[%b]}' % b",".join([value] * values)
+
+
+WITHIN, BEYOND = object_of(1_000), object_of(OBJECTS_PARTS_MAX)
+
+
+@rows(("sent", "field"), [("params", "params"), ("sourceParams", "source_params"), ("planParams", "plan_params")])
+def test_parameters_with_many_parts(sent: str, field: str) -> None:
+    """Parameters above the limits of decoded JSON count as unreadable, so the definition is not written back."""
+
+    def read(parameters: bytes) -> SearchIndex:
+        body = b'{"indexDef":{"name":"i","type":"fulltext-index","%b":%b}}' % (sent.encode(), parameters)
+        return GetSearchIndex("i").decode(HttpAnswer(200, body)).index
+
+    assert 1_000 == len(getattr(read(WITHIN), field)["list"])
+    assert ({}, 1) == (getattr(read(BEYOND), field), len(read(BEYOND).unknown))
+
+
+def test_an_analyzed_document_with_many_parts() -> None:
+    """A part of an analyzed document above the limits of decoded JSON is left empty, and the others are read."""
+    body = b'{"status":"ok","analyzed":[%b,{"term":"a"}]}' % BEYOND
+
+    assert ({}, {"term": "a"}) == AnalyzeDocument("i", {}).decode(HttpAnswer(200, body)).analyzed
 
 
 def test_nonsense() -> None:

@@ -13,6 +13,7 @@ from tests.rows import rows
 from triclinium_core.errors import DecodingFailureException
 from triclinium_core.services.request import HttpAnswer, MalformedAnswer
 from triclinium_core.services.search.result import (
+    UNKNOWN_FORM_LIMITS,
     SearchDateRangeFacet,
     SearchFacetResult,
     SearchMetaData,
@@ -168,6 +169,47 @@ def test_what_is_no_hit(data: bytes) -> None:
 def test_a_part_of_an_unknown_form(members: dict[str, object], expected: SearchRow) -> None:
     """A part of an unknown form is left out, and the rest of the hit is read."""
     assert expected == decode_row(json.dumps({"index": "i", "id": "a", "fields": None} | members).encode())
+
+
+OBJECTS_MAX, PARTS_MAX = UNKNOWN_FORM_LIMITS.objects_max, UNKNOWN_FORM_LIMITS.parts_max
+FULL: list[tuple[bytes, int]] = [(b"{}", OBJECTS_MAX - 1), (b"0", PARTS_MAX - 3)]
+"""An item of a list, and the number of items up to which a hit of an unknown form is within the limits."""
+
+
+def hit_with(item: bytes, count: int, index: bytes) -> bytes:
+    """Return a hit with a list of items in its fields."""
+    return b'{"index":%b,"id":"a","fields":[%b]}' % (index, b",".join([item] * count))
+
+
+def answer_with(item: bytes, count: int, took: bytes) -> HttpAnswer:
+    """Return an answer with a list of items that no version knows."""
+    listed = b",".join([item] * count)
+    return HttpAnswer(200, b'{"status":{},"took":%b,"more":[%b],"hits":[]}' % (took, listed))
+
+
+@rows(("item", "count"), FULL)
+def test_a_hit_of_an_unknown_form_with_many_parts(item: bytes, count: int) -> None:
+    """A hit of an unknown form is refused above the limits, and a hit of the known form has no such limits."""
+    assert "a" == decode_row(hit_with(item, count, b"7")).id
+    assert "a" == decode_row(hit_with(item, count + 1, b'"i"')).id
+    with pytest.raises(MalformedAnswer):
+        decode_row(hit_with(item, count + 1, b"7"))
+
+
+@rows(("item", "count"), [(b"{}", OBJECTS_MAX - 2), (b"0", PARTS_MAX - 6)])
+def test_an_answer_of_an_unknown_form_with_many_parts(item: bytes, count: int) -> None:
+    """An answer of an unknown form is refused above the limits, and an answer of the known form is not."""
+    assert 0.0 == decode_meta_data(answer_with(item, count, b'"x"')).metrics.took
+    assert 0.0 == decode_meta_data(answer_with(item, count + 1, b"0")).metrics.took
+    with pytest.raises(MalformedAnswer):
+        decode_meta_data(answer_with(item, count + 1, b'"x"'))
+
+
+def test_a_long_hit_of_an_unknown_form() -> None:
+    """A hit of an unknown form is refused if it has more bytes than the limit."""
+    hit = hit_with(b'"%b"' % (b"x" * UNKNOWN_FORM_LIMITS.size_bytes_max), 1, b"7")
+    with pytest.raises(MalformedAnswer):
+        decode_row(hit)
 
 
 @rows(("members", "expected"), [

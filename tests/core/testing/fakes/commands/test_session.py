@@ -7,8 +7,10 @@ import struct
 import pytest
 
 from tests.core.testing.node_client import NodeClient, ready_client, status_of, with_options
+from tests.rows import rows
 from triclinium_core.kv.connection.scram import MECHANISMS, ScramClient
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.options import SCRAM_ITERATIONS_MIN
 from triclinium_core.retry.couchbase.tables.error_map import parse_error_map
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.cluster.node import FakeNode
@@ -90,6 +92,16 @@ def test_lists_mechanisms() -> None:
         ({"tokens": ("a.b.c",)}, b"SCRAM-SHA512 SCRAM-SHA256 SCRAM-SHA1 PLAIN OAUTHBEARER"),
     ):
         assert mechanisms == NodeClient(with_options(**options)).ask(Opcode.SASL_LIST_MECHS).value
+
+
+@rows(("options", "iterations"), [({}, SCRAM_ITERATIONS_MIN), ({"scram_iterations": 15_000}, 15_000)])
+def test_scram_iterations(options: dict[str, int], iterations: int) -> None:
+    """A node offers the fewest iterations that clients accept, unless its options have another number."""
+    node = with_options(**options) if options else FakeNode()
+    first = ScramClient("SCRAM-SHA1", "Administrator", "password", nonce="abc").first()
+    challenge = NodeClient(node).ask(Opcode.SASL_AUTH, key=b"SCRAM-SHA1", value=first).value
+
+    assert f"i={iterations}" == bytes(challenge).decode().rpartition(",")[2]
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
