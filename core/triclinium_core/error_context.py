@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
-from triclinium_core.shown import beginning, json_text
+from triclinium_core.shown import beginning, json_text, short_repr, total_repr
 
 TEXT_MAX = 1_000
 """Maximum length of a text in a context as JSON. A line of the log has several of them."""
@@ -113,6 +113,12 @@ class ErrorContext:
     """How each connection stood that was waited for, where the request was about connections."""
     awaited: tuple[str, ...] = ()
     """What else was not yet as the call waited for it: an index that is built, a node on which a bucket warms up."""
+
+    @total_repr
+    def __repr__(self) -> str:
+        """Return all fields in at most ``MESSAGE_MAX`` characters. Long texts and collections are cut."""
+        values = ", ".join(f"{spec.name}={short_repr(getattr(self, spec.name))}" for spec in fields(self))
+        return f"{type(self).__name__}({values})"
 
     def to_json(self) -> str:
         """Return the known, finite fields as one line of JSON, keys in declaration order, sets as sorted lists.

@@ -11,6 +11,7 @@ import json
 import reprlib
 from collections.abc import Callable, Mapping
 from functools import wraps
+from itertools import islice
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -30,6 +31,13 @@ MESSAGE_MAX = 4_000
 
 STATEMENT_SHOWN_MAX = 1_000
 """Maximum length of a statement in errors, logs and spans: enough to recognise it, and short enough for a log."""
+
+NAME_SHOWN_MAX = 250
+"""Maximum length of a text in the representation of a context. A document key, the longest name that a server stores,
+has at most 250 bytes."""
+
+ENTRIES_SHOWN_MAX = 20
+"""Maximum number of entries of a collection in the representation of a context: more than a message lists."""
 
 VALUE_SHOWN_MAX = 500
 """Maximum length of a value in a message. A nested value can exceed the limits of its parts."""
@@ -111,6 +119,24 @@ def shown(value: object) -> str:
         return printable(_SHORT.repr(value), VALUE_SHOWN_MAX)
     except Exception:
         return printable(f"<{type(value).__name__}>", VALUE_SHOWN_MAX)
+
+
+def short_repr(value: object) -> str:
+    """Return ``repr(value)`` with at most ``NAME_SHOWN_MAX`` characters of a text and ``ENTRIES_SHOWN_MAX`` entries.
+
+    Write a text, and the texts in a tuple or a frozenset, as Python does. Shorten any other value as ``shown`` does.
+    """
+    if isinstance(value, str):
+        return repr(beginning(value, NAME_SHOWN_MAX))
+    if not isinstance(value, tuple | frozenset):
+        return shown(value)
+    entries = [short_repr(each) if isinstance(each, str) else shown(each) for each in islice(value, ENTRIES_SHOWN_MAX)]
+    if len(value) > ENTRIES_SHOWN_MAX:
+        entries.append("...")
+    listed = ", ".join(entries)
+    if isinstance(value, tuple):
+        return f"({listed},)" if len(entries) == 1 else f"({listed})"
+    return f"frozenset({{{listed}}})" if entries else "frozenset()"
 
 
 def total_repr(describe: Callable[[T], str]) -> Callable[[T], str]:

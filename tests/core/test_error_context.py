@@ -7,14 +7,19 @@ import dataclasses
 import json
 import math
 import pickle
+from collections.abc import Callable
 from typing import NoReturn
 
 import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
+from triclinium_core.argument_error import ArgumentError
 from triclinium_core.error_context import STANDINGS, ErrorContext
+from triclinium_core.errors import CouchbaseException, InvalidArgumentException
+from triclinium_core.retry.cassandra.errors import ServerError
 from triclinium_core.retry.couchbase.states import RequestState
+from triclinium_core.shown import MESSAGE_MAX
 
 FULL = ErrorContext(
     service="kv",
@@ -201,3 +206,38 @@ def test_differs_by_every_field() -> None:
 def test_every_state_in_which_a_request_can_be_given_up_has_words() -> None:
     """And no other has."""
     assert {state.value for state in RequestState if not state.is_final} == set(STANDINGS)
+
+
+LONG_NAMES: dict[str, object] = {
+    "key": "k" * 10_000,
+    "statement": "\x1b" * 10_000,
+    "index": "i" * 10_000,
+    "parameters": ("p" * 10_000,) * 10_000,
+    "retry_reasons": frozenset(map(str, range(10_000))),
+    "connections": ("c" * 10_000,) * 10_000,
+}
+
+
+@rows(("name", "value"), LONG_NAMES.items())
+def test_the_representation_of_a_long_value(name: str, value: object) -> None:
+    """A long value is cut in the representation and whole in its attribute."""
+    context = dataclasses.replace(FULL, **{name: value})
+
+    assert len(repr(context)) <= MESSAGE_MAX
+    assert repr(context).isprintable()
+    assert value == getattr(context, name)
+
+
+def test_the_representation_has_each_field() -> None:
+    """A short value of each field is whole in the representation."""
+    written = [f"{field.name}={getattr(FULL, field.name)!r}" for field in dataclasses.fields(FULL)]
+
+    assert f"ErrorContext({', '.join(written)})" == repr(FULL)
+
+
+@rows("make", [CouchbaseException, ArgumentError, InvalidArgumentException, ServerError])
+def test_the_text_of_an_error_is_bounded(make: Callable[[str], Exception]) -> None:
+    """The text of an error has at most ``MESSAGE_MAX`` characters."""
+    error = make("x" * 100_000)
+
+    assert len(str(error)) <= MESSAGE_MAX

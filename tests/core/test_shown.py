@@ -11,13 +11,16 @@ from hypothesis import given, strategies as st
 
 from tests.rows import rows
 from triclinium_core.shown import (
+    ENTRIES_SHOWN_MAX,
     MESSAGE_MAX,
+    NAME_SHOWN_MAX,
     SERVER_TEXT_MAX,
     VALUE_SHOWN_MAX,
     in_json,
     one_line,
     printable,
     printable_json,
+    short_repr,
     shown,
     total_repr,
 )
@@ -60,6 +63,47 @@ def test_what_cannot_be_shown() -> None:
     assert "<int>" == shown(10**5_000)
     assert "[1, <int>]" == shown([1, -(10**5_000)])
     assert "_Unspeakable" in shown(_Unspeakable())
+
+
+@rows(
+    "value",
+    [
+        None,
+        7,
+        0.25,
+        "k" * NAME_SHOWN_MAX,
+        (),
+        ("a",),
+        ("a", "b\n"),
+        (4040, 5000),
+        frozenset(),
+        frozenset({"KV_LOCKED"}),
+    ],
+)
+def test_short_representations(value: object) -> None:
+    """A value within the limits is written as Python writes it."""
+    assert repr(value) == short_repr(value)
+
+
+@rows(
+    ("value", "entries"),
+    [
+        ("k" * (NAME_SHOWN_MAX + 1), 1),
+        (("k" * 10_000,), 1),
+        (("k",) * 10_000, ENTRIES_SHOWN_MAX),
+        (frozenset(map(str, range(10_000))), ENTRIES_SHOWN_MAX),
+        (10**1_000, 1),
+    ],
+)
+def test_long_representations(value: object, entries: int) -> None:
+    """A long text is cut, and so is a collection of many entries."""
+    assert "..." in short_repr(value)
+    assert len(short_repr(value)) <= entries * (NAME_SHOWN_MAX + 4) + len("frozenset({...})")
+
+
+def test_the_representation_of_nested_entries() -> None:
+    """A deeply nested entry is shortened, and raises no RecursionError."""
+    assert len(short_repr((_nested(3_000),))) <= VALUE_SHOWN_MAX + len("(,)")
 
 
 def _nested(depth: int) -> list[Any]:

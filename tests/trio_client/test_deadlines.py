@@ -38,6 +38,7 @@ from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.requests import Get, Operation, Upsert
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.shown import MESSAGE_MAX
 from triclinium_core.testing.driver_laws import ScriptedMachine
 from triclinium_core.testing.fakes.faults import drop_response
 
@@ -482,3 +483,15 @@ async def test_what_is_given_up_while_it_is_submitted(autojump_clock: MockClock)
 
     assert (True, True) in verdicts
     assert (True, False) not in verdicts
+
+
+def test_the_representation_of_an_abandoned_operation() -> None:
+    """A long name is cut in the representation of an abandoned operation and whole in its attributes."""
+    context = ErrorContext(statement="s" * 100_000)
+    abandoned = AbandonedOperation("get", "k" * 100_000, False, context)
+
+    assert len(repr(abandoned)) <= MESSAGE_MAX
+    assert (100_000, context) == (len(abandoned.key or ""), abandoned.context)
+    assert "AbandonedOperation(operation='get', key='ada', ambiguous=False, context=" in repr(
+        AbandonedOperation("get", "ada", False)
+    )

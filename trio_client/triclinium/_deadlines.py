@@ -25,6 +25,7 @@ from triclinium_core.errors import (
     UnambiguousTimeoutException,
 )
 from triclinium_core.retry.couchbase.failures import last_answer
+from triclinium_core.shown import short_repr, total_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,11 @@ class AbandonedOperation:
     """Whether it may have been applied, or still will be."""
     context: ErrorContext = field(default_factory=ErrorContext, compare=False)
     """What the client knew of it then: its retries, its node, what it waited for."""
+
+    @total_repr
+    def __repr__(self) -> str:
+        values = ", ".join(f"{spec.name}={short_repr(getattr(self, spec.name))}" for spec in fields(self)[:-1])
+        return f"{type(self).__name__}({values}, context={self.context!r})"
 
 
 class _BlockTimeout(TimeoutException, trio.TooSlowError):
