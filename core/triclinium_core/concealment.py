@@ -11,6 +11,12 @@ PART_MIN = 6
 PASSWORD_MIN = 6
 """Minimum length of a replaced password; a shorter one may be an ordinary word of the text."""
 
+BEGINNING_MIN = 4
+"""Minimum length of a replaced beginning of a credential where a text was cut; fewer characters tell little."""
+
+CUT = "..."
+"""The end of a text that was cut."""
+
 TEXT_SIZE_MAX = 8_000
 """Maximum length of a searched text, at 1 to 3 microseconds for each character: twice that of the longest message."""
 
@@ -23,6 +29,9 @@ _UNIT = re.compile(
 )
 """One character of a text, as a percent-code, a JSON escape, an HTML reference or itself."""
 
+_UNFINISHED = re.compile(r"(?:%[0-9a-f]?|\\(?:u0{0,2}[0-9a-f]?)?|&[#a-z0-9]{0,6})\Z")
+"""The beginning of an escape at the end of a text in lower case."""
+
 _NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
 
@@ -33,7 +42,7 @@ class Secrets:
     tokens: tuple[str, ...] = ()
     """Opaque credentials, such as user name and password in base64; any part of ``PART_MIN`` characters is replaced."""
     passwords: tuple[str, ...] = ()
-    """Readable credentials; only a whole one is replaced."""
+    """Readable credentials; only a whole one is replaced, or the beginning of one where the text was cut."""
 
     def __repr__(self) -> str:
         return "Secrets()"
@@ -46,16 +55,19 @@ class Secrets:
     def conceal(self, text: str) -> str:
         """Return ``text`` with ``***`` in place of each secret, in any case and in escapes of URLs, JSON and HTML.
 
-        A text of more than ``TEXT_SIZE_MAX`` characters is cut: what is not searched is not returned.
+        Three dots end a text that was cut: replace a beginning of a secret of ``BEGINNING_MIN`` characters before them.
+        A text of more than ``TEXT_SIZE_MAX`` characters is cut, so that no text is returned that was not searched.
         """
         if not (text and (self.tokens or self.passwords)):
             return text
         if len(text) > TEXT_SIZE_MAX:
-            text = f"{text[: TEXT_SIZE_MAX - 3]}..."
+            text = f"{text[: TEXT_SIZE_MAX - len(CUT)]}{CUT}"
         units = list(_UNIT.finditer(text))
         plain = "".join(_lower(_character(unit)) for unit in units)
         spans = [span for token in self.tokens for span in _parts(plain, token)]
         spans += [span for password in self.passwords for span in _wholes(plain, password)]
+        if CUT in plain:
+            spans += [span for secret in (*self.tokens, *self.passwords) for span in _beginnings(plain, secret)]
         kept, done = [], 0
         for start, end in sorted(spans):
             if start >= done:
@@ -98,7 +110,32 @@ def _parts(plain: str, token: str) -> list[tuple[int, int]]:
 
 def _wholes(plain: str, password: str) -> list[tuple[int, int]]:
     """Return the spans of a password in ``plain`` that are not part of a longer word."""
-    # Percent-codes stand for bytes of UTF-8, and a form writes a space as a plus sign.
-    forms = {"".join(map(_lower, form)).replace("+", " ") for form in (password, password.encode().decode("latin-1"))}
-    text = plain.replace("+", " ")
+    forms, text = _forms(password), plain.replace("+", " ")
     return [match.span() for form in forms if form for match in re.finditer(rf"(?<!\w){re.escape(form)}(?!\w)", text)]
+
+
+def _beginnings(plain: str, secret: str) -> list[tuple[int, int]]:
+    """Return the spans of beginnings of a secret that end where ``plain`` was cut, and begin no longer word.
+
+    The cut may go through an escape, whose beginning is then part of the span.
+    """
+    text, spans = plain.replace("+", " "), list[tuple[int, int]]()
+    for form in _forms(secret):
+        start = text.find(form[:BEGINNING_MIN]) if len(form) > BEGINNING_MIN else -1
+        while start >= 0:
+            # Six characters of an escape may be part of the span.
+            end = text.find(CUT, start, start + len(form) + PART_MIN + len(CUT))
+            begun = text[start:end] if end >= 0 and not re.match(r"\w", text[start - 1 : start]) else ""
+            if any(
+                len(each) >= BEGINNING_MIN and form.startswith(each) for each in (begun, _UNFINISHED.sub("", begun))
+            ):
+                spans.append((start, end))
+            start = text.find(form[:BEGINNING_MIN], start + 1)
+    return spans
+
+
+def _forms(secret: str) -> set[str]:
+    """Return a secret as it may be in a text whose escapes are replaced."""
+    # Percent-codes stand for bytes of UTF-8, and a form writes a space as a plus sign.
+    written = (secret, secret.encode().decode("latin-1"))
+    return {"".join(map(_lower, form)).replace("+", " ") for form in written}

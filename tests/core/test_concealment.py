@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.rows import rows
-from triclinium_core.concealment import CONCEALED, NO_SECRETS, PASSWORD_MIN, TEXT_SIZE_MAX, Secrets
+from triclinium_core.concealment import BEGINNING_MIN, CONCEALED, NO_SECRETS, PASSWORD_MIN, TEXT_SIZE_MAX, Secrets
 
 TOKEN = b64encode(b"app:s3cret>password?").decode()
 SECRETS = Secrets((TOKEN,), ("app:s3cret>password?", "s3cret>password?"))
@@ -78,3 +78,46 @@ def test_a_text_that_is_too_long_to_search(excess: int) -> None:
     assert concealed.startswith(f"{CONCEALED} ---")
     assert len(concealed) == TEXT_SIZE_MAX - len(TOKEN) + len(CONCEALED)
     assert concealed.endswith("...") == bool(excess)
+
+
+CUT_ECHOES: list[tuple[str, str]] = [
+    ("password s3cr...", f"password {CONCEALED}..."),
+    ("password S3CRET>passw... is not an object", f"password {CONCEALED}... is not an object"),
+    ("p=s3cret%3Epass...", f"p={CONCEALED}..."),
+    ("p=s3cret%3...", f"p={CONCEALED}..."),
+    ("p=s3cret\\u00...", f"p={CONCEALED}..."),
+    ("p=s3cret&#6...", f"p={CONCEALED}..."),
+    ("p=s3cret&g...", f"p={CONCEALED}..."),
+    ("user app:s3cret>p...", f"user {CONCEALED}..."),
+    (f"authorization: Basic {TOKEN[:4]}...", f"authorization: Basic {CONCEALED}..."),
+    (f"authorization: Basic {TOKEN[:5]}...", f"authorization: Basic {CONCEALED}..."),
+    ("s3cret s3cr... s3cre...", f"s3cret {CONCEALED}... {CONCEALED}..."),
+]
+
+
+@rows(("echo", "expected"), CUT_ECHOES)
+def test_a_text_that_was_cut_in_a_credential(echo: str, expected: str) -> None:
+    """The beginning of a credential before the dots of a cut is replaced, also if the cut goes through an escape."""
+    assert expected == SECRETS.conceal(echo)
+
+
+@rows("text", ["p=s3c...", "p=s3cr", "s3cret is wrong", "as3cret...", "p=s3crxt...", "s3cret .."])
+def test_a_text_that_was_not_cut_in_a_credential(text: str) -> None:
+    """A short beginning, one that no dots follow, and one within a word are returned unchanged."""
+    assert text == SECRETS.conceal(text)
+
+
+@rows("kept", range(BEGINNING_MIN, len("s3cret>password?")))
+def test_a_credential_at_the_limit_of_a_text(kept: int) -> None:
+    """A text that is too long shows no beginning of a credential that its end cuts."""
+    before = "-" * (TEXT_SIZE_MAX - len("...") - kept - 1)
+    concealed = SECRETS.conceal(f"{before} s3cret>password? {before}")
+
+    assert f"{before} {CONCEALED}..." == concealed
+
+
+def test_many_cuts() -> None:
+    """Each beginning is replaced in a text that has hundreds of them."""
+    secrets = Secrets(passwords=("a" * 300,))
+
+    assert f"{CONCEALED}... " * 500 == secrets.conceal("aaaaa... " * 500)

@@ -8,7 +8,7 @@ import json
 import math
 import pickle
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import given, strategies as st
@@ -208,7 +208,7 @@ def test_every_state_in_which_a_request_can_be_given_up_has_words() -> None:
     assert {state.value for state in RequestState if not state.is_final} == set(STANDINGS)
 
 
-LONG_NAMES: dict[str, object] = {
+LONG_NAMES: dict[str, Any] = {
     "key": "k" * 10_000,
     "statement": "\x1b" * 10_000,
     "index": "i" * 10_000,
@@ -219,7 +219,7 @@ LONG_NAMES: dict[str, object] = {
 
 
 @rows(("name", "value"), LONG_NAMES.items())
-def test_the_representation_of_a_long_value(name: str, value: object) -> None:
+def test_the_representation_of_a_long_value(name: str, value: Any) -> None:
     """A long value is cut in the representation and whole in its attribute."""
     context = dataclasses.replace(FULL, **{name: value})
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from triclinium_core.concealment import NO_SECRETS, Secrets
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.shown import TEXT_READ_MAX, one_line
+from triclinium_core.shown import TEXT_READ_MAX, beginning, one_line
 
 CODE_MAX = 2**63 - 1
 """Larger numbers are no error codes; Python takes integers of some thousand digits."""
@@ -118,8 +118,8 @@ class ServiceAnswer:
 
 
 def _line(text: str, secrets: Secrets) -> str:
-    # Conceal secrets before the line is cut: the cut could leave a part of one.
-    return one_line(secrets.conceal(text[:TEXT_READ_MAX]))
+    # Conceal secrets before the line is cut: the cut could leave a part of one. The dots of this cut are for ``conceal``.
+    return one_line(secrets.conceal(beginning(text, TEXT_READ_MAX)))
 
 
 def read_answer(

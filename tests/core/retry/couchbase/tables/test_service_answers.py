@@ -8,9 +8,10 @@ from hypothesis import given, strategies as st
 
 from tests.core.retry.couchbase.tables.service_cases import bodies
 from tests.rows import rows
+from triclinium_core.concealment import BEGINNING_MIN, Secrets
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.tables.service_answers import CODES_TOLD_MAX, read_answer
-from triclinium_core.shown import SERVER_TEXT_MAX
+from triclinium_core.shown import SERVER_TEXT_MAX, TEXT_READ_MAX
 
 QUERY, ANALYTICS, SEARCH, VIEWS, MANAGEMENT = (
     Service.QUERY,
@@ -135,3 +136,17 @@ def test_total(service: Service, http_status: int, body: bytes | str) -> None:
     assert len(answer.told) <= SERVER_TEXT_MAX
     assert answer.told.isprintable()
     assert all(code is None or type(code) is int for code in (answer.code, answer.cause, *answer.more_codes))
+
+
+PASSWORD = "s3cret>password?"
+
+
+@rows("shown", range(len(PASSWORD) + 5))
+def test_a_password_at_the_limit_of_what_is_read(shown: int) -> None:
+    """A text whose reading ends within an echoed password shows no beginning of it."""
+    secrets = Secrets(passwords=(PASSWORD,))
+    text = f"{' ' * (TEXT_READ_MAX - shown - 1)} {PASSWORD} is wrong"
+    page = read_answer(QUERY, 502, f"<html>{text}").body_start(secrets)
+    error = read_answer(QUERY, 400, json.dumps({"errors": [{"code": 3000, "msg": text}]})).told_without(secrets)
+
+    assert [] == [line for line in (page, error) if PASSWORD[:BEGINNING_MIN] in line]
