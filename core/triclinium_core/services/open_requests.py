@@ -734,7 +734,7 @@ def _classified(live: LiveRequest, body: bytes) -> ServiceVerdict:
         DecoderFault: the decoder failed.
     """
     try:
-        return service_responses.classify(
+        verdict = service_responses.classify(
             live.request.service,
             live.answer.status,
             body,
@@ -744,6 +744,10 @@ def _classified(live: LiveRequest, body: bytes) -> ServiceVerdict:
         )
     except Exception as error:
         raise decoder_faults.unexpected(Decoder.SERVICE_VERDICT, error) from None
+    if live.is_own and verdict.reason is not None and verdict.reason.always_retry:
+        # A ping reports the answer of its endpoint, and its strategy cannot refuse this reason.
+        return replace(verdict, reason=None)
+    return verdict
 
 
 def _decoded(steps: Steps[ServiceResult]) -> tuple[ServiceResult | None, int]:

@@ -26,6 +26,7 @@ from triclinium_core.kv.operation.reports import (
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import Authenticator, JwtAuthenticator, PasswordAuthenticator, TimeoutOptions
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.views.request import ViewRequest
 from triclinium_core.testing.fakes.faults import Fault, delay, drop_response, hang_up
 from triclinium_core.testing.fakes.services import faults
 
@@ -134,6 +135,38 @@ def test_an_answer_that_is_an_error(status: int) -> None:
     assert (PingState.ERROR, PingState.OK) == (bad.state, good.state)
     assert str(status) in str(bad.error)
     assert bad.id == good.id
+
+
+@pytest.mark.parametrize("service", [each for each in Service if each is not Service.KV])
+@pytest.mark.parametrize("status", [300, 302, 307, 404, 429, 503])
+def test_a_ping_reports_the_first_answer(service: Service, status: int) -> None:
+    """A status other than success and missing credentials fails the ping of any service, after one request."""
+    simulation = started()
+    simulation.nodes[0].faults.always(service, faults.http_status(status, body=b"no"))
+
+    token = simulation.inquire(Ping(None, "i", (service,)))
+    simulation.run(1.0)
+    (report,) = result_of(simulation, token).endpoints[service]
+
+    assert (PingState.ERROR, 1) == (report.state, len(heads(simulation)))
+    assert str(status) in str(report.error)
+
+
+@pytest.mark.parametrize("status", [302, 503])
+def test_a_canary_of_views_that_is_redirected(status: int) -> None:
+    """Any answer to the canary of a views breaker closes the breaker."""
+    simulation = started(timeouts=TimeoutOptions(views=1.0))
+    simulation.nodes[0].faults.next(Service.VIEWS, drop_response(), times=20)
+    simulation.nodes[0].faults.next(Service.VIEWS, faults.http_status(status), times=1)
+    view = ViewRequest(bucket_name="default", design_document="dd", view_name="v")
+    for _ in range(20):
+        simulation.finish(view)
+    simulation.live(6.0)
+    canaries = [head for head in heads(simulation) if head.startswith(b"GET / ")]
+    before = len(heads(simulation))
+    simulation.finish(view)
+
+    assert (1, before + 1) == (len(canaries), len(heads(simulation)))
 
 
 @pytest.mark.parametrize("service", [each for each in Service if each is not Service.KV])
