@@ -148,6 +148,34 @@ def standing(context: ErrorContext) -> str | None:
     return f"{where} to {context.last_dispatched_to}" if is_with_node else where
 
 
+def http_answer(context: ErrorContext) -> str:
+    """Return the newest answer of an HTTP service: its error code or HTTP status, and its text."""
+    code, text = context.error_code, context.error_message
+    what = f"HTTP status {context.http_status}" if code is None else f"error {code}"
+    if context.body_start is not None:
+        return f"{what} with a body that is not the service's: {context.body_start!r}"
+    more = ", ".join(map(str, context.more_error_codes))
+    texts = [*([text] if text else []), *([f"and the errors {more}"] if more else [])]
+    return what + (f" ({'; '.join(texts)})" if texts else "")
+
+
+def kv_answer(context: ErrorContext, text: str | None = None) -> str:
+    """Return the newest answer of key-value: its status, and its texts or ``text`` instead of them."""
+    texts = [each for each in (context.status_text, context.server_context) if each] if text is None else [text]
+    detail = f" ({'; '.join(texts)})" if texts else ""
+    return f"{context.status_name or 'an unknown status'} [0x{context.status or 0:02x}]{detail}"
+
+
+def last_answer(context: ErrorContext) -> str | None:
+    """Return the newest answer to a request, as part of a sentence; None if there was none.
+
+    It does not name the node: the newest attempt may have gone to another one.
+    """
+    if context.http_status is not None:
+        return f"last answer: {http_answer(context)}"
+    return f"last answer: {kv_answer(context)}" if context.status is not None else None
+
+
 def story(context: ErrorContext) -> str:
     """Return in brackets what a request went through, as every message ends; nothing where there is nothing to tell."""
     parts = []

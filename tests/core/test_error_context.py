@@ -15,7 +15,7 @@ from hypothesis import given, strategies as st
 
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.error_context import STANDINGS, ErrorContext
+from triclinium_core.error_context import STANDINGS, ErrorContext, last_answer
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException
 from triclinium_core.retry.cassandra.errors import ServerError
 from triclinium_core.retry.couchbase.states import RequestState
@@ -241,3 +241,22 @@ def test_the_text_of_an_error_is_bounded(make: Callable[[str], Exception]) -> No
     error = make("x" * 100_000)
 
     assert len(str(error)) <= MESSAGE_MAX
+
+
+@rows(
+    ("context", "expected"),
+    [
+        (ErrorContext(key="ada"), None),
+        (ErrorContext(http_status=429), "HTTP status 429"),
+        (ErrorContext(http_status=429, error_message="busy"), "HTTP status 429 (busy)"),
+        (ErrorContext(http_status=200, error_code=4040, more_error_codes=(3000,)), "error 4040 (and the errors 3000)"),
+        (ErrorContext(status=0x86, status_name="TEMPORARY_FAILURE"), "TEMPORARY_FAILURE [0x86]"),
+        (ErrorContext(status=0x86, server_context="busy"), "an unknown status [0x86] (busy)"),
+        (ErrorContext(status=0), "an unknown status [0x00]"),
+    ],
+)
+def test_the_newest_answer(context: ErrorContext, expected: str | None) -> None:
+    """The newest answer has the status and the texts of the server; a context without an answer has none."""
+    answer = last_answer(context)
+
+    assert expected == (answer if answer is None else answer.removeprefix("last answer: "))

@@ -18,13 +18,12 @@ import trio
 
 from triclinium._driver.log import log_timeout
 from triclinium_core.checks import Duration, check_duration
-from triclinium_core.error_context import ErrorContext, standing, story
+from triclinium_core.error_context import ErrorContext, last_answer, standing, story
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     TimeoutException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.retry.couchbase.failures import last_answer
 from triclinium_core.shown import short_repr, total_repr
 
 

@@ -492,7 +492,7 @@ class CorkedStream(trio.abc.SendStream):
             self._held += data
 
     async def wait_send_all_might_not_block(self) -> None:
-        """Nobody asks."""
+        """Raise: ``SSLStream`` does not call it here."""
         raise AssertionError
 
     async def aclose(self) -> None:

@@ -5,11 +5,10 @@ Source: SDK-RFC 0058; decisions C25, C28, C31, C32, D37.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from triclinium_core import errors as e
-from triclinium_core.error_context import ErrorContext, story
+from triclinium_core.error_context import ErrorContext, http_answer, kv_answer, last_answer, story
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     CouchbaseException,
@@ -174,18 +173,6 @@ def timeout(context: ErrorContext, *, ambiguous: bool, last_reason: RetryReason 
     )
 
 
-def last_answer(context: ErrorContext) -> str | None:
-    """Return the newest answer to a request, as part of a sentence; None if there was none.
-
-    It does not name the node: the newest attempt may have gone to another one.
-    """
-    if context.http_status is not None:
-        return f"last answer: {_http_answer(context)}"
-    if context.status is not None:
-        return f"last answer: {_kv_answer(context, _kv_texts(context))}"
-    return None
-
-
 def refused(
     error: type[CouchbaseException] | None,
     reason: RetryReason,
@@ -242,8 +229,7 @@ def surfaced(
         text = f"{subject(context)}: {_said(context)}{_hint_of_service(error, context)}"
         return error(text + story(context), context)
     # The failed path says more than the general texts of its status.
-    texts = _kv_texts(context) if failed_path is None else [str(failed_path)]
-    answer = _kv_answer(context, texts)
+    answer = kv_answer(context, None if failed_path is None else str(failed_path))
     hint = f": {HINTS_OF_ANSWERS[error]}" if error in HINTS_OF_ANSWERS else ""
     return error(f"{subject(context)}: the server answered {answer}{hint}{story(context)}", context)
 
@@ -256,26 +242,7 @@ def at_path(context: ErrorContext, failed: FailedPath) -> CouchbaseException:
 
 def _said(context: ErrorContext) -> str:
     """Return what an HTTP service answered, as half a sentence."""
-    return f"{context.last_dispatched_to or 'the server'} answered {_http_answer(context)}"
-
-
-def _http_answer(context: ErrorContext) -> str:
-    code, text = context.error_code, context.error_message
-    what = f"HTTP status {context.http_status}" if code is None else f"error {code}"
-    if context.body_start is not None:
-        return f"{what} with a body that is not the service's: {context.body_start!r}"
-    more = ", ".join(map(str, context.more_error_codes))
-    texts = [*([text] if text else []), *([f"and the errors {more}"] if more else [])]
-    return what + (f" ({'; '.join(texts)})" if texts else "")
-
-
-def _kv_texts(context: ErrorContext) -> list[str]:
-    return [text for text in (context.status_text, context.server_context) if text]
-
-
-def _kv_answer(context: ErrorContext, texts: Sequence[str]) -> str:
-    detail = f" ({'; '.join(texts)})" if texts else ""
-    return f"{context.status_name or 'an unknown status'} [0x{context.status or 0:02x}]{detail}"
+    return f"{context.last_dispatched_to or 'the server'} answered {http_answer(context)}"
 
 
 def _hint_of_service(error: type[CouchbaseException] | None, context: ErrorContext) -> str:

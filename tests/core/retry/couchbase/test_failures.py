@@ -32,7 +32,6 @@ from triclinium_core.retry.couchbase.failures import (
     NO_REASON_GIVEN,
     NOT_FOLLOWED,
     SOMEBODY_ELSE,
-    last_answer,
     refused,
     subject,
     surfaced,
@@ -294,11 +293,6 @@ def test_the_newest_answer_before_a_deadline(context: ErrorContext, facts: list[
     said = timeout(context, ambiguous=ambiguous, last_reason=R.SEARCH_TOO_MANY_REQUESTS)
 
     assert [] == missing([*facts, "7 times", "SEARCH_TOO_MANY_REQUESTS"], said)
-
-
-def test_no_answer_before_a_deadline() -> None:
-    """A request without an answer has no newest answer."""
-    assert last_answer(UPSERT) is None
 
 
 @rows(("status", "step"), HINTS_OF_STATUSES.items())
