@@ -18,6 +18,7 @@ import trio
 
 from triclinium._driver.log import log_timeout
 from triclinium_core.checks import Duration, check_duration
+from triclinium_core.client.events import AbandonReason
 from triclinium_core.error_context import ErrorContext, last_answer, standing, story
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
@@ -85,13 +86,17 @@ class Report:
         is_last: whether no other block is to hear of it.
     """
 
-    __slots__ = ("is_last", "operations", "redact")
+    __slots__ = ("is_last", "operations", "reason", "redact", "scope")
 
     def __init__(self, *, is_last: bool = False) -> None:
         self.is_last: bool = is_last
         self.operations: list[AbandonedOperation] = []
         self.redact: bool = False
         """Whether a client that gave up one of them marks document ids in its log."""
+        self.scope: trio.CancelScope | None = None
+        """The scope whose deadline is the time limit of the block; None before it is entered, and without a limit."""
+        self.reason: AbandonReason | None = None
+        """The reason why the client ended all operations below; None unless it did."""
 
 
 _open_reports: WeakKeyDictionary[trio.lowlevel.Task, list[Report]] = WeakKeyDictionary()
@@ -125,6 +130,7 @@ def fail_after(seconds: Duration) -> Iterator[trio.CancelScope]:
     reports.append(report)
     try:
         with trio.CancelScope(deadline=trio.current_time() + seconds) as scope:
+            report.scope = scope
             yield scope
     finally:
         reports.remove(report)
@@ -136,11 +142,10 @@ def fail_after(seconds: Duration) -> Iterator[trio.CancelScope]:
 
 
 @contextmanager
-def told_alone(report: Report) -> Iterator[None]:
-    """Have a call of several operations hear alone of what is given up in the block; ``tell`` is for the others then.
+def noted(report: Report) -> Iterator[None]:
+    """Add a report to those of the current task for the block.
 
-    Args:
-        report: one that ``is_last``.
+    A call of several operations uses one that ``is_last``, and informs the others with ``tell``.
     """
     reports = _open_reports.setdefault(trio.lowlevel.current_task(), [])
     reports.append(report)
@@ -160,15 +165,63 @@ def tell(operations: Sequence[AbandonedOperation], *, redact: bool) -> None:
 def reports_of(task: trio.lowlevel.Task) -> Sequence[Report]:
     """Return every report that may concern an operation of ``task``. Never raises."""
     reports: list[Report] = []
+    for report in _reports_above(task):
+        reports.append(report)
+        if report.is_last:
+            break
+    return reports
+
+
+def abandon_reason(task: trio.lowlevel.Task) -> AbandonReason:
+    """Return the reason why an operation of ``task``, which is being cancelled, is abandoned. Never raises.
+
+    It is a timeout if a time limit above the task has passed whose scope can cancel the task. Trio does not report which
+    of several scopes ended a call, so a limit that passes together with another cancellation counts.
+    """
+    now = trio.current_time()
+    late: list[trio.CancelScope] = []
+    for report in _reports_above(task):
+        if report.reason is not None:
+            return report.reason
+        # Trio defines the scope as cancelled from its deadline on. Its ``cancel_called`` is not read: that would cancel
+        # the scope now, while trio delivers another cancellation.
+        if report.scope is not None and report.scope.deadline <= now:
+            late.append(report.scope)
+    reaches = any(_can_cancel(scope, task) for scope in late)
+    return AbandonReason.TIMEOUT if reaches else AbandonReason.CANCELLED
+
+
+def leave_reason() -> AbandonReason:
+    """Return the reason why the current task leaves a block with operations that have not ended."""
+    # A generator that is collected after the run is closed outside of it.
+    if trio.lowlevel.in_trio_task() and trio.current_effective_deadline() == -math.inf:
+        return abandon_reason(trio.lowlevel.current_task())
+    return AbandonReason.NOT_NEEDED
+
+
+def _reports_above(task: trio.lowlevel.Task) -> Iterator[Report]:
+    """Yield the reports of all open blocks of ``task`` and of the tasks above it, the innermost first."""
     current: trio.lowlevel.Task | None = task
     while current is not None:
-        for report in reversed(_open_reports.get(current, ())):
-            reports.append(report)
-            if report.is_last:
-                return reports
+        yield from reversed(_open_reports.get(current, ()))
         nursery = current.parent_nursery
         current = nursery.parent_task if nursery is not None else None
-    return reports
+
+
+def _can_cancel(scope: trio.CancelScope, task: trio.lowlevel.Task) -> bool:
+    """Return whether a scope surrounds a task, and no shield stands between them. Never raises.
+
+    Trio has no public name for the scopes around a task. If a later version renames the private ones, every scope counts.
+    """
+    try:
+        status = task._cancel_status
+        while status._scope is not scope:
+            if status._scope.shield or status.parent is None:
+                return False
+            status = status.parent
+    except AttributeError:
+        return True
+    return True
 
 
 def _too_slow(

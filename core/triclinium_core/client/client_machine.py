@@ -457,9 +457,9 @@ class ClientMachine:
 
     def _on_operation_abandoned(self, event: OperationAbandoned, now: float) -> None:
         self._inquiries.abandon(event.token, now)
-        self._operations.abandon(event.token)
+        self._operations.abandon(event.token, now, event.reason)
         if self._requests.open:
-            self._requests.abandon(event.token, now, fault=event.fault)
+            self._requests.abandon(event.token, now, event.reason, fault=event.fault)
 
     def _on_strategy_decided(self, event: StrategyDecided, now: float) -> None:
         self._operations.strategy_decided(event, now)

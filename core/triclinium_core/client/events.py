@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from enum import Enum, unique
+from enum import Enum, StrEnum, unique
 from typing import NewType
 
 import msgspec
@@ -85,6 +85,18 @@ class InquirySubmitted(msgspec.Struct, frozen=True, gc=False):
     """As in ``OperationSubmitted``: each probe is an attempt."""
 
 
+@unique
+class AbandonReason(StrEnum):
+    """Reason of an ``OperationAbandoned``. The machine records it in telemetry and decides nothing by it."""
+
+    TIMEOUT = "timeout"
+    """A time limit of the caller passed."""
+    CANCELLED = "cancelled"
+    """The caller was cancelled, or left for another reason."""
+    NOT_NEEDED = "not_needed"
+    """The caller has all that it needs: another copy answered first, or it reads no further rows. This is no failure."""
+
+
 class OperationAbandoned(msgspec.Struct, frozen=True, gc=False):
     """The user left. A reply that still comes is dropped as an orphan; unknown tokens are ignored."""
 
@@ -92,6 +104,7 @@ class OperationAbandoned(msgspec.Struct, frozen=True, gc=False):
     fault: DecoderFault | None = None
     """The defect, if the decoder of the request's rows failed; the machine then closes the connection that sent
     them."""
+    reason: AbandonReason = AbandonReason.CANCELLED
 
 
 def _check_nonce(nonce: str) -> None:

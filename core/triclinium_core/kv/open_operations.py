@@ -24,7 +24,14 @@ from triclinium_core.client.actions import (
     ReportRefusal,
     ReportRetry,
 )
-from triclinium_core.client.events import OperationSubmitted, StrategyDecided, StreamId, TimePassed, Token
+from triclinium_core.client.events import (
+    AbandonReason,
+    OperationSubmitted,
+    StrategyDecided,
+    StreamId,
+    TimePassed,
+    Token,
+)
 from triclinium_core.client.lent_tokens import Begins, FirstAttempt, LentTokens, NotBegun
 from triclinium_core.client.timers import TimerKind, Timers
 from triclinium_core.decoder_faults import Decoder, DecoderFault
@@ -198,10 +205,15 @@ class Operations:
         else:
             self._feed(operation, undispatched, now)
 
-    def abandon(self, token: int) -> None:
-        """Forget an operation whose caller has left. Unknown tokens are ignored."""
+    def abandon(self, token: int, now: float, reason: AbandonReason) -> None:
+        """Measure and forget an operation whose caller has left. Ignore an unknown token.
+
+        An operation whose result is not needed is no call that ended, so it is not measured.
+        """
         operation = self.open.get(token)
         if operation is not None:
+            if operation.request.is_awaited and reason is not AbandonReason.NOT_NEEDED:
+                self._measure(operation, now, abandoned=reason)
             self._settle(operation)
 
     def strategy_decided(self, event: StrategyDecided, now: float) -> None:
@@ -425,18 +437,21 @@ class Operations:
         self._connections.close_after_fault(connection, fault, now)
 
     def _fail(self, operation: LiveOperation, error: CouchbaseException, now: float) -> None:
-        measured, durations = operation.measured(), self._gathering.durations
-        took = now - operation.submitted_at + operation.request.encode_seconds
+        self._measure(operation, now)
         if operation.tokens is not None:
             is_answered = operation.retry is not None and operation.retry.is_answered
             succeeded = is_answered and says_well(error)
             self._lent.end(Token(operation.token), operation.tokens, succeeded=succeeded)
         self._settle(operation)
+        self._emit(FailOperation(Token(operation.token), error))
+
+    def _measure(self, operation: LiveOperation, now: float, *, abandoned: AbandonReason | None = None) -> None:
+        """Record how long an operation took that ends without a result."""
+        durations, took = self._gathering.durations, now - operation.submitted_at + operation.request.encode_seconds
         if durations is not None:
             durations.count(_KV, SPAN_NAMES[operation.request.name], took, now)
         if took >= self._slow_after:
-            self._gathering.slow(measured.facts(now), now)
-        self._emit(FailOperation(Token(operation.token), error))
+            self._gathering.slow(operation.measured().facts(now, abandoned=abandoned), now)
 
     def _feed(
         self,

@@ -71,8 +71,12 @@ class MeasuredRequest:
         self._past.add(now - self.sent.at, None)
         return self.sent
 
-    def facts(self, now: float) -> OperationFacts:
-        """Return what is told of the request that is over now."""
+    def facts(self, now: float, *, abandoned: str | None = None) -> OperationFacts:
+        """Return the facts of a request that ends now.
+
+        Args:
+            abandoned: reason, if the caller left before the answer was complete.
+        """
         past, sent, encode_seconds = self._past, self.sent, self._encode_seconds
         return OperationFacts(
             service=self._request.service,
@@ -85,4 +89,5 @@ class MeasuredRequest:
             last_local_socket=sent.local_address if sent is not None else None,
             last_remote_socket=sent.remote if sent is not None else None,
             timeout_ms=milliseconds(self._timeout),
+            abandoned=abandoned,
         )

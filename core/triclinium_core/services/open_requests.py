@@ -34,6 +34,7 @@ from triclinium_core.client.actions import (
     RowsReceived,
 )
 from triclinium_core.client.events import (
+    AbandonReason,
     BytesReceived,
     LossCause,
     RequestSubmitted,
@@ -641,10 +642,20 @@ class OpenRequests:
         self._leave(live, "its request has failed", now)
         self._settle(live, error, now)
 
-    def abandon(self, token: int, now: float, *, fault: DecoderFault | None = None) -> None:
-        """Forget a request whose caller has left. Close its connection if the answer is incomplete.
+    def abandon(
+        self,
+        token: int,
+        now: float,
+        reason: AbandonReason = AbandonReason.CANCELLED,
+        *,
+        fault: DecoderFault | None = None,
+    ) -> None:
+        """Measure and forget a request whose caller has left. Close its connection if the answer is incomplete.
+
+        A complete answer is measured already, so the time during which its rows wait for their reader does not count.
 
         Args:
+            reason: what telemetry records; a caller that needs no further rows leaves no failure.
             fault: the defect if the decoder of its rows failed. Then an idle connection is closed, too.
         """
         live = self.open.get(token)
@@ -654,6 +665,9 @@ class OpenRequests:
                 self._report_fault(stream, live.endpoint, fault)
                 if stream in live.endpoint.idle:
                     self._pool.close(stream, str(fault))
+            if live.answer.outcome is None and not live.is_own:
+                live.measured.end_attempt(now)
+                self._measure(live, now, abandoned=None if reason is AbandonReason.NOT_NEEDED else reason)
             # Who leaves with rows in hand has got an answer.
             self._end_tokens(live, succeeded=live.answer.has_given_rows)
             self._leave(live, "the caller has left", now)
@@ -685,14 +699,14 @@ class OpenRequests:
         if over is not None and live.traced_as is not None:
             self._emit(ReportAnswer(live.traced_as, {}, over.stream))
 
-    def _measure(self, live: LiveRequest, now: float) -> None:
+    def _measure(self, live: LiveRequest, now: float, *, abandoned: AbandonReason | None = None) -> None:
         """Gather how long a request took whose answer is whole, or will not come."""
         service, took = live.request.service, now - live.measured.submitted_at
         thresholds, durations = self._gathering.thresholds, self._gathering.durations
         if durations is not None:
             durations.count(service, SPAN_NAMES[live.request.name], took, now)
         if thresholds is not None and took >= thresholds[service]:
-            self._gathering.slow(live.measured.facts(now), now)
+            self._gathering.slow(live.measured.facts(now, abandoned=abandoned), now)
 
     def _forget(self, live: LiveRequest) -> None:
         """Forget a request that neither waits nor travels any more."""

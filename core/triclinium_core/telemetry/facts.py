@@ -15,7 +15,8 @@ from triclinium_core.retry.couchbase.tables.service import Service
 class OperationFacts(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One operation that was slow, or whose answer came when nobody waited for it any more.
 
-    Durations are whole microseconds. What is None was not measured, or did not happen. The names are those of the RFC.
+    Durations are whole microseconds. A field is None if it was not measured or does not apply. The names are those of
+    the RFC, except ``abandoned``, which the RFC lacks.
     """
 
     service: Service
@@ -42,6 +43,8 @@ class OperationFacts(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """``host:port`` of the node."""
     timeout_ms: int | None = None
     """What the operation may have taken; None for no limit."""
+    abandoned: str | None = None
+    """Reason why the caller left before the end: ``timeout`` or ``cancelled``; None if the operation ended (D75)."""
 
 
 MICROSECONDS = 1_000_000

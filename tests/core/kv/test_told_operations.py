@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
-from tests.core.kv.simulated import TIMEOUT, client_options, get, ready, upsert
+import pytest
+
+from tests.core.kv.simulated import TIMEOUT, Recorded, client_options, get, ready, upsert
 from triclinium_core.client.actions import ReportAnswer, ReportDispatch, TelemetryKind
-from triclinium_core.client.events import OperationSubmitted, Token
+from triclinium_core.client.events import AbandonReason, OperationAbandoned, OperationSubmitted, Token
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
-from triclinium_core.testing.fakes.faults import delay
+from triclinium_core.testing.fakes.faults import delay, drop_response, temporary_failure
 
 INTERVAL = 600.0
 ALL_ON = client_options(
@@ -40,6 +43,84 @@ def test_a_slow_operation_its_duration_and_its_orphan() -> None:
     assert 3_500_000 == orphan["total_duration_us"]
     assert orphan["last_server_duration_us"] > 3_000_000
     assert 1 == told[TelemetryKind.DURATIONS]["operations"]["kv"]["get"]["total_count"]
+
+
+def recorded_by(simulation: Recorded) -> dict[TelemetryKind, Any]:
+    """Return the last reports of the client as data."""
+    return {report.kind: json.loads(report.text) for report in simulation.clients[0].last_reports()}
+
+
+@pytest.mark.parametrize("reason", [AbandonReason.TIMEOUT, AbandonReason.CANCELLED])
+@pytest.mark.parametrize("retries", [0, 1])
+def test_an_abandoned_operation_is_measured(reason: AbandonReason, retries: int) -> None:
+    """A slow operation that is abandoned is in the threshold log with the reason, and in the meter."""
+    simulation = ready(options=ALL_ON)
+    if retries:
+        simulation.node.faults.next(Opcode.GET, temporary_failure(), times=retries)
+    simulation.node.faults.always(Opcode.GET, drop_response())
+    token = simulation.submit(get())
+    simulation.live(0.75)
+
+    simulation.feed(OperationAbandoned(token, reason=reason))
+    recorded = recorded_by(simulation)
+
+    (slow,) = recorded[TelemetryKind.SLOW_OPERATIONS]["kv"]["top_requests"]
+    assert ("get", 750_000, reason) == (slow["operation_name"], slow["total_duration_us"], slow["abandoned"])
+    assert "last_remote_socket" in slow
+    assert 1 == recorded[TelemetryKind.DURATIONS]["operations"]["kv"]["get"]["total_count"]
+
+
+def test_an_abandoned_operation_that_is_fast_is_only_counted() -> None:
+    """An operation that is abandoned below the threshold is in the meter, and not in the threshold log."""
+    simulation = ready(options=ALL_ON)
+    simulation.node.faults.always(Opcode.GET, drop_response())
+    token = simulation.submit(get())
+    simulation.live(0.25)
+
+    simulation.feed(OperationAbandoned(token))
+    recorded = recorded_by(simulation)
+
+    assert {TelemetryKind.DURATIONS} == recorded.keys()
+    assert 1 == recorded[TelemetryKind.DURATIONS]["operations"]["kv"]["get"]["total_count"]
+
+
+def test_an_operation_that_was_never_sent_is_measured() -> None:
+    """An operation that is abandoned while it waits for its connection is measured from its submission."""
+    simulation = Recorded(options=ALL_ON)
+    token = simulation.submit(get())
+    simulation.now += 0.75
+
+    simulation.feed(OperationAbandoned(token, reason=AbandonReason.TIMEOUT))
+
+    (slow,) = recorded_by(simulation)[TelemetryKind.SLOW_OPERATIONS]["kv"]["top_requests"]
+    assert ("timeout", False) == (slow["abandoned"], "last_remote_socket" in slow)
+
+
+def test_what_is_not_needed_is_not_measured() -> None:
+    """An operation whose result is not needed is in no report."""
+    simulation = ready(options=ALL_ON)
+    simulation.node.faults.always(Opcode.GET, drop_response())
+    token = simulation.submit(get())
+    simulation.live(0.75)
+
+    simulation.feed(OperationAbandoned(token, reason=AbandonReason.NOT_NEEDED))
+    recorded = recorded_by(simulation)
+
+    assert {TelemetryKind.DURATIONS} == recorded.keys()
+    assert {"noop"} == recorded[TelemetryKind.DURATIONS]["operations"]["kv"].keys()
+
+
+def test_an_abandoned_operation_is_measured_once() -> None:
+    """An answered operation, and one that is abandoned twice, count once."""
+    simulation = ready(options=ALL_ON)
+    answered = simulation.submit(get())
+    simulation.live(0.1)
+    simulation.node.faults.always(Opcode.GET, drop_response())
+    left = simulation.submit(get())
+    for token in (answered, left, left):
+        simulation.feed(OperationAbandoned(token))
+
+    assert 2 == recorded_by(simulation)[TelemetryKind.DURATIONS]["operations"]["kv"]["get"]["total_count"]
 
 
 def test_what_is_fast_is_only_counted() -> None:

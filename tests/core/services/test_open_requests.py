@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -18,8 +19,10 @@ from triclinium_core.client.actions import (
     ReportLevel,
     ResumeReading,
     SendBytes,
+    TelemetryKind,
 )
 from triclinium_core.client.events import (
+    AbandonReason,
     AuthenticatorChanged,
     BytesReceived,
     OperationAbandoned,
@@ -50,7 +53,7 @@ from triclinium_core.services.management.buckets import AllBucketsResult, GetAll
 from triclinium_core.services.management.users import ChangePassword
 from triclinium_core.services.query.result import QueryMetaData
 from triclinium_core.services.request import HttpRequest
-from triclinium_core.telemetry.defaults import ThresholdLoggingTracer
+from triclinium_core.telemetry.defaults import LoggingMeter, ThresholdLoggingTracer
 from triclinium_core.testing.fakes.faults import Fault, drop_response, hang_up, refuse_connection
 from triclinium_core.testing.fakes.services import faults
 from triclinium_core.testing.fakes.services.answers import FakeAnswer
@@ -400,6 +403,52 @@ def test_who_leaves_with_rows_in_hand_is_told_that_it_may_be_applied(readonly: b
 
     assert ROWS == simulation.rows[token]
     assert (not readonly) is simulation.machine.is_ambiguous(token)
+
+
+def recorded_by(simulation: Asking) -> dict[TelemetryKind, Any]:
+    """Return the last reports of the client as data."""
+    return {report.kind: json.loads(report.text) for report in simulation.clients[0].last_reports()}
+
+
+@rows(
+    ("answer", "takes_rows"),
+    [
+        (FakeAnswer(rows=[1], seconds=60.0), True),
+        (FakeAnswer(rows=[1] * 10, seconds_between_rows=1.0), True),
+        (FakeAnswer(rows=[1] * 10, seconds_between_rows=1.0), False),
+    ],
+)
+@pytest.mark.parametrize("reason", AbandonReason)
+def test_an_abandoned_request_is_measured(answer: FakeAnswer, *, takes_rows: bool, reason: AbandonReason) -> None:
+    """A slow request that is abandoned before its whole answer is in both reports, with the reason of a failure."""
+    simulation = Asking(tracer=ThresholdLoggingTracer(), meter=LoggingMeter())
+    simulation.takes_rows = takes_rows
+    simulation.nodes.script.answer("SELECT slow", answer)
+    token = simulation.request(asking("SELECT slow"))
+    simulation.live(2.5)
+
+    simulation.feed(OperationAbandoned(token, reason=reason))
+    recorded = recorded_by(simulation)
+
+    (slow,) = recorded[TelemetryKind.SLOW_OPERATIONS]["query"]["top_requests"]
+    told = None if reason is AbandonReason.NOT_NEEDED else reason.value
+    assert ("query", 2_500_000, told) == (slow["operation_name"], slow["total_duration_us"], slow.get("abandoned"))
+    assert slow["total_dispatch_duration_us"] > 2_000_000
+    assert 1 == recorded[TelemetryKind.DURATIONS]["operations"]["query"]["query"]["total_count"]
+
+
+def test_a_reader_that_leaves_a_whole_answer_is_measured_once() -> None:
+    """The time during which a reader keeps the rows of a whole answer does not count, however it leaves."""
+    simulation = Asking(tracer=ThresholdLoggingTracer(), meter=LoggingMeter())
+    simulation.takes_rows = False
+    token = simulation.request(asking())
+    simulation.live(2.5)
+
+    simulation.feed(OperationAbandoned(token))
+    recorded = recorded_by(simulation)
+
+    assert {TelemetryKind.DURATIONS} == recorded.keys()
+    assert 1 == recorded[TelemetryKind.DURATIONS]["operations"]["query"]["query"]["total_count"]
 
 
 def test_the_caller_leaves_when_all_has_come() -> None:

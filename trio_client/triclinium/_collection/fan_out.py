@@ -12,10 +12,12 @@ from typing import Generic, Self, TypeVar
 
 import trio
 
+from triclinium._deadlines import Report, leave_reason, noted
 from triclinium._driver.driver import Driver
 from triclinium._driver.hidden_nursery import in_background
 from triclinium._telemetry.wrapping import Wrapping
 from triclinium._trio_run import TrioRun
+from triclinium_core.client.events import AbandonReason
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.fan_out import FanOut
 from triclinium_core.kv.operation.requests import Operation
@@ -47,6 +49,8 @@ class FanOutTasks:
         self._parent: RequestSpan | None = None
         """The span of the call, once it has begun, where there is a tracer."""
         self._scope = trio.CancelScope(shield=True)
+        self._report = Report()
+        """Brings the reason why the block was left to the operations behind the shield."""
 
     async def run(self) -> None:
         """Submit what is asked for; the block learns of a cancellation, and ends this when it is left."""
@@ -54,13 +58,14 @@ class FanOutTasks:
         self._parent = spans.as_parent if spans is not None else None
         self.started.set()
         try:
-            with self._scope:
+            with noted(self._report), self._scope:
                 async with trio.open_nursery() as nursery:
                     while not self._fan_out.is_over:
                         for operation in self._fan_out.next_operations(trio.current_time()):
                             nursery.start_soon(self._perform, operation)
                         with trio.move_on_at(self._fan_out.wakeup):
                             await self.submitter.park()
+                    self._report.reason = AbandonReason.NOT_NEEDED
                     nursery.cancel_scope.cancel()
         finally:
             # Out here the scopes around the block are seen again.
@@ -70,13 +75,16 @@ class FanOutTasks:
             self.takers.unpark_all()
             if spans is not None:
                 if is_cancelled:
-                    spans.cancel()
+                    is_late = self._report.reason is AbandonReason.TIMEOUT
+                    reason = AbandonReason.TIMEOUT if is_late else AbandonReason.CANCELLED
+                    spans.abandon(reason, is_ambiguous=False)
                 else:
                     spans.end(self._fan_out.failure)
 
     def close(self) -> None:
         """Give up what is open, for the block was left."""
         self.is_left = True
+        self._report.reason = leave_reason()
         self._scope.cancel()
 
     async def _perform(self, operation: Operation) -> None:

@@ -22,7 +22,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 import trio
 
 from triclinium._context import block_strategy, block_values
-from triclinium._deadlines import AbandonedOperation, reports_of
+from triclinium._deadlines import AbandonedOperation, abandon_reason, leave_reason, reports_of
 from triclinium._driver.connector import show_certificate
 from triclinium._driver.log import Log
 from triclinium._driver.open_rows import OpenRows
@@ -63,6 +63,7 @@ from triclinium_core.client.actions import (
     SendBytes,
 )
 from triclinium_core.client.events import (
+    AbandonReason,
     AuthenticatorChanged,
     BytesReceived,
     Event,
@@ -381,8 +382,7 @@ class Driver:
         """
         if not rows.is_over:
             rows.is_over = True
-            self._calls.end(rows.token, None)
-            self._feed(OperationAbandoned(rows.token, fault))
+            self._abandon_rows(rows, leave_reason(), fault)
 
     async def _take_rows(self, rows: OpenRows, event: Event) -> None:
         self.check_caller()
@@ -391,6 +391,13 @@ class Driver:
             await trio.lowlevel.checkpoint_if_cancelled()
             if self._is_ended:
                 raise self._ending(f"{rows.request.name} got no answer")
+        except trio.Cancelled:
+            reason = abandon_reason(trio.lowlevel.current_task())
+            if is_over:
+                self._calls.abandon(token, reason)
+            else:
+                self._abandon_rows(rows, reason)
+            raise
         except BaseException as error:
             self._calls.end(token, error)
             if not is_over:
@@ -408,6 +415,14 @@ class Driver:
             rows.rows, rows.is_over = result.rows, False
         else:
             rows.rows, rows.result = (), result
+
+    def _abandon_rows(self, rows: OpenRows, reason: AbandonReason, fault: DecoderFault | None = None) -> None:
+        """Abandon a request of which rows have arrived, and nothing waits for more."""
+        if reason is AbandonReason.NOT_NEEDED:
+            self._calls.end(rows.token, None)
+        else:
+            self._calls.abandon(rows.token, reason, is_ambiguous=not rows.request.idempotent)
+        self._feed(OperationAbandoned(rows.token, fault, reason))
 
     @trio.lowlevel.enable_ki_protection
     def set_authenticator(self, authenticator: Authenticator) -> None:
@@ -435,7 +450,7 @@ class Driver:
         """
         token = next(self._tokens)
         self._feed(OperationSubmitted(token, operation))
-        self._feed(OperationAbandoned(token))
+        self._feed(OperationAbandoned(token, reason=AbandonReason.NOT_NEEDED))
 
     def statistics(self) -> ClientStatistics:
         """Return the machine's snapshot."""
@@ -473,16 +488,17 @@ class Driver:
         del self._waiters[token]
         # Given up before it was submitted, it was never sent.
         self._submissions.pop(token, None)
-        reports = reports_of(waiter.task)
+        reason, reports, is_ambiguous = abandon_reason(waiter.task), reports_of(waiter.task), False
         if reports:
             abandoned = self._last_words(waiter)
+            is_ambiguous = abandoned.ambiguous
             for report in reports:
                 report.operations.append(abandoned)
                 report.redact |= self._log.redact
         self._call_off_consultation(token)
         self._watched.forget(token)
-        self._calls.cancel(token)
-        self._feed(OperationAbandoned(token))
+        self._calls.abandon(token, reason, is_ambiguous=is_ambiguous)
+        self._feed(OperationAbandoned(token, reason=reason))
         return trio.lowlevel.Abort.SUCCEEDED
 
     def _last_words(self, waiter: Waiter) -> AbandonedOperation:
@@ -504,8 +520,8 @@ class Driver:
         token = waiter.token
         try:
             await trio.lowlevel.checkpoint_if_cancelled()
-        except trio.Cancelled as cancelled:
-            self._calls.end(token, cancelled)
+        except trio.Cancelled:
+            self._calls.abandon(token, abandon_reason(trio.lowlevel.current_task()))
             raise
         self._waiters[token] = waiter
         self._feed(self._submission(token, asked, strategy))

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 import trio
 
-from triclinium._deadlines import AbandonedOperation, Report, tell, told_alone
+from triclinium._deadlines import AbandonedOperation, Report, noted, tell
 from triclinium._driver.driver import Driver
 from triclinium._driver.log import log_timeout
 from triclinium._telemetry.wrapping import Wrapping
@@ -78,7 +78,8 @@ class _Call(Generic[R]):
         """Take step after step."""
         report = Report(is_last=True)
         try:
-            with told_alone(report), trio.CancelScope() as scope:
+            with noted(report), trio.CancelScope() as scope:
+                report.scope = scope
                 return await self._take_steps(step, strategy, parent, scope)
         except trio.Cancelled:
             error = self._last_words(report, None)

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar, copy_context
-from typing import TypeVar
+from typing import TypeVar, assert_never
 
 import trio
 
+from triclinium._deadlines import abandon_reason
 from triclinium._telemetry.telemetry import Telemetry
 from triclinium_core.client.actions import ReportRefusal, ReportRetry
-from triclinium_core.client.events import StreamId
+from triclinium_core.client.events import AbandonReason, StreamId
+from triclinium_core.errors import AmbiguousTimeoutException, TimeoutException, UnambiguousTimeoutException
 from triclinium_core.telemetry.attributes import (
     COUCHBASE,
     ERROR_TYPE,
+    ERROR_TYPES,
     OPERATION_NAME,
     RETRIES,
     SYSTEM_NAME,
@@ -34,12 +37,19 @@ T = TypeVar("T")
 CANCELLED = "RequestCanceled"
 """The ``error.type`` of a call whose task was cancelled (SDK-RFC 0058, 2)."""
 
+_TIMEOUTS: Mapping[bool | None, type[TimeoutException]] = {
+    None: TimeoutException,
+    False: UnambiguousTimeoutException,
+    True: AmbiguousTimeoutException,
+}
+"""The error of a call whose time limit passed, by whether the call is ambiguous; None if that is unknown."""
+
 encoding_call: ContextVar[CallSpans | None] = ContextVar("triclinium.encoding_call", default=None)
 """The call whose operation is being made; None where nobody wants to know of encoding."""
 
 
 class CallSpans:
-    """What is told of one call. ``end`` or ``cancel`` is called once, whatever becomes of it.
+    """Span and metric of one call. Either ``end`` or ``abandon`` is called once for each call.
 
     Args:
         telemetry: who is told.
@@ -120,13 +130,26 @@ class CallSpans:
             error: what the caller gets instead of a result.
         """
         if isinstance(error, trio.Cancelled):
-            self.cancel()
+            self.abandon(abandon_reason(trio.lowlevel.current_task()))
             return
         self._end(None if error is None else error_type(error), outer_status(error))
 
-    def cancel(self) -> None:
-        """End all that is open: the caller has left."""
-        self._end(CANCELLED, StatusCode.UNSET)
+    def abandon(self, reason: AbandonReason, *, is_ambiguous: bool | None = None) -> None:
+        """End all that is open: the caller has left.
+
+        Args:
+            is_ambiguous: whether the call may have been or may still be applied; None if that is unknown.
+        """
+        match reason:
+            case AbandonReason.TIMEOUT:
+                self._end(ERROR_TYPES[_TIMEOUTS[is_ambiguous]], StatusCode.ERROR)
+            case AbandonReason.CANCELLED:
+                self._end(CANCELLED, StatusCode.UNSET)
+            case AbandonReason.NOT_NEEDED:
+                self._is_measured = False
+                self._end(None, StatusCode.UNSET)
+            case _:
+                assert_never(reason)
 
     def _end(self, failed_with: str | None, status: StatusCode) -> None:
         if self._began_at is None:

@@ -11,7 +11,7 @@ from triclinium._telemetry.call_spans import CallSpans, encoding_call
 from triclinium._telemetry.telemetry import Telemetry
 from triclinium_core.client.actions import ReportAnswer, ReportDispatch, ReportEnd, ReportRefusal, ReportRetry
 from triclinium_core.client.call_attributes import Asked, attributes_of, name_of
-from triclinium_core.client.events import Token
+from triclinium_core.client.events import AbandonReason, Token
 from triclinium_core.telemetry.tracing import RequestSpan, check_parent
 
 P = ParamSpec("P")
@@ -102,11 +102,15 @@ class Calls:
         if call is not None:
             call.end(error)
 
-    def cancel(self, token: Token) -> None:
-        """Tell that the caller has left."""
+    def abandon(self, token: Token, reason: AbandonReason, *, is_ambiguous: bool = False) -> None:
+        """End a call whose caller has left.
+
+        Args:
+            is_ambiguous: whether the call may have been or may still be applied.
+        """
         call = self.open.pop(token, None)
         if call is not None:
-            call.cancel()
+            call.abandon(reason, is_ambiguous=is_ambiguous)
 
     def end_all(self, error: Exception) -> None:
         """Tell that all calls have ended so."""

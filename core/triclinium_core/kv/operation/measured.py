@@ -30,11 +30,12 @@ class MeasuredOperation(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     past: PastAttempts
     """Those that are over."""
 
-    def facts(self, now: float, server_seconds: float | None = None) -> OperationFacts:
+    def facts(self, now: float, server_seconds: float | None = None, *, abandoned: str | None = None) -> OperationFacts:
         """Return what is told of the operation that is over now.
 
         Args:
             server_seconds: what the answer tells that has just come, where an attempt was not over.
+            abandoned: reason, if the caller left before the operation ended.
         """
         past, link = copy(self.past), self.link
         if self.dispatched_at is not None:
@@ -54,6 +55,7 @@ class MeasuredOperation(msgspec.Struct, frozen=True, gc=False, kw_only=True):
             last_local_socket=link.local_address if link is not None else None,
             last_remote_socket=(link.remote_address or link.node) if link is not None else None,
             timeout_ms=milliseconds(self.deadline - self.submitted_at),
+            abandoned=abandoned,
         )
 
 

@@ -9,6 +9,7 @@ from triclinium_core.client.actions import Action, ReportTelemetry
 from triclinium_core.client.events import (
     BytesReceived,
     Event,
+    OperationAbandoned,
     OperationsSubmitted,
     OperationSubmitted,
     RequestSubmitted,
@@ -163,6 +164,10 @@ class ScriptedMachine:
     def losses_of(self, stream: StreamId) -> list[StreamLost]:
         """Return how often, and how, a stream was reported lost."""
         return [event for event in self.events if isinstance(event, StreamLost) and event.stream == stream]
+
+    def abandonments_of(self, token: Token) -> int:
+        """Return how often an operation was abandoned, for whatever reason."""
+        return sum(isinstance(event, OperationAbandoned) and event.token == token for event in self.events)
 
     def _break(self, what: str) -> None:
         self.broken.append(LawBroken(what))

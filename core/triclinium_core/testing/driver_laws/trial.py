@@ -193,6 +193,12 @@ class Trial:
         await self.quiet()
         return self.machine.events.count(event)
 
+    async def abandonments_of(self, token: Token, otherwise: str) -> int:
+        """Return how often an operation is abandoned, at least once; ``otherwise`` is the error if it is not."""
+        await self.until(lambda: self.machine.abandonments_of(token) > 0, otherwise)
+        await self.quiet()
+        return self.machine.abandonments_of(token)
+
     def has_heard(self, kind: type[Event], stream: StreamId) -> bool:
         """Tell whether the machine got an event of this kind for a stream."""
         return any(
