@@ -11,7 +11,15 @@ import trio
 from trio.testing import MockClock
 
 from tests.trio_client.pair import open_pair
-from triclinium import EncodedValue, JsonTranscoder, LoggingMeter, MutateInSpec, OrphanReporter, ThresholdLoggingTracer
+from triclinium import (
+    EncodedValue,
+    JsonTranscoder,
+    LoggingMeter,
+    MutateInSpec,
+    OrphanReporter,
+    ThresholdLoggingTracer,
+    fail_after,
+)
 from triclinium.errors import AmbiguousTimeoutException, UnambiguousTimeoutException
 from triclinium.testing import FakeAnswer
 from triclinium_core.kv.wire.constants import Opcode
@@ -67,6 +75,47 @@ async def test_a_slow_operation(autojump_clock: MockClock, caplog: pytest.LogCap
         entry["timeout_ms"],
     )
     assert 1 == len(told_by(caplog, "threshold"))
+
+
+async def test_calls_that_a_scope_ends(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """Operations, requests and rows that a scope ends are in the threshold log, with the reason, and in the meter."""
+    async with open_pair() as (fake, cluster, people):
+        fake.node.faults.always(Opcode.GET, drop_response())
+        fake.node.faults.always(Service.MANAGEMENT, drop_response())
+        fake.nodes.script.answer("SELECT 1", FakeAnswer(rows=[1, 2], seconds_between_rows=60))
+        with pytest.raises(trio.TooSlowError), fail_after(1):
+            await people.get("ada")
+        with trio.move_on_after(1.5):
+            await people.get("ada")
+        with pytest.raises(trio.TooSlowError), fail_after(2):
+            await cluster.buckets().get_all_buckets()
+        with pytest.raises(trio.TooSlowError), fail_after(2):
+            async with cluster.query("SELECT 1") as result:
+                await result.rows()
+        with trio.move_on_after(2):
+            async with cluster.query("SELECT 1") as result:
+                await anext(result)
+                await trio.sleep_forever()
+        with trio.move_on_after(0.25):
+            await people.get("ada")
+
+    (slow,), (durations,) = told_by(caplog, "threshold"), told_by(caplog, "meter")
+    assert {
+        "kv": [("get", 1_500_000, "cancelled"), ("get", 1_000_000, "timeout")],
+        "management": [("manager_buckets_get_all_buckets", 2_000_000, "timeout")],
+        "query": [("query", 2_000_000, "timeout"), ("query", 2_000_000, "cancelled")],
+    } == {
+        service: [
+            (entry["operation_name"], entry["total_duration_us"], entry["abandoned"])
+            for entry in of_service["top_requests"]
+        ]
+        for service, of_service in slow.items()
+    }
+    assert {"get": 3, "manager_buckets_get_all_buckets": 1, "query": 2} == {
+        name: of_name["total_count"]
+        for of_service in durations["operations"].values()
+        for name, of_name in of_service.items()
+    }
 
 
 async def test_what_retries_take_counts(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:

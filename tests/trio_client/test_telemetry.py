@@ -6,7 +6,8 @@ import inspect
 import json
 import logging
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import cast
 
@@ -15,7 +16,8 @@ import trio
 from trio.testing import MockClock
 
 import triclinium
-from tests.trio_client.pair import OPTIONS, open_pair
+from tests.rows import rows
+from tests.trio_client.pair import OPTIONS, Pair, open_pair
 from tests.trio_client.recorded_telemetry import RecordedSpan, RecordingMeter, RecordingTracer, current_span
 from triclinium import (
     BestEffortRetryStrategy,
@@ -27,6 +29,7 @@ from triclinium import (
     RequestSpan,
     Service,
     StatusCode,
+    fail_after,
 )
 from triclinium.errors import (
     DocumentNotFoundException,
@@ -570,6 +573,151 @@ async def test_calls_of_several_operations_that_are_cancelled(autojump_clock: Mo
     for span in (active, any_replica, late):
         assert (StatusCode.UNSET, "RequestCanceled") == (span.status, span.attributes.get("error.type")), span
     assert (StatusCode.OK, False) == (early.status, "error.type" in early.attributes)
+    assert [] == tracer.broken_rules
+
+
+async def read_silently(pair: Pair) -> None:
+    """Read a document that the node does not send."""
+    pair.fake.node.faults.next(Opcode.GET, drop_response())
+    await pair.people.get("ada")
+
+
+async def write_silently(pair: Pair) -> None:
+    """Write a document without an acknowledgement."""
+    pair.fake.node.faults.next(Opcode.SET, drop_response())
+    await pair.people.upsert("ada", 2)
+
+
+async def manage_silently(pair: Pair) -> None:
+    """Send an idempotent request to a service that does not answer."""
+    pair.fake.node.faults.next(Service.MANAGEMENT, drop_response())
+    await pair.cluster.buckets().get_bucket("travel")
+
+
+async def query_silently(pair: Pair) -> None:
+    """Wait for the first row of a statement that may write."""
+    pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1], seconds=60))
+    async with pair.cluster.query(STATEMENT):
+        pytest.fail("a row came")
+
+
+async def wait_for_rows(pair: Pair) -> None:
+    """Wait for the second row."""
+    pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2], seconds_between_rows=60))
+    async with pair.cluster.query(STATEMENT, readonly=True) as result:
+        async for _ in result:
+            pass
+
+
+async def keep_rows(pair: Pair) -> None:
+    """Stay in the block of an answer that is not whole."""
+    pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2], seconds_between_rows=60))
+    async with pair.cluster.query(STATEMENT, readonly=True) as result:
+        await anext(result)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+
+
+@rows(
+    ("body", "name", "late"),
+    [
+        (read_silently, "get", "UnambiguousTimeout"),
+        (write_silently, "upsert", "AmbiguousTimeout"),
+        (manage_silently, "manager_buckets_get_bucket", "UnambiguousTimeout"),
+        (query_silently, "query", "AmbiguousTimeout"),
+        (wait_for_rows, "query", "UnambiguousTimeout"),
+        (keep_rows, "query", "UnambiguousTimeout"),
+    ],
+)
+@pytest.mark.parametrize("limit", [trio.move_on_after, fail_after])
+async def test_a_call_that_a_scope_ends(
+    autojump_clock: MockClock,
+    limit: Callable[[float], AbstractContextManager[object]],
+    body: Callable[[Pair], Awaitable[None]],
+    name: str,
+    late: str,
+) -> None:
+    """Its span and metric have the error of a timeout in a late ``fail_after`` block, and that of a cancellation else."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    async with open_pair(tracer=tracer, meter=meter) as pair:
+        await pair.people.upsert("ada", 1)
+        with suppress(trio.TooSlowError), limit(1):
+            await body(pair)
+
+    span, (_, tags, microseconds) = tracer.roots[-1], meter.values[-1]
+    status, error = (StatusCode.ERROR, late) if limit is fail_after else (StatusCode.UNSET, "RequestCanceled")
+    assert (name, status, error) == (span.name, span.status, span.attributes.get("error.type"))
+    assert (name, error, 1_000_000) == (tags["db.operation.name"], tags.get("error.type"), microseconds)
+    assert 2 == len(meter.values)
+    assert_as_in_the_tables(tracer, meter)
+
+
+async def test_rows_that_their_reader_leaves(autojump_clock: MockClock) -> None:
+    """The span and the metric of a query whose block is left before its last row have no error."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    async with open_pair(tracer=tracer, meter=meter) as pair:
+        pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2], seconds_between_rows=60))
+        async with pair.cluster.query(STATEMENT, readonly=True) as result:
+            await anext(result)
+
+    (span,), ((_, tags, _),) = tracer.roots, meter.values
+    assert (StatusCode.OK, False) == (span.status, "error.type" in span.attributes)
+    assert "error.type" not in tags
+
+
+@pytest.mark.parametrize("limit", [trio.move_on_after, fail_after])
+async def test_calls_of_several_operations_that_a_scope_ends(
+    autojump_clock: MockClock, limit: Callable[[float], AbstractContextManager[object]]
+) -> None:
+    """Replica reads, scans and calls of several requests have the same error as their parts."""
+    tracer = RecordingTracer()
+    async with open_pair(tracer=tracer) as pair:
+        await pair.people.upsert("ada", 1)
+        for opcode in (Opcode.GET, Opcode.RANGE_SCAN_CREATE):
+            pair.fake.node.faults.always(opcode, drop_response())
+        pair.fake.node.faults.always(Service.MANAGEMENT, drop_response())
+        with suppress(trio.TooSlowError), limit(1):
+            await pair.people.get_any_replica("ada")
+        with suppress(trio.TooSlowError), limit(1):
+            async with pair.people.scan(PrefixScan("a")) as found:
+                await anext(found)
+        with suppress(trio.TooSlowError), limit(1):
+            await pair.cluster.bucket("travel").collections().create_scope("new")
+
+    _, replicas, scan, several = tracer.roots
+    for wrapping, part, late in (
+        (replicas, "get", "UnambiguousTimeout"),
+        (scan, "range_scan_create", "AmbiguousTimeout"),
+        (several, "manager_collections_create_scope", "AmbiguousTimeout"),
+    ):
+        errors = {
+            span.attributes.get("error.type")
+            for span in (wrapping, *wrapping.children)
+            if span.name in (wrapping.name, part)
+        }
+        assert {late if limit is fail_after else "RequestCanceled"} == errors, wrapping.shape()
+    assert [] == tracer.broken_rules
+
+
+async def test_copies_that_are_not_needed(autojump_clock: MockClock) -> None:
+    """The reads of slower copies, and what an early end of a scan leaves open, have no error and no value."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    async with (
+        open_fake_cluster(options=replace(OPTIONS, replicas=1), nodes=2) as fake,
+        fake.open_client(tracer=tracer, meter=meter) as cluster,
+    ):
+        people = cluster.bucket("travel").default_collection()
+        await people.upsert("ada", 1)
+        for node in fake.nodes:
+            node.faults.always(Opcode.GET, drop_response())
+        with fail_after(10):
+            await people.get_any_replica("ada")
+        async with people.get_all_replicas("ada") as copies:
+            await anext(copies)
+
+    slower = tracer.of("get")
+    assert [(StatusCode.UNSET, False)] * 2 == [(span.status, "error.type" in span.attributes) for span in slower]
+    assert "get" not in {tags["db.operation.name"] for _, tags, _ in meter.values}
     assert [] == tracer.broken_rules
 
 

@@ -98,6 +98,11 @@ class Report:
         self.reason: AbandonReason | None = None
         """The reason why the client ended all operations below; None unless it did."""
 
+    @property
+    def is_ambiguous(self) -> bool:
+        """Whether one of the operations may have been or may still be applied."""
+        return any(abandoned.ambiguous for abandoned in self.operations)
+
 
 _open_reports: WeakKeyDictionary[trio.lowlevel.Task, list[Report]] = WeakKeyDictionary()
 """The reports of each task's open blocks."""

@@ -50,7 +50,7 @@ class FanOutTasks:
         """The span of the call, once it has begun, where there is a tracer."""
         self._scope = trio.CancelScope(shield=True)
         self._report = Report()
-        """Brings the reason why the block was left to the operations behind the shield."""
+        """Brings the reason why the block was left to the operations behind the shield, and collects their ambiguity."""
 
     async def run(self) -> None:
         """Submit what is asked for; the block learns of a cancellation, and ends this when it is left."""
@@ -77,7 +77,7 @@ class FanOutTasks:
                 if is_cancelled:
                     is_late = self._report.reason is AbandonReason.TIMEOUT
                     reason = AbandonReason.TIMEOUT if is_late else AbandonReason.CANCELLED
-                    spans.abandon(reason, is_ambiguous=False)
+                    spans.abandon(reason, is_ambiguous=self._report.is_ambiguous)
                 else:
                     spans.end(self._fan_out.failure)
 

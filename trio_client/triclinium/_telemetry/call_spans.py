@@ -12,11 +12,10 @@ from typing import TypeVar, assert_never
 
 import trio
 
-from triclinium._deadlines import abandon_reason
 from triclinium._telemetry.telemetry import Telemetry
 from triclinium_core.client.actions import ReportRefusal, ReportRetry
 from triclinium_core.client.events import AbandonReason, StreamId
-from triclinium_core.errors import AmbiguousTimeoutException, TimeoutException, UnambiguousTimeoutException
+from triclinium_core.errors import AmbiguousTimeoutException, UnambiguousTimeoutException
 from triclinium_core.telemetry.attributes import (
     COUCHBASE,
     ERROR_TYPE,
@@ -36,13 +35,6 @@ T = TypeVar("T")
 
 CANCELLED = "RequestCanceled"
 """The ``error.type`` of a call whose task was cancelled (SDK-RFC 0058, 2)."""
-
-_TIMEOUTS: Mapping[bool | None, type[TimeoutException]] = {
-    None: TimeoutException,
-    False: UnambiguousTimeoutException,
-    True: AmbiguousTimeoutException,
-}
-"""The error of a call whose time limit passed, by whether the call is ambiguous; None if that is unknown."""
 
 encoding_call: ContextVar[CallSpans | None] = ContextVar("triclinium.encoding_call", default=None)
 """The call whose operation is being made; None where nobody wants to know of encoding."""
@@ -129,20 +121,18 @@ class CallSpans:
         Args:
             error: what the caller gets instead of a result.
         """
-        if isinstance(error, trio.Cancelled):
-            self.abandon(abandon_reason(trio.lowlevel.current_task()))
-            return
         self._end(None if error is None else error_type(error), outer_status(error))
 
-    def abandon(self, reason: AbandonReason, *, is_ambiguous: bool | None = None) -> None:
+    def abandon(self, reason: AbandonReason, *, is_ambiguous: bool = False) -> None:
         """End all that is open: the caller has left.
 
         Args:
-            is_ambiguous: whether the call may have been or may still be applied; None if that is unknown.
+            is_ambiguous: whether the call may have been or may still be applied.
         """
         match reason:
             case AbandonReason.TIMEOUT:
-                self._end(ERROR_TYPES[_TIMEOUTS[is_ambiguous]], StatusCode.ERROR)
+                kind = AmbiguousTimeoutException if is_ambiguous else UnambiguousTimeoutException
+                self._end(ERROR_TYPES[kind], StatusCode.ERROR)
             case AbandonReason.CANCELLED:
                 self._end(CANCELLED, StatusCode.UNSET)
             case AbandonReason.NOT_NEEDED:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import trio
 
+from triclinium._deadlines import Report, abandon_reason, noted
 from triclinium._telemetry.call_spans import CallSpans
 from triclinium._telemetry.telemetry import Telemetry
 from triclinium_core.errors import InvalidArgumentException
@@ -49,8 +50,13 @@ class Wrapping(NamedTuple):
         if spans is None:
             yield self.parent
             return
+        report = Report()
         try:
-            yield spans.as_parent
+            with noted(report):
+                yield spans.as_parent
+        except trio.Cancelled:
+            spans.abandon(abandon_reason(trio.lowlevel.current_task()), is_ambiguous=report.is_ambiguous)
+            raise
         except BaseException as error:
             spans.end(error)
             raise
