@@ -15,8 +15,8 @@ from triclinium_core.retry.couchbase.tables.service import Service
 class OperationFacts(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One operation that was slow, or whose answer came when nobody waited for it any more.
 
-    Durations are whole microseconds. A field is None if it was not measured or does not apply. The names are those of
-    the RFC, except ``abandoned``, which the RFC lacks.
+    Durations are whole microseconds. A field is None if it was not measured or does not apply. The RFC defines the names,
+    except ``abandoned``.
     """
 
     service: Service
