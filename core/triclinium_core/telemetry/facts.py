@@ -15,7 +15,7 @@ from triclinium_core.retry.couchbase.tables.service import Service
 class OperationFacts(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One operation that was slow, or whose answer came when nobody waited for it any more.
 
-    Durations are whole microseconds. A field is None if it was not measured or does not apply. The RFC defines the names,
+    Durations are whole microseconds. Fields without a value are None. The RFC defines all names
     except ``abandoned``.
     """
 
