@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 from datetime import timedelta
+from typing import cast
 
 import pytest
 import trio
@@ -22,7 +23,7 @@ from tests.trio_client.doubles import (
 )
 from tests.trio_client.pair import Never, open_pair
 from triclinium import AbandonedOperation, Collection, RetryAction, RetryReason, RetryRequest, fail_after
-from triclinium._deadlines import _open_reports
+from triclinium._deadlines import Report, _open_reports, abandon_reason, leave_reason
 from triclinium._driver.driver import Driver
 from triclinium._driver.log import CONTEXTS_MAX
 from triclinium.errors import (
@@ -546,6 +547,24 @@ async def raise_shield(scope: trio.CancelScope) -> None:
     """Make a scope a shield after half a second."""
     await trio.sleep(0.5)
     scope.shield = True
+
+
+async def test_a_late_block_counts_if_shields_are_unknown(autojump_clock: MockClock) -> None:
+    """With a trio whose tasks have no known scopes around them, each late block above a task is a timeout."""
+
+    class LaterTask:
+        parent_nursery = None
+
+    task, report = cast(trio.lowlevel.Task, LaterTask()), Report()
+    _open_reports[task] = [report]
+    report.scope = trio.CancelScope(deadline=trio.current_time())
+
+    assert AbandonReason.TIMEOUT is abandon_reason(task)
+
+
+def test_nothing_outside_of_a_run_is_cancelled() -> None:
+    """A block that Python closes after the run has the reason of one that is left."""
+    assert AbandonReason.NOT_NEEDED is leave_reason()
 
 
 async def test_each_of_many_tasks_has_its_reason(autojump_clock: MockClock) -> None:

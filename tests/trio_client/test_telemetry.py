@@ -13,6 +13,7 @@ from typing import cast
 
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock
 
 import triclinium
@@ -618,6 +619,16 @@ async def keep_rows(pair: Pair) -> None:
             nursery.start_soon(trio.sleep_forever)
 
 
+async def ask_for_rows_too_late(pair: Pair) -> None:
+    """Ask for the second row when the scope around has ended."""
+    pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2], seconds_between_rows=60))
+    async with pair.cluster.query(STATEMENT, readonly=True) as result:
+        await anext(result)
+        with trio.CancelScope(shield=True):
+            await trio.sleep(1)
+        await anext(result)
+
+
 @rows(
     ("body", "name", "late"),
     [
@@ -627,6 +638,7 @@ async def keep_rows(pair: Pair) -> None:
         (query_silently, "query", "AmbiguousTimeout"),
         (wait_for_rows, "query", "UnambiguousTimeout"),
         (keep_rows, "query", "UnambiguousTimeout"),
+        (ask_for_rows_too_late, "query", "UnambiguousTimeout"),
     ],
 )
 @pytest.mark.parametrize("limit", [trio.move_on_after, fail_after])
@@ -650,6 +662,33 @@ async def test_a_call_that_a_scope_ends(
     assert (name, error, 1_000_000) == (tags["db.operation.name"], tags.get("error.type"), microseconds)
     assert 2 == len(meter.values)
     assert_as_in_the_tables(tracer, meter)
+
+
+@rows(("body", "name"), [(manage_silently, "manager_buckets_get_bucket"), (query_silently, "query")])
+@pytest.mark.parametrize("limit", [trio.move_on_after, fail_after])
+async def test_a_call_that_begins_too_late(
+    autojump_clock: MockClock,
+    limit: Callable[[float], AbstractContextManager[object]],
+    body: Callable[[Pair], Awaitable[None]],
+    name: str,
+) -> None:
+    """A request in a scope that has ended, beside another operation, is not sent; its span has the same error."""
+    tracer = RecordingTracer()
+    async with open_pair(tracer=tracer) as pair, trio.open_nursery() as nursery:
+        await pair.people.upsert("ada", 1)
+        nursery.start_soon(read_silently, pair)
+        await trio.testing.wait_all_tasks_blocked()
+        with suppress(trio.TooSlowError), limit(1):
+            with trio.CancelScope(shield=True):
+                await trio.sleep(2)
+            await body(pair)
+        nursery.cancel_scope.cancel()
+
+    span = tracer.roots[-1]
+    error = "UnambiguousTimeout" if limit is fail_after else "RequestCanceled"
+    assert (name, error) == (span.name, span.attributes.get("error.type"))
+    assert DISPATCH not in {child.name for child in span.children}
+    assert [] == tracer.broken_rules
 
 
 async def test_rows_that_their_reader_leaves(autojump_clock: MockClock) -> None:

@@ -15,8 +15,8 @@ from triclinium_core.retry.couchbase.tables.service import Service
 class OperationFacts(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One operation that was slow, or whose answer came when nobody waited for it any more.
 
-    Durations are whole microseconds. Fields without a value are None. The RFC defines all names
-    except ``abandoned``.
+    Durations are whole microseconds. None means not measured, or not applicable. The names come from the RFC, except
+    ``abandoned``.
     """
 
     service: Service
