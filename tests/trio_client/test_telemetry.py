@@ -22,6 +22,7 @@ from tests.trio_client.pair import OPTIONS, Pair, open_pair
 from tests.trio_client.recorded_telemetry import RecordedSpan, RecordingMeter, RecordingTracer, current_span
 from triclinium import (
     BestEffortRetryStrategy,
+    Cluster,
     DurabilityLevel,
     LoggingMeter,
     LookupInSpec,
@@ -808,19 +809,43 @@ async def test_a_wait_until_ready(autojump_clock: MockClock) -> None:
     assert [] == tracer.broken_rules
 
 
-async def test_labels_of_the_cluster(autojump_clock: MockClock) -> None:
-    """Once a config has told them, they are on every span and every metric."""
+async def _upsert(cluster: Cluster) -> None:
+    await cluster.bucket("travel").default_collection().upsert("ada", 1)
+
+
+async def _read_all_copies(cluster: Cluster) -> None:
+    async with cluster.bucket("travel").default_collection().get_all_replicas("ada") as copies:
+        assert [] == [copy async for copy in copies]
+
+
+async def _read_without_result(cluster: Cluster) -> None:
+    with pytest.raises(DocumentNotFoundException):
+        await cluster.bucket("travel").default_collection().get("nobody")
+
+
+async def _create_index(cluster: Cluster) -> None:
+    await cluster.query_indexes().create_primary_index("travel")
+
+
+async def _ping(cluster: Cluster) -> None:
+    await cluster.ping()
+
+
+@pytest.mark.parametrize("call", [_upsert, _read_all_copies, _read_without_result, _create_index, _ping])
+async def test_labels_of_the_cluster(call: Callable[[Cluster], Awaitable[None]], autojump_clock: MockClock) -> None:
+    """A call that starts before the first config has them in all spans that end after it, and in its metric."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     options = replace(OPTIONS, cluster_uuid="5f3a", cluster_name="north")
     async with open_fake_cluster(options=options) as fake, fake.open_client(tracer=tracer, meter=meter) as cluster:
-        people = cluster.bucket("travel").default_collection()
-        await people.upsert("ada", 1)
+        await call(cluster)
         first = len(tracer.spans)
-        await people.upsert("ada", 1)
+        await _upsert(cluster)
 
     labels = {"couchbase.cluster.uuid": "5f3a", "couchbase.cluster.name": "north"}
-    assert 3 == len(tracer.spans[first:])
-    for attributes in (*(span.attributes for span in tracer.spans[first:]), meter.values[-1][1]):
+    ended_late = [span.attributes for span in tracer.spans[:first] if span.name != ENCODING or call is not _upsert]
+    assert ended_late
+    assert meter.values
+    for attributes in (*ended_late, *(span.attributes for span in tracer.spans[first:]), *(v[1] for v in meter.values)):
         assert labels.items() <= attributes.items()
     assert_as_in_the_tables(tracer, meter)
 

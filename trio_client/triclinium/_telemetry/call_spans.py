@@ -56,7 +56,8 @@ class CallSpans:
         self._parent = parent
         self._is_measured = is_measured
         self._context = copy_context()
-        self._common: dict[str, AttributeValue] = {SYSTEM_NAME: COUCHBASE, **telemetry.cluster_labels()}
+        self._labels: Mapping[str, str] = {}
+        """Labels of the cluster that the outer span has. A call may start before the first config brings them."""
         self._attributes: dict[str, AttributeValue] = {}
         self._began_at: float | None = None
         self._attempts: dict[StreamId, RequestSpan | None] = {}
@@ -76,7 +77,8 @@ class CallSpans:
         """
         if self._began_at is None:
             self._began_at = trio.current_time()
-            self._attributes = {**self._common, OPERATION_NAME: name}
+            self._labels = self._telemetry.cluster_labels()
+            self._attributes = {SYSTEM_NAME: COUCHBASE, **self._labels, OPERATION_NAME: name}
             self.span = self._telemetry.begin_span(name, self._parent, self._attributes)
         self._attributes |= attributes
         self._telemetry.set_attributes(self.span, attributes)
@@ -92,7 +94,7 @@ class CallSpans:
 
     def encode_payload(self, encode: Callable[[], T]) -> T:
         """Return what ``encode`` makes in a call that has begun, and tell how long that takes."""
-        span = self._telemetry.begin_child(ENCODING, self.span, self._common)
+        span = self._telemetry.begin_child(ENCODING, self.span, self._common())
         try:
             return encode()
         finally:
@@ -100,11 +102,11 @@ class CallSpans:
 
     def dispatched(self, stream: StreamId, attributes: Mapping[str, AttributeValue]) -> None:
         """Begin the span of an attempt."""
-        self._attempts[stream] = self._telemetry.begin_child(DISPATCH, self.span, {**self._common, **attributes})
+        self._attempts[stream] = self._telemetry.begin_child(DISPATCH, self.span, {**self._common(), **attributes})
 
     def answered(self, stream: StreamId, attributes: Mapping[str, AttributeValue]) -> None:
         """End the span of the attempt that travels on a stream."""
-        self._telemetry.end_span(self._attempts.pop(stream, None), attributes)
+        self._telemetry.end_span(self._attempts.pop(stream, None), {**self._new_labels(), **attributes})
 
     def retried(self, report: ReportRetry) -> None:
         """Tell that the call will be retried, and why."""
@@ -144,15 +146,25 @@ class CallSpans:
     def _end(self, failed_with: str | None, status: StatusCode) -> None:
         if self._began_at is None:
             return
+        late: dict[str, AttributeValue] = {**self._new_labels()}
         for span in self._attempts.values():
-            self._telemetry.end_span(span)
+            self._telemetry.end_span(span, late)
         self._attempts.clear()
         if failed_with is not None:
-            self._attributes[ERROR_TYPE] = failed_with
-            self._telemetry.set_attributes(self.span, {ERROR_TYPE: failed_with})
+            late[ERROR_TYPE] = failed_with
+        self._attributes |= late
         if self._is_measured:
             took = trio.current_time() - self._began_at
             # In the context of the caller: the driver's tasks have that of whoever opened the cluster.
             self._context.run(self._telemetry.record, self.span, took, self._attributes)
-        self._telemetry.end_span(self.span, {RETRIES: self._retries}, status)
+        self._telemetry.end_span(self.span, {**late, RETRIES: self._retries}, status)
         self._began_at = None
+
+    def _common(self) -> Mapping[str, AttributeValue]:
+        """Return the attributes of every span that begins now."""
+        return {SYSTEM_NAME: COUCHBASE, **self._telemetry.cluster_labels()}
+
+    def _new_labels(self) -> Mapping[str, str]:
+        """Return the labels of the cluster if they arrived after the call began, else nothing."""
+        labels = self._telemetry.cluster_labels()
+        return {} if labels is self._labels else labels
