@@ -213,6 +213,17 @@ async def test_durations_of_all_operations(autojump_clock: MockClock, caplog: py
     assert ["exists"] == list(last["operations"]["kv"])
 
 
+async def test_a_client_that_closes_early(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """The last line of the meter has the seconds that it counts, so that its rate is true."""
+    async with open_pair() as (_, _, people):
+        for _ in range(10):
+            await people.upsert("ada", 1)
+            await trio.sleep(1)
+
+    (last,) = told_by(caplog, "meter")
+    assert (10, 10) == (last["operations"]["kv"]["upsert"]["total_count"], last["meta"]["emit_interval_s"])
+
+
 async def test_a_client_with_nothing_to_tell(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
     """An hour without an operation has no line."""
     async with open_pair() as (_, cluster, _):

@@ -349,9 +349,13 @@ class ClientMachine:
             topologies=self._keyspaces.topologies,
         )
 
-    def last_reports(self) -> Sequence[ReportTelemetry]:
-        """Return, and forget, what was gathered of operations and is not told yet: for the end of a client."""
-        return self._gathering.rest()
+    def last_reports(self, now: float | None = None) -> Sequence[ReportTelemetry]:
+        """Return and clear the reports of all open intervals, for a client that closes.
+
+        Args:
+            now: monotonic seconds, as ``handle`` gets them; None for the time of the newest event.
+        """
+        return self._gathering.rest(self._now if now is None else now)
 
     def diagnostics(self, report_id: str, now: float) -> DiagnosticsResult:
         """Return how the connections stand; nobody is asked.
@@ -497,7 +501,7 @@ class ClientMachine:
             elif kind is TimerKind.OPENING:
                 self._connections.open_next(now)
             elif kind is TimerKind.TELEMETRY:
-                self._gathering.interval_over(cast(TelemetryKind, subject))
+                self._gathering.interval_over(cast(TelemetryKind, subject), now)
             elif kind is TimerKind.REQUEST_DEADLINE:
                 self._requests.deadline_passed(cast(LiveRequest, subject), event, now)
             elif kind is TimerKind.REQUEST_RETRY:

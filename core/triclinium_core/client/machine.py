@@ -47,8 +47,8 @@ class Machine(Protocol):
         """Return a snapshot."""
         ...
 
-    def last_reports(self) -> Sequence[ReportTelemetry]:
-        """Return what was gathered of operations and is not told yet."""
+    def last_reports(self, now: float | None = None) -> Sequence[ReportTelemetry]:
+        """Return the reports of the intervals that end ``now``, by default with the newest event."""
         ...
 
     def diagnostics(self, report_id: str, now: float) -> DiagnosticsResult:

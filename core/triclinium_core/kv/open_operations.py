@@ -323,7 +323,7 @@ class Operations:
             name = SPAN_NAMES[request.name]
             histogram = durations.histograms.get(name)
             if histogram is None:
-                histogram = durations.begin(_KV, name, now)
+                histogram = durations.begin(_KV, name, now - took)
             histogram.add(int(took * MICROSECONDS))
         if is_slow:
             self._gathering.slow(operation.measured().facts(now), now)

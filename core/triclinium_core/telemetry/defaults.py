@@ -83,7 +83,8 @@ class ThresholdLoggingTracer:
 class LoggingMeter:
     """Have the durations of all operations logged, as one line of JSON an interval in which there were any.
 
-    The line has a count and five percentiles for each kind of operation.
+    The line has a count and five percentiles for each kind of operation. Its ``emit_interval_s`` is the true number of
+    seconds that it covers, also if the client closes early.
 
     Raises:
         InvalidArgumentException: the interval is no duration, or not above 0.
@@ -92,7 +93,7 @@ class LoggingMeter:
     """
 
     emit_interval: float = 600.0
-    """Seconds from the first operation to the line that counts it."""
+    """Seconds from the start of the first operation to the line that counts it."""
 
     def __init__(self, *, emit_interval: Duration = 600.0) -> None:
         object.__setattr__(self, "emit_interval", _interval(emit_interval))

@@ -12,6 +12,9 @@ from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.telemetry.facts import MICROSECONDS
 from triclinium_core.telemetry.histogram import Histogram
 
+INTERVAL_MIN_MS = 1
+"""Shortest interval in a report, in milliseconds: readers divide the counts by it."""
+
 PERCENTILES: Mapping[str, float] = {"50.0": 50.0, "90.0": 90.0, "99.0": 99.0, "99.9": 99.9, "100.0": 100.0}
 """What is told of each kind of operation, ascending, by the name in the JSON (RFC 0067 "Collected Percentiles")."""
 
@@ -21,25 +24,31 @@ class OperationDurations:
 
     An operation that ends costs one call: that of ``add`` of its histogram, which the caller finds in ``histograms``.
 
+    An interval begins with the start of its first operation, so that its length is that of the work that it counts.
+
     Args:
-        emit_interval: seconds, for the report.
-        on_first: told when the first operation of an interval ends.
+        on_first: receives the instant at which an interval begins.
     """
 
-    def __init__(self, emit_interval: float, on_first: Callable[[float], None]) -> None:
+    def __init__(self, on_first: Callable[[float], None]) -> None:
         self.histograms: dict[str, Histogram] = {}
         """Of the present interval, by the name of the operation."""
         self._services: dict[str, Service] = {}
-        self._emit_interval = emit_interval
         self._on_first = on_first
+        self._began_at = 0.0
 
     def __bool__(self) -> bool:
         return bool(self.histograms)
 
-    def begin(self, service: Service, operation: str, now: float) -> Histogram:
-        """Return the histogram of an operation that has none in this interval."""
+    def begin(self, service: Service, operation: str, began_at: float) -> Histogram:
+        """Return the histogram of an operation that has none in this interval.
+
+        Args:
+            began_at: when the operation began.
+        """
         if not self.histograms:
-            self._on_first(now)
+            self._began_at = began_at
+            self._on_first(began_at)
         self._services[operation] = service
         histogram = self.histograms[operation] = Histogram()
         return histogram
@@ -48,11 +57,11 @@ class OperationDurations:
         """Count an operation that is over, where an extra call does not matter."""
         histogram = self.histograms.get(operation)
         if histogram is None:
-            histogram = self.begin(service, operation, now)
+            histogram = self.begin(service, operation, now - seconds)
         histogram.add(int(seconds * MICROSECONDS))
 
-    def take(self) -> str:
-        """Return what was counted as one line of JSON, and forget it."""
+    def take(self, now: float) -> str:
+        """Return the counts and the true length of the interval that ends ``now`` as one line of JSON, and clear them."""
         operations: dict[str, dict[str, object]] = {}
         for operation, histogram in self.histograms.items():
             operations.setdefault(self._services[operation].value, {})[operation] = {
@@ -62,7 +71,7 @@ class OperationDurations:
                 ),
             }
         self.histograms.clear()
-        # A whole number stands there as one, as in the RFC.
-        seconds = self._emit_interval
+        seconds = max(INTERVAL_MIN_MS, round((now - self._began_at) * 1000)) / 1000
+        # RFC 0067 "JSON Output Format & Logging": a whole number of seconds is an integer.
         interval = int(seconds) if seconds.is_integer() else seconds
         return json.dumps({"meta": {"emit_interval_s": interval}, "operations": operations}, separators=(",", ":"))

@@ -56,7 +56,7 @@ class Gathering:
             self._keep(TelemetryKind.ORPHANS, self._orphans, orphans.emit_interval)
         if meter is not None:
             begin = partial(self._begin, TelemetryKind.DURATIONS)
-            self.durations = OperationDurations(meter.emit_interval, begin)
+            self.durations = OperationDurations(begin)
             self._keep(TelemetryKind.DURATIONS, self.durations, meter.emit_interval)
 
     def slow(self, operation: OperationFacts, now: float) -> None:
@@ -71,13 +71,18 @@ class Gathering:
             self._begin(TelemetryKind.ORPHANS, now)
         self._orphans.add(operation)
 
-    def interval_over(self, kind: TelemetryKind) -> None:
-        """Tell what was gathered since the interval began."""
-        self._emit(ReportTelemetry(kind, self._gathered[kind].take()))
+    def interval_over(self, kind: TelemetryKind, now: float) -> None:
+        """Report and clear the entries of the interval that ends ``now``."""
+        self._emit(self._report(kind, now))
 
-    def rest(self) -> Sequence[ReportTelemetry]:
-        """Return, and forget, what is gathered and not told yet: for the end, when no interval will be over."""
-        return [ReportTelemetry(kind, gathered.take()) for kind, gathered in self._gathered.items() if gathered]
+    def rest(self, now: float) -> Sequence[ReportTelemetry]:
+        """Return and clear the entries of all open intervals, which end ``now``: for a client that closes."""
+        return [self._report(kind, now) for kind, gathered in self._gathered.items() if gathered]
+
+    def _report(self, kind: TelemetryKind, now: float) -> ReportTelemetry:
+        gathered = self._gathered[kind]
+        text = gathered.take(now) if isinstance(gathered, OperationDurations) else gathered.take()
+        return ReportTelemetry(kind, text)
 
     def _keep(self, kind: TelemetryKind, gathered: TopOperations | OperationDurations, interval: float) -> None:
         self._gathered[kind], self._intervals[kind] = gathered, interval

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.telemetry.durations import OperationDurations
 
 
 def test_the_report_is_that_of_the_rfc() -> None:
     """Count and five percentiles for each operation of each service, and the interval to divide the counts by."""
-    durations = OperationDurations(600.0, lambda now: None)
+    durations = OperationDurations(lambda now: None)
     for service, name, microseconds in (
         (Service.KV, "get", range(1, 101)),
         (Service.KV, "upsert", [7]),
@@ -20,7 +22,7 @@ def test_the_report_is_that_of_the_rfc() -> None:
         for duration in microseconds:
             histogram.add(duration)
 
-    text = durations.take()
+    text = durations.take(600.0)
 
     assert {
         "meta": {"emit_interval_s": 600},
@@ -50,14 +52,36 @@ def test_the_report_is_that_of_the_rfc() -> None:
 def test_the_first_operation_of_an_interval_is_told() -> None:
     """And no other one; after a report the next interval begins with the next operation."""
     begun = list[float]()
-    durations = OperationDurations(0.5, begun.append)
+    durations = OperationDurations(begun.append)
     durations.begin(Service.KV, "get", 1.0).add(5)
     durations.begin(Service.KV, "upsert", 2.0).add(5)
 
     assert durations
-    assert 0.5 == json.loads(durations.take())["meta"]["emit_interval_s"]
+    assert 0.5 == json.loads(durations.take(1.5))["meta"]["emit_interval_s"]
     assert not durations
 
     durations.begin(Service.KV, "get", 3.0)
 
     assert [1.0, 3.0] == begun
+
+
+@pytest.mark.parametrize(("now", "interval"), [(5.0, 4), (601.0, 600), (601.25, 600.25), (1.0, 0.001), (1.0001, 0.001)])
+def test_a_report_has_the_true_length_of_its_interval(now: float, interval: float) -> None:
+    """A report that comes early or late has the seconds since its first operation began, and never 0."""
+    durations = OperationDurations(lambda _: None)
+    durations.begin(Service.KV, "get", 1.0).add(5)
+
+    text = durations.take(now)
+
+    assert interval == json.loads(text)["meta"]["emit_interval_s"]
+    assert f'"emit_interval_s":{interval}' in text
+
+
+def test_an_interval_begins_with_the_start_of_its_first_operation() -> None:
+    """An interval that ends with its only operation is as long as that operation."""
+    begun = list[float]()
+    durations = OperationDurations(begun.append)
+    durations.count(Service.QUERY, "query", 30.0, 40.0)
+
+    assert [10.0] == begun
+    assert 30 == json.loads(durations.take(40.0))["meta"]["emit_interval_s"]

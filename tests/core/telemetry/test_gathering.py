@@ -32,7 +32,7 @@ class Bench:
         """Return what is told by ``now``."""
         while (due := self.timers.pop_due(now, self.timers.newest)) is not None:
             assert isinstance(due[1], TelemetryKind)
-            self.gathering.interval_over(due[1])
+            self.gathering.interval_over(due[1], now)
         told = [action for action in self.actions if isinstance(action, ReportTelemetry)]
         self.actions.clear()
         return told
@@ -98,5 +98,5 @@ def test_the_rest_is_told_at_the_end() -> None:
     bench = Bench(ThresholdLoggingTracer(), LoggingMeter(), OrphanReporter())
     bench.gathering.slow(SLOW, 5.0)
 
-    assert [TelemetryKind.SLOW_OPERATIONS] == kinds(list(bench.gathering.rest()))
-    assert [] == list(bench.gathering.rest())
+    assert [TelemetryKind.SLOW_OPERATIONS] == kinds(list(bench.gathering.rest(6.0)))
+    assert [] == list(bench.gathering.rest(6.0))

@@ -260,7 +260,7 @@ class Driver:
         # The garbage collector does not look into operations: a strategy that knows the cluster would keep it for ever.
         for token in tuple(self._waiters):
             self._feed(OperationAbandoned(token))
-        for report in self._machine.last_reports():
+        for report in self._machine.last_reports(self.current_time()):
             self._log.telemetry(report)
         self._is_ended = True
         self._scope.cancel()

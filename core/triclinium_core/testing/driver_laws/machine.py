@@ -119,8 +119,8 @@ class ScriptedMachine:
         """Return a snapshot that can be told from others."""
         return ClientStatistics(open_operations=42)
 
-    def last_reports(self) -> Sequence[ReportTelemetry]:
-        """Return what the test has said, once."""
+    def last_reports(self, now: float | None = None) -> Sequence[ReportTelemetry]:
+        """Return the reports that the test has set, once."""
         reports, self.reports = self.reports, ()
         return reports
 
