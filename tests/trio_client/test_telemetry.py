@@ -212,6 +212,22 @@ async def test_how_failures_are_told(key: str, status: StatusCode, name: str, au
     assert_as_in_the_tables(tracer, meter)
 
 
+async def test_a_missing_document_that_is_a_result(autojump_clock: MockClock) -> None:
+    """``get_or_none`` that returns None has the status OK and no error type, but its other failures have theirs."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    async with open_pair(tracer=tracer, meter=meter) as pair:
+        assert await pair.people.get_or_none("nobody") is None
+        pair.fake.node.faults.next(Opcode.GET, drop_response())
+        with pytest.raises(triclinium.errors.TimeoutException):
+            await pair.people.get_or_none("ada")
+
+    missing, late = tracer.roots
+    assert (StatusCode.OK, False) == (missing.status, "error.type" in missing.attributes)
+    assert (StatusCode.ERROR, "UnambiguousTimeout") == (late.status, late.attributes["error.type"])
+    assert [False, True] == ["error.type" in tags for _, tags, _ in meter.values]
+    assert_as_in_the_tables(tracer, meter)
+
+
 async def test_a_refused_retry(autojump_clock: MockClock) -> None:
     """The outer span is told why nothing is tried again."""
     tracer = RecordingTracer()

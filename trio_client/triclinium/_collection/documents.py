@@ -6,6 +6,7 @@ from datetime import datetime
 
 from triclinium._collection.base import ANY_CAS, CollectionBase, expiry_field, transcoder_or_json
 from triclinium._collection.encoding import encoded
+from triclinium._telemetry.call_spans import encoding_call
 from triclinium_core.checks import Duration, check_flag, check_type
 from triclinium_core.errors import DocumentNotFoundException, InvalidArgumentException
 from triclinium_core.kv.operation.durability import DurabilityLevel
@@ -16,6 +17,7 @@ from triclinium_core.kv.operation.requests import (
     GetAndLock,
     GetAndTouch,
     Insert,
+    Keyspace,
     Remove,
     Replace,
     Store,
@@ -59,8 +61,12 @@ class DocumentOperations(CollectionBase):
         parent_span: RequestSpan | None = None,
     ) -> GetResult | None:
         """Read a document, or return None where it does not exist."""
+        transcoder = JSON_TRANSCODER if transcoder is None else transcoder
+        make = Get if self._driver.telemetry is None else _get_that_may_miss
         try:
-            return await self.get(key, transcoder=transcoder, retry_strategy=retry_strategy, parent_span=parent_span)
+            return await self._driver.perform(
+                GetResult, make, retry_strategy, parent_span, self._keyspace, key, transcoder
+            )
         except DocumentNotFoundException:
             return None
 
@@ -300,3 +306,11 @@ class DocumentOperations(CollectionBase):
         if type(document) is not EncodedValue:
             check_type(document, "transcoder.encode(value)", EncodedValue)
         return document, seconds
+
+
+def _get_that_may_miss(keyspace: Keyspace, key: str, transcoder: Transcoder) -> Get:
+    """Return the operation of a call for which a missing document is a result."""
+    call = encoding_call.get()
+    if call is not None:
+        call.expected = (DocumentNotFoundException,)
+    return Get(keyspace, key, transcoder)

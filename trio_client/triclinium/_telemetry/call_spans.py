@@ -37,7 +37,7 @@ CANCELLED = "RequestCanceled"
 """The ``error.type`` of a call whose task was cancelled (SDK-RFC 0058, 2)."""
 
 encoding_call: ContextVar[CallSpans | None] = ContextVar("triclinium.encoding_call", default=None)
-"""The call whose operation is being made; None where nobody wants to know of encoding."""
+"""The call whose operation is being made; None without a tracer and a meter."""
 
 
 class CallSpans:
@@ -52,6 +52,8 @@ class CallSpans:
     def __init__(self, telemetry: Telemetry, parent: RequestSpan | None, *, is_measured: bool = True) -> None:
         self.span: RequestSpan | None = None
         """The outer span; None before ``begin``, and where there is no tracer, or it failed."""
+        self.expected: tuple[type[Exception], ...] = ()
+        """Errors that the caller does not get: they stand for a result."""
         self._telemetry = telemetry
         self._parent = parent
         self._is_measured = is_measured
@@ -123,6 +125,8 @@ class CallSpans:
         Args:
             error: what the caller gets instead of a result.
         """
+        if isinstance(error, self.expected):
+            error = None
         self._end(None if error is None else error_type(error), outer_status(error))
 
     def abandon(self, reason: AbandonReason, *, is_ambiguous: bool = False) -> None:
