@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Sequence
 from contextvars import copy_context
 from importlib.metadata import version
 from typing import cast
@@ -17,13 +18,17 @@ from opentelemetry.sdk.metrics.export import Histogram, HistogramDataPoint, InMe
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Decision, Sampler, SamplingResult
+from opentelemetry.util.types import Attributes
 from trio.testing import MockClock
 
+import triclinium
 from tests.trio_client.pair import open_pair
 from tests.trio_client.recorded_telemetry import RecordedSpan
+from triclinium import DurabilityLevel, MutateInSpec
 from triclinium.errors import InvalidArgumentException
 from triclinium.opentelemetry import OpenTelemetryMeter, OpenTelemetryRequestSpan, OpenTelemetryRequestTracer
-from triclinium.testing import ClientArguments, Opcode, delay
+from triclinium.testing import ClientArguments, FakeAnswer, Opcode, delay
 from triclinium_core.telemetry.metrics import OPERATION_DURATION, Meter
 from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, RequestTracer, StatusCode
 
@@ -31,9 +36,9 @@ from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, Reque
 class Spans:
     """A provider, and what was exported from it."""
 
-    def __init__(self) -> None:
+    def __init__(self, sampler: Sampler = ALWAYS_ON) -> None:
         self._exporter = InMemorySpanExporter()
-        self.provider = TracerProvider()
+        self.provider = TracerProvider(sampler)
         self.provider.add_span_processor(SimpleSpanProcessor(self._exporter))
         self.tracer = OpenTelemetryRequestTracer(self.provider)
 
@@ -172,6 +177,75 @@ def test_a_span_of_another_make_is_no_parent() -> None:
 
     with pytest.raises(InvalidArgumentException, match="OpenTelemetryRequestSpan"):
         spans.tracer.request_span("get", RecordedSpan("outer", None))
+
+
+class SeenAttributes(Sampler):
+    """Records the attributes that each span begins with."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, dict[str, object]]] = []
+
+    def should_sample(  # noqa: PLR0917  # OpenTelemetry's signature
+        self,
+        parent_context: Context | None,
+        trace_id: int,
+        name: str,
+        kind: trace.SpanKind | None = None,
+        attributes: Attributes = None,
+        links: Sequence[trace.Link] | None = None,
+        trace_state: trace.TraceState | None = None,
+    ) -> SamplingResult:
+        """Sample every span."""
+        self.seen.append((name, dict(attributes or {})))
+        return SamplingResult(Decision.RECORD_AND_SAMPLE, attributes)
+
+    def get_description(self) -> str:
+        """Return the name of the class."""
+        return type(self).__name__
+
+
+LATE = {"couchbase.retries", "error.type", "couchbase.server_duration"}
+"""Attributes that are not known before the end of a span."""
+
+
+async def test_samplers_see_the_attributes_of_operations(autojump_clock: MockClock) -> None:
+    """Every span of a client begins with all attributes but those that only its end can know."""
+    sampler = SeenAttributes()
+    spans = Spans(sampler)
+    async with open_pair(tracer=spans.tracer) as pair:
+        people = pair.people
+        await people.upsert("ada", 1, durability=DurabilityLevel.MAJORITY)
+        await people.mutate_in("ada", [MutateInSpec.replace("", 2)])
+        await people.get_or_none("nobody")
+        async with people.get_all_replicas("ada") as copies:
+            assert [False] == [copy.is_replica async for copy in copies]
+        pair.fake.nodes.script.answer("SELECT $city", FakeAnswer(rows=[1]))
+        async with pair.cluster.query("SELECT $city", city="Oslo") as result:
+            assert [1] == await result.rows()
+        await pair.cluster.query_indexes().create_primary_index("travel")
+        await pair.cluster.ping()
+
+    by_start = sorted(spans.ended, key=lambda span: span.start_time or 0)
+    at_end = [{key: value for key, value in (span.attributes or {}).items() if key not in LATE} for span in by_start]
+    assert {"upsert", "request_encoding", "dispatch_to_server", "get_all_replicas", "query", "ping"} <= {
+        name for name, _ in sampler.seen
+    }
+    assert sorted(map(repr, zip((span.name for span in by_start), at_end, strict=True))) == sorted(
+        map(repr, sampler.seen)
+    )
+
+
+async def test_samplers_see_the_number_of_an_attempt(autojump_clock: MockClock) -> None:
+    """The span of an attempt of ``retry`` begins with its number."""
+    sampler = SeenAttributes()
+
+    async def work() -> None:
+        pass
+
+    with triclinium.tracing_retries(Spans(sampler).tracer):
+        await triclinium.retry(work, strategy=triclinium.SimpleRetryStrategy(), on=OSError, name="work")
+
+    assert ("attempt", {"triclinium.retry.attempt": 1}) in sampler.seen
 
 
 async def test_a_span_of_the_program_as_it_is(autojump_clock: MockClock) -> None:

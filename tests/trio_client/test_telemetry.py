@@ -228,6 +228,35 @@ async def test_a_missing_document_that_is_a_result(autojump_clock: MockClock) ->
     assert_as_in_the_tables(tracer, meter)
 
 
+class AttributedTracer(RecordingTracer):
+    """A tracer whose spans begin with attributes."""
+
+    def request_span(
+        self,
+        name: str,
+        parent: RequestSpan | None = None,
+        attributes: Mapping[str, str | int | float | bool] | None = None,
+    ) -> RecordedSpan:
+        """Begin a span with attributes that may not be set again."""
+        span = RecordingTracer.request_span(self, name, parent)
+        for key, value in (attributes or {}).items():
+            span.set_attribute(key, value)
+        span.fixed = frozenset(attributes or {})
+        return span
+
+
+async def test_a_tracer_whose_spans_begin_with_attributes(autojump_clock: MockClock) -> None:
+    """It receives the same attributes as any other tracer, each of them once."""
+    tracer, meter = AttributedTracer(), RecordingMeter()
+    async with open_pair(tracer=tracer, meter=meter) as pair:
+        await pair.people.upsert("ada", 1)
+        await pair.people.get("ada")
+        await pair.cluster.query_indexes().create_primary_index("travel")
+
+    assert {"couchbase.service", "db.namespace", "db.operation.name"} <= tracer.roots[0].fixed
+    assert_as_in_the_tables(tracer, meter)
+
+
 async def test_a_refused_retry(autojump_clock: MockClock) -> None:
     """The outer span is told why nothing is tried again."""
     tracer = RecordingTracer()

@@ -100,11 +100,17 @@ class OpenTelemetryRequestTracer:
         provider = trace.get_tracer_provider() if tracer_provider is None else tracer_provider
         self._tracer = provider.get_tracer(INSTRUMENTATION_NAME, version("triclinium"), SCHEMA_URL)
 
-    def request_span(self, name: str, parent: RequestSpan | trace.Span | None = None) -> OpenTelemetryRequestSpan:
+    def request_span(
+        self,
+        name: str,
+        parent: RequestSpan | trace.Span | None = None,
+        attributes: Mapping[str, AttributeValue] | None = None,
+    ) -> OpenTelemetryRequestSpan:
         """Begin a span.
 
         Args:
             parent: one of OpenTelemetry's own is taken in the current context, with its baggage.
+            attributes: those that a sampler sees.
 
         Raises:
             InvalidArgumentException: ``parent`` is no span of OpenTelemetry.
@@ -120,7 +126,8 @@ class OpenTelemetryRequestTracer:
                 f"parent={shown(parent)} must be a span of OpenTelemetry, or an OpenTelemetryRequestSpan",
                 parameter="parent",
             )
-        return OpenTelemetryRequestSpan(self._tracer.start_span(name, context, trace.SpanKind.CLIENT), context)
+        span = self._tracer.start_span(name, context, trace.SpanKind.CLIENT, attributes)
+        return OpenTelemetryRequestSpan(span, context)
 
 
 class OpenTelemetryValueRecorder:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.inquiries import Inquiry
-from triclinium_core.kv.operation.requests import DocumentOperation, Mutation, Operation
+from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, Mutation, Operation
 from triclinium_core.kv.operation.scan.requests import VBucketOperation
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.request import ServiceRequest
@@ -51,6 +51,23 @@ def attributes_of(asked: Asked) -> Mapping[str, AttributeValue]:
     else:
         # It goes to several services.
         known = {NAMESPACE: asked.bucket}
+    return {key: value for key, value in known.items() if value is not None}
+
+
+def attributes_of_mutation(keyspace: Keyspace, durability: object) -> Mapping[str, AttributeValue]:
+    """Return the attributes of a mutation that does not exist yet, because its value is not encoded.
+
+    Args:
+        durability: the caller's argument, which may be wrong.
+    """
+    level = DURABILITY_NAMES[durability] if isinstance(durability, DurabilityLevel) else None
+    known = {
+        SERVICE: str(Service.KV),
+        NAMESPACE: keyspace.bucket,
+        SCOPE_NAME: keyspace.scope,
+        COLLECTION_NAME: keyspace.collection,
+        DURABILITY: level,
+    }
     return {key: value for key, value in known.items() if value is not None}
 
 

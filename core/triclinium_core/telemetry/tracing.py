@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum, unique
-from typing import Protocol, TypeVar, runtime_checkable
+from inspect import Parameter, signature
+from typing import Protocol, TypeGuard, TypeVar, runtime_checkable
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.shown import shown
@@ -62,7 +63,11 @@ class RequestSpan(Protocol):
 
 @runtime_checkable
 class RequestTracer(Protocol):
-    """Makes spans."""
+    """Makes spans.
+
+    If ``request_span`` has a parameter ``attributes``, it receives the attributes that are known when the span begins,
+    for example for a sampler. They are not set again afterwards. Otherwise the client sets them on the new span.
+    """
 
     def request_span(self, name: str, parent: RequestSpan | None = None) -> RequestSpan:
         """Begin a span now.
@@ -72,6 +77,33 @@ class RequestTracer(Protocol):
                 calling task.
         """
         ...
+
+
+class AttributedTracer(Protocol):
+    """A tracer whose spans begin with attributes."""
+
+    def request_span(
+        self,
+        name: str,
+        parent: RequestSpan | None = None,
+        attributes: Mapping[str, AttributeValue] | None = None,
+    ) -> RequestSpan:
+        """Begin a span now, with ``attributes``."""
+        ...
+
+
+def takes_attributes(tracer: object) -> TypeGuard[AttributedTracer]:
+    """Return whether ``request_span`` of a tracer has a parameter called ``attributes``."""
+    try:
+        parameter = signature(tracer.request_span).parameters.get("attributes")  # type: ignore[attr-defined]
+    except Exception:
+        # The tracer is the user's object: it may have no signature, or raise anything.
+        return False
+    return parameter is not None and parameter.kind in _NAMED
+
+
+_NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+"""Kinds of parameters that a call can name."""
 
 
 SPAN_METHODS = ("set_attribute", "add_event", "set_status", "end")

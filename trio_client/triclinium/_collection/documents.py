@@ -182,7 +182,7 @@ class DocumentOperations(CollectionBase):
         """
 
         def operation() -> Insert:
-            document, seconds = self._encoded(Insert, value, transcoder)
+            document, seconds = self._encoded(Insert, durability, value, transcoder)
             return Insert(
                 self._keyspace,
                 key,
@@ -219,7 +219,7 @@ class DocumentOperations(CollectionBase):
         """
 
         def operation() -> Upsert:
-            document, seconds = self._encoded(Upsert, value, transcoder)
+            document, seconds = self._encoded(Upsert, durability, value, transcoder)
             return Upsert(
                 self._keyspace,
                 key,
@@ -265,7 +265,7 @@ class DocumentOperations(CollectionBase):
                     f"expiry={shown(expiry)} cannot be set and preserved at once; leave one of them out",
                     parameter="expiry",
                 )
-            document, seconds = self._encoded(Replace, value, transcoder)
+            document, seconds = self._encoded(Replace, durability, value, transcoder)
             return Replace(
                 self._keyspace,
                 key,
@@ -300,9 +300,12 @@ class DocumentOperations(CollectionBase):
             MutationResult, Remove, retry_strategy, parent_span, self._keyspace, key, cas, durability=durability
         )
 
-    def _encoded(self, kind: type[Store], value: object, transcoder: Transcoder | None) -> tuple[EncodedValue, float]:
+    def _encoded(
+        self, kind: type[Store], durability: DurabilityLevel, value: object, transcoder: Transcoder | None
+    ) -> tuple[EncodedValue, float]:
         """Return the document for a value, and how many seconds that took."""
-        document, seconds = encoded(self._driver, kind, transcoder_or_json(transcoder).encode, value)
+        encode = transcoder_or_json(transcoder).encode
+        document, seconds = encoded(self._driver, kind, encode, value, keyspace=self._keyspace, durability=durability)
         if type(document) is not EncodedValue:
             check_type(document, "transcoder.encode(value)", EncodedValue)
         return document, seconds

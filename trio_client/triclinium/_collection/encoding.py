@@ -7,21 +7,35 @@ from typing import TypeVar
 
 from triclinium._driver.driver import Driver
 from triclinium._telemetry.call_spans import encoding_call
-from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.client.call_attributes import attributes_of_mutation
+from triclinium_core.kv.operation.durability import DurabilityLevel
+from triclinium_core.kv.operation.requests import Keyspace, Operation
 
 V = TypeVar("V")
 T = TypeVar("T")
 
 
-def encoded(driver: Driver, kind: type[Operation], encode: Callable[[V], T], value: V) -> tuple[T, float]:
-    """Return what ``encode`` makes of a value, and how many seconds that took; 0 if it is not measured.
+def encoded(
+    driver: Driver,
+    kind: type[Operation],
+    encode: Callable[[V], T],
+    value: V,
+    *,
+    keyspace: Keyspace,
+    durability: DurabilityLevel,
+) -> tuple[T, float]:
+    """Return the result of ``encode``, and the seconds that it took, or 0 if they are not measured.
 
     Args:
         kind: of the operation that the payload is for.
+        keyspace: of the same operation.
+        durability: of the same operation, not checked yet.
     """
     call = encoding_call.get()
     if call is None and not driver.measures_encoding:
         return encode(value), 0.0
     began_at = driver.current_time()
-    payload = encode(value) if call is None else call.encode(kind.name, encode, value)
-    return payload, driver.current_time() - began_at
+    if call is not None:
+        attributes = attributes_of_mutation(keyspace, durability)
+        return call.encode(kind.name, attributes, encode, value), driver.current_time() - began_at
+    return encode(value), driver.current_time() - began_at

@@ -103,7 +103,14 @@ class SubdocumentOperations(CollectionBase):
                     parameter="expiry",
                 )
             coder = transcoder_or_json(transcoder)
-            mutations, seconds = encoded(self._driver, MutateIn, partial(_encode, coder), checked)
+            mutations, seconds = encoded(
+                self._driver,
+                MutateIn,
+                partial(_encode, coder),
+                checked,
+                keyspace=self._keyspace,
+                durability=durability,
+            )
             return MutateIn(
                 self._keyspace,
                 key,

@@ -95,16 +95,14 @@ class TracedCall:
         self._attempt: RequestSpan | None = None
         self._current: AbstractContextManager[object] | None = None
         self._is_over = False
-        self._span = self._begin(name, None)
+        self._span = self._begin(name, None, {})
 
     def begin_attempt(self, number: int) -> None:
         """Begin the span of an attempt, and make it the current one."""
         self._number = number
         if self._span is None:
             return
-        span = self._attempt = self._begin(ATTEMPT, self._span)
-        if span is not None:
-            self._tracing.guard.set_attribute(span, NUMBER, number)
+        span = self._attempt = self._begin(ATTEMPT, self._span, {NUMBER: number})
         if isinstance(span, CurrentSpan):
             self._current = self._tracing.guard(span.as_current)
         current = self._current
@@ -145,9 +143,11 @@ class TracedCall:
             with self._tracing.guard.current(self._span):
                 self._tracing.meter_guard(partial(_record, self._tracing.meter, took, tags))
 
-    def _begin(self, name: str, parent: RequestSpan | None) -> RequestSpan | None:
+    def _begin(
+        self, name: str, parent: RequestSpan | None, attributes: Mapping[str, AttributeValue]
+    ) -> RequestSpan | None:
         tracer = self._tracing.tracer
-        return None if tracer is None else self._tracing.guard(lambda: tracer.request_span(name, parent))
+        return None if tracer is None else self._tracing.guard.begin_span(tracer, name, parent, attributes)
 
     def _add_event(self, name: str, attributes: Mapping[str, AttributeValue]) -> None:
         span = self._span

@@ -72,7 +72,7 @@ class CallSpans:
         return self.span if is_span(self.span) else None
 
     def begin(self, name: str, attributes: Mapping[str, AttributeValue]) -> None:
-        """Begin the outer span, unless encoding has begun it already, and tell what is known of the call.
+        """Begin the outer span with the attributes of the call, or add those that encoding did not know.
 
         Args:
             name: the RFC's identifier.
@@ -80,18 +80,21 @@ class CallSpans:
         if self._began_at is None:
             self._began_at = trio.current_time()
             self._labels = self._telemetry.cluster_labels()
-            self._attributes = {SYSTEM_NAME: COUCHBASE, **self._labels, OPERATION_NAME: name}
+            self._attributes = {SYSTEM_NAME: COUCHBASE, **self._labels, OPERATION_NAME: name, **attributes}
             self.span = self._telemetry.begin_span(name, self._parent, self._attributes)
-        self._attributes |= attributes
-        self._telemetry.set_attributes(self.span, attributes)
+            return
+        new = {key: value for key, value in attributes.items() if key not in self._attributes}
+        self._attributes = {**self._attributes, **new}
+        self._telemetry.set_attributes(self.span, new)
 
-    def encode(self, name: str, function: Callable[[V], T], value: V) -> T:
-        """Return what ``function`` makes of ``value``, and tell how long that takes.
+    def encode(self, name: str, attributes: Mapping[str, AttributeValue], function: Callable[[V], T], value: V) -> T:
+        """Return the result of ``function``, and begin the outer span and a span for the encoding.
 
         Args:
             name: the identifier of the operation that the value is for.
+            attributes: those of the operation, which does not exist yet.
         """
-        self.begin(name, {})
+        self.begin(name, attributes)
         return self.encode_payload(lambda: function(value))
 
     def encode_payload(self, encode: Callable[[], T]) -> T:
@@ -156,7 +159,7 @@ class CallSpans:
         self._attempts.clear()
         if failed_with is not None:
             late[ERROR_TYPE] = failed_with
-        self._attributes |= late
+        self._attributes = {**self._attributes, **late}
         if self._is_measured:
             took = trio.current_time() - self._began_at
             # In the context of the caller: the driver's tasks have that of whoever opened the cluster.

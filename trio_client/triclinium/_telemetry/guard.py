@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol, TypeVar, runtime_checkable
 
 from triclinium_core.shown import shown
-from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan
+from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, RequestTracer, takes_attributes
 
 T = TypeVar("T")
 
@@ -33,6 +33,8 @@ class Guard:
 
     def __init__(self, subject: object) -> None:
         self._subject = subject
+        self._attributed = subject if takes_attributes(subject) else None
+        """The subject if it is a tracer whose spans begin with attributes."""
         self._has_failed = False
 
     def __call__(self, use: Callable[[], T]) -> T | None:
@@ -62,6 +64,19 @@ class Guard:
         finally:
             if current is not None:
                 self(lambda: current.__exit__(None, None, None))
+
+    def begin_span(
+        self, tracer: RequestTracer, name: str, parent: RequestSpan | None, attributes: Mapping[str, AttributeValue]
+    ) -> RequestSpan | None:
+        """Return a new span with attributes, which the tracer receives at the creation if it can; None if it fails."""
+        attributed = self._attributed
+        if attributed is not None:
+            return self(lambda: attributed.request_span(name, parent, attributes=attributes))
+        span = self(lambda: tracer.request_span(name, parent))
+        if span is not None:
+            for key, value in attributes.items():
+                self.set_attribute(span, key, value)
+        return span
 
     def set_attribute(self, span: RequestSpan, key: str, value: AttributeValue) -> None:
         """Tell one fact about a span."""

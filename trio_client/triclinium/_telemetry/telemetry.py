@@ -39,9 +39,7 @@ class Telemetry:
         tracer = self._tracer
         if tracer is None:
             return None
-        span = self._guarded(lambda: tracer.request_span(name, parent))
-        self.set_attributes(span, attributes)
-        return span
+        return self._guarded.begin_span(tracer, name, parent, attributes)
 
     def begin_child(
         self, name: str, outer: RequestSpan | None, attributes: Mapping[str, AttributeValue]
