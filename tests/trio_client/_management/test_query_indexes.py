@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import trio
 from trio.testing import MockClock
 
-from triclinium import CollectionQueryIndexManager, QueryIndexType
+from triclinium import CollectionQueryIndexManager, QueryIndexType, Service
 from triclinium.errors import IndexExistsException, IndexNotFoundException, InvalidArgumentException
 from triclinium.testing import open_fake_cluster
 from triclinium_core.testing import FakeNodeOptions
@@ -131,3 +133,26 @@ async def test_bad_names(autojump_clock: MockClock) -> None:
         assert [] == list(fake.node.request_log)
         assert isinstance(manager, CollectionQueryIndexManager)
         assert "<CollectionQueryIndexManager default._default._default>" == repr(manager)
+
+
+async def test_statements_have_client_context_ids(autojump_clock: MockClock) -> None:
+    """Each statement about indexes is sent with an id of its own, which its error repeats."""
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
+        of_bucket = cluster.query_indexes()
+        of_collection = cluster.bucket("default").scope("inventory").collection("hotel").query_indexes()
+        await of_bucket.create_primary_index("default")
+        await of_bucket.create_index("default", "later", ["name"], deferred=True)
+        await of_bucket.build_deferred_indexes("default")
+        await of_bucket.watch_indexes("default", ["later"])
+        await of_bucket.get_all_indexes("default")
+        await of_bucket.drop_index("default", "later")
+        await of_collection.create_index("by_name", ["name"])
+        await of_collection.drop_index("by_name")
+        with pytest.raises(IndexNotFoundException) as caught:
+            await of_collection.drop_primary_index()
+        bodies = [json.loads(each.body) for each in fake.node.request_log if each.service is Service.QUERY]
+
+    ids = [body["client_context_id"] for body in bodies]
+    assert len(ids) == len({*ids}) >= 10
+    assert all(ids)
+    assert ids[-1] == caught.value.context.client_context_id
