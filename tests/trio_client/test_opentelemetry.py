@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextvars import copy_context
 from importlib.metadata import version
 from typing import cast
@@ -23,12 +24,20 @@ from opentelemetry.util.types import Attributes
 from trio.testing import MockClock
 
 import triclinium
-from tests.trio_client.pair import open_pair
+from tests.trio_client.pair import Never, Pair, open_pair
 from tests.trio_client.recorded_telemetry import RecordedSpan
-from triclinium import DurabilityLevel, MutateInSpec
-from triclinium.errors import InvalidArgumentException
+from triclinium import BestEffortRetryStrategy, DurabilityLevel, MutateInSpec, Service
+from triclinium.errors import InvalidArgumentException, TemporaryFailureException, TimeoutException
 from triclinium.opentelemetry import OpenTelemetryMeter, OpenTelemetryRequestSpan, OpenTelemetryRequestTracer
-from triclinium.testing import ClientArguments, FakeAnswer, Opcode, delay
+from triclinium.testing import (
+    ClientArguments,
+    FakeAnswer,
+    Opcode,
+    delay,
+    drop_response,
+    hang_up,
+    temporary_failure,
+)
 from triclinium_core.telemetry.metrics import OPERATION_DURATION, Meter
 from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, RequestTracer, StatusCode
 
@@ -246,6 +255,117 @@ async def test_samplers_see_the_number_of_an_attempt(autojump_clock: MockClock) 
         await triclinium.retry(work, strategy=triclinium.SimpleRetryStrategy(), on=OSError, name="work")
 
     assert ("attempt", {"triclinium.retry.attempt": 1}) in sampler.seen
+
+
+class TracedRecords(logging.Handler):
+    """Keeps the trace and the span that are current when each record is written, by logger."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: dict[str, list[tuple[int, int]]] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep them."""
+        context = trace.get_current_span().get_span_context()
+        self.found.setdefault(record.name, []).append((context.trace_id, context.span_id))
+
+
+@pytest.fixture
+def traced_records() -> Iterator[TracedRecords]:
+    """Give a handler of all records of the client, at every level."""
+    handler, logger = TracedRecords(), logging.getLogger("triclinium")
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    yield handler
+    logger.setLevel(level)
+    logger.removeHandler(handler)
+
+
+async def _retried_query(pair: Pair) -> None:
+    pair.fake.nodes.script.answer("SELECT 1", FakeAnswer(rows=[1]))
+    pair.fake.node.faults.next(Service.QUERY, hang_up())
+    async with pair.cluster.query("SELECT 1", readonly=True, retry_strategy=BestEffortRetryStrategy()) as result:
+        assert [1] == await result.rows()
+
+
+async def _retried_read(pair: Pair) -> None:
+    pair.fake.node.faults.next(Opcode.GET, temporary_failure())
+    assert await pair.people.get_or_none("nobody", retry_strategy=BestEffortRetryStrategy()) is None
+
+
+async def _retried_read_of_copies(pair: Pair) -> None:
+    pair.fake.node.faults.next(Opcode.GET, temporary_failure())
+    async with pair.people.get_all_replicas("ada", retry_strategy=BestEffortRetryStrategy()) as copies:
+        assert [] == [copy async for copy in copies]
+
+
+async def _refused_read(pair: Pair) -> None:
+    pair.fake.node.faults.next(Opcode.GET, temporary_failure())
+    with pytest.raises(TemporaryFailureException):
+        await pair.people.get("ada", retry_strategy=Never())
+
+
+async def _late_read(pair: Pair) -> None:
+    pair.fake.node.faults.next(Opcode.GET, drop_response())
+    with pytest.raises(TimeoutException):
+        await pair.people.get("ada")
+
+
+async def _late_index(pair: Pair) -> None:
+    pair.fake.node.faults.next(Service.QUERY, drop_response())
+    with pytest.raises(TimeoutException):
+        await pair.cluster.query_indexes().create_primary_index("travel")
+
+
+async def _late_block(pair: Pair) -> None:
+    pair.fake.node.faults.next(Opcode.GET, drop_response())
+    with pytest.raises(TimeoutException), triclinium.fail_after(1):
+        await pair.people.get("ada")
+
+
+@pytest.mark.parametrize("traces", [True, False])
+@pytest.mark.parametrize(
+    ("logger", "call"),
+    [
+        ("triclinium.retry", _retried_read),
+        ("triclinium.retry", _retried_query),
+        ("triclinium.retry", _retried_read_of_copies),
+        ("triclinium.retry", _refused_read),
+        ("triclinium.timeout", _late_read),
+        ("triclinium.timeout", _late_index),
+        ("triclinium.timeout", _late_block),
+    ],
+)
+async def test_log_records_carry_the_trace_of_the_caller(
+    logger: str,
+    call: Callable[[Pair], Awaitable[None]],
+    traces: bool,
+    traced_records: TracedRecords,
+    autojump_clock: MockClock,
+) -> None:
+    """A retry, a refusal and a timeout are logged in the trace that is current in the calling task, not the opener's."""
+    spans = Spans()
+    program = spans.provider.get_tracer("program")
+    with program.start_as_current_span("opening"):
+        async with open_pair(tracer=spans.tracer if traces else None) as pair:
+            await pair.people.exists("ada")
+            with program.start_as_current_span("work", Context()) as work:
+                await call(pair)
+
+    assert {work.get_span_context().trace_id} == {trace_id for trace_id, _ in traced_records.found[logger]}
+
+
+async def test_log_records_carry_the_span_of_the_operation(
+    traced_records: TracedRecords, autojump_clock: MockClock
+) -> None:
+    """The record of a retry is in the span of the operation that is retried."""
+    spans = Spans()
+    async with open_pair(tracer=spans.tracer) as pair:
+        await _retried_read(pair)
+
+    (get,) = (span for span in spans.ended if span.name == "get")
+    assert [(get.context.trace_id, get.context.span_id)] == traced_records.found["triclinium.retry"]
 
 
 async def test_a_span_of_the_program_as_it_is(autojump_clock: MockClock) -> None:

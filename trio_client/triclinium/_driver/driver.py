@@ -97,6 +97,7 @@ from triclinium_core.telemetry.tracing import RequestSpan
 from triclinium_core.work import WORK_BEFORE_TIME_MAX
 
 R = TypeVar("R")
+T = TypeVar("T")
 P = ParamSpec("P")
 
 _NO_TOKEN = Token(0)
@@ -202,7 +203,7 @@ class Driver:
             ConsultStrategy: self._consult_strategy,
             AcquireToken: self._acquire_token,
             RecordSuccess: self._record_success,
-            ReportStrategyError: log.strategy_error,
+            ReportStrategyError: self._report_strategy_error,
             ReportRetry: self._report_retry,
             ReportRefusal: self._report_refusal,
             ReportDispatch: calls.dispatched,
@@ -688,7 +689,7 @@ class Driver:
 
     def _fail_operation(self, action: FailOperation) -> None:
         if isinstance(action.error, TimeoutException):
-            self._log.timeout(action.error)
+            self._log_of(action.token, self._log.timeout, action.error)
         self._settle(action.token, None, action.error)
 
     def _settle(
@@ -710,14 +711,26 @@ class Driver:
                 trio.lowlevel.reschedule(waiter.task, waiter)  # type: ignore[arg-type]  # it has what trio asks for
 
     def _report_retry(self, action: ReportRetry) -> None:
-        self._log.retry(action)
+        if self._log.writes(action):
+            self._log_of(action.token, self._log.retry, action)
         self._calls.retried(action)
         self._watched.retried(action, self._waiters.get(action.token))
 
     def _report_refusal(self, action: ReportRefusal) -> None:
-        self._log.refusal(action)
+        if self._log.writes(action):
+            self._log_of(action.token, self._log.refusal, action)
         self._calls.refused(action)
         self._watched.refused(action, self._waiters.get(action.token))
+
+    def _report_strategy_error(self, action: ReportStrategyError) -> None:
+        self._log_of(action.token, self._log.strategy_error, action)
+
+    def _log_of(self, token: Token, write: Callable[[T], None], report: T) -> None:
+        """Write a log record in the context of the task that waits for an operation, and in the span of its call."""
+        waiter = self._waiters.get(token)
+        # The copy can be entered even if another task of the same context runs now.
+        context = waiter.task.context.copy() if waiter is not None and waiter.is_parked else copy_context()
+        context.run(self._calls.in_span, token, write, report)
 
     def _consult_strategy(self, action: ConsultStrategy) -> None:
         self._ask(action.token, lambda: action.strategy.retry_after(action.request, action.reason))

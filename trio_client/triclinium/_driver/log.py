@@ -9,6 +9,9 @@ The numbers and names in the sentences of ``triclinium.retry`` are attributes of
 as data: ``operation``, ``key``, ``reason``, ``node``, ``retry_attempts`` and ``age`` in seconds; of a retry also ``delay`` in seconds
 and ``dispatches``, of a refusal ``error``.
 
+Records of retries, refusals and timeouts are written in the context of the task that waits for the operation, and in the
+span of its call if the tracer has a current span: they carry the trace of the caller.
+
 ``triclinium.timeout`` tells at WARNING of each timeout, once: of an operation, or of a block ``fail_after`` with all operations
 that it gave up. Their contexts are JSON.
 
@@ -102,6 +105,10 @@ class Log:
         self.authenticator(options.authenticator)
         if connection_logger.isEnabledFor(logging.DEBUG):
             connection_logger.debug("a client begins with %s", self._text(str(options)))
+
+    def writes(self, report: ReportRetry | ReportRefusal) -> bool:
+        """Return whether the report has a level that is logged."""
+        return retry_logger.isEnabledFor(logging.DEBUG if isinstance(report, ReportRetry) else logging.INFO)
 
     def retry(self, report: ReportRetry) -> None:
         """Log that an operation will be retried, or that its deadline is before the retry."""

@@ -122,6 +122,11 @@ class CallSpans:
         """Tell that the call is not retried, and why."""
         self._telemetry.add_event(self.span, *refusal_event(report.reason, report.error))
 
+    def in_span(self, write: Callable[[V], None], report: V) -> None:
+        """Pass ``report`` to ``write`` while the outer span is the current span."""
+        with self._telemetry.current(self.span):
+            write(report)
+
     def end(self, error: BaseException | None) -> None:
         """End all that is open: the call is over.
 

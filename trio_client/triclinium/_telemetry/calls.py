@@ -16,6 +16,7 @@ from triclinium_core.telemetry.tracing import RequestSpan, check_parent
 
 P = ParamSpec("P")
 T = TypeVar("T")
+V = TypeVar("V")
 
 
 class Calls:
@@ -69,6 +70,14 @@ class Calls:
         call = self.open.get(action.token)
         if call is not None:
             call.refused(action)
+
+    def in_span(self, token: Token, write: Callable[[V], None], report: V) -> None:
+        """Pass ``report`` to ``write`` while the outer span of the call, if there is one, is the current span."""
+        call = self.open.get(token)
+        if call is None:
+            write(report)
+        else:
+            call.in_span(write, report)
 
     def encoding(self, token: Token) -> Callable[[Callable[[], T]], tuple[T, float]]:
         """Return what encodes the payload of an attempt of a call, tells of that, and returns the seconds it took."""

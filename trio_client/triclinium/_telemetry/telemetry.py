@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 
 from triclinium._telemetry.guard import Guard
 from triclinium_core.telemetry.attributes import tags_of
@@ -29,6 +30,7 @@ class Telemetry:
         self._tracer = tracer
         self._meter = meter
         self._guarded, self._guarded_meter = Guard(tracer), Guard(meter)
+        self.current: Callable[[RequestSpan | None], AbstractContextManager[None]] = self._guarded.current
 
     # -- What a tracer is asked for. None stands for a span that there is not.
 
@@ -84,5 +86,5 @@ class Telemetry:
         meter = self._meter
         if meter is not None:
             tags, value = tags_of(attributes), microseconds(seconds)
-            with self._guarded.current(span):
+            with self.current(span):
                 self._guarded_meter(lambda: meter.value_recorder(OPERATION_DURATION, tags).record_value(value))
