@@ -24,6 +24,10 @@ class FanOut(Protocol[T_co]):
     """Several operations for one call."""
 
     @property
+    def bucket(self) -> str | None:
+        """The bucket of all its operations."""
+
+    @property
     def wakeup(self) -> float:
         """When ``next_operations`` is to be asked although nothing has happened; ``inf`` for never."""
 
@@ -35,8 +39,12 @@ class FanOut(Protocol[T_co]):
     def failure(self) -> Exception | None:
         """What to raise once it is over and all is taken; None where there is simply no more."""
 
-    def next_operations(self, now: float) -> Sequence[Operation]:
-        """Return what to submit now, beside what is open."""
+    def next_operations(self, now: float, *, replicas: int | None = None) -> Sequence[Operation]:
+        """Return the operations to submit now, beside those that are open.
+
+        Args:
+            replicas: ``replica_count`` of the client's machine for the bucket.
+        """
 
     def settled(self, operation: Operation, outcome: object, *, vbuckets: int, replicas: int | None) -> None:
         """Record what became of an operation.

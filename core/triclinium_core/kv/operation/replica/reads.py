@@ -36,8 +36,8 @@ class ReplicaReads(Generic[R]):
     """A ``FanOut`` that reads the copies of a document, and gives those that it finds in the order in which they arrive.
 
     Args:
-        reads: one of each copy that there can be, the active one first. How many there are is not known before there is a
-            map; what asks for one too many fails at once.
+        reads: one of each copy that there can be, the active one first. Reads of replicas that the bucket is known not to
+            have are left out. Without a map the number is unknown; then those reads fail as soon as there is one.
         as_copy: makes a copy of what a read returns.
         first_only: whether the first copy is enough, and a failure where there is none.
     """
@@ -45,6 +45,7 @@ class ReplicaReads(Generic[R]):
     wakeup: float = math.inf
 
     def __init__(self, reads: Sequence[Operation], as_copy: Callable[[object], R], *, first_only: bool) -> None:
+        self.bucket: str | None = reads[0].keyspace.bucket
         self._as_copy = as_copy
         self._first_only = first_only
         self._unsent = reads
@@ -79,9 +80,11 @@ class ReplicaReads(Generic[R]):
             f"{subject(context)}: neither it nor any of its replicas is there", context
         )
 
-    def next_operations(self, now: float) -> Sequence[Operation]:
-        """Return all reads, once."""
-        unsent, self._unsent = self._unsent, ()
+    def next_operations(self, now: float, *, replicas: int | None = None) -> Sequence[Operation]:
+        """Return the reads of all copies that the bucket may have, once."""
+        reads, self._unsent = self._unsent, ()
+        unsent = tuple(read for read in reads if replicas is None or read.copy <= replicas)
+        self._unsettled -= len(reads) - len(unsent)
         return unsent
 
     def settled(self, operation: Operation, outcome: object, *, vbuckets: int, replicas: int | None) -> None:

@@ -206,6 +206,7 @@ class ScanMachine:
 
     def __init__(self, options: ScanOptions, *, seed: int) -> None:
         self.options: ScanOptions = options
+        self.bucket: str | None = options.keyspace.bucket
         self.wakeup: float = math.inf
         self.failure: Exception | None = None
         self._selection = options.selection(seed)
@@ -228,7 +229,7 @@ class ScanMachine:
         """Whether nothing more is to be scanned."""
         return self._is_ended or (self._unscanned is not None and not self._unscanned and not self._under_way)
 
-    def next_operations(self, now: float) -> Sequence[Operation]:
+    def next_operations(self, now: float, *, replicas: int | None = None) -> Sequence[Operation]:
         """Return what to submit now: one request at most for each vbucket that is under way."""
         if not self._is_wanted or self._is_ended:
             return ()

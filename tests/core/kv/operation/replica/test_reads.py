@@ -60,6 +60,20 @@ def test_the_active_copy_and_as_many_replicas_as_there_can_be() -> None:
     assert [(), (), ()] == [reads.next_operations(9.0), tuple(reads.take()), reads.close()]
 
 
+@pytest.mark.parametrize("replicas", [0, 1, 3])
+def test_replicas_that_the_bucket_does_not_have_are_not_read(replicas: int) -> None:
+    """The call reads and awaits only the copies that exist, if their number is known."""
+    reads = whole_document_reads(TRAVEL, "ada", RAW, first_only=True)
+    asked = reads.next_operations(0.0, replicas=replicas)
+    for operation in asked:
+        assert not reads.is_over
+        reads.settled(operation, MISSING, vbuckets=128, replicas=replicas)
+
+    assert list(range(replicas + 1)) == [read.copy for read in asked]
+    assert reads.is_over
+    assert isinstance(reads.failure, DocumentUnretrievableException)
+
+
 def test_a_copy_says_where_it_is_from() -> None:
     """What the read of the active copy returns does not by itself."""
     reads = whole_document_reads(TRAVEL, "ada", RAW)
