@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.trio_client.pair import open_pair
+from tests.trio_client.pair import OPTIONS, open_pair
 from triclinium import (
     EncodedValue,
     JsonTranscoder,
     LoggingMeter,
     MutateInSpec,
     OrphanReporter,
+    PrefixScan,
     ThresholdLoggingTracer,
     fail_after,
 )
 from triclinium.errors import AmbiguousTimeoutException, UnambiguousTimeoutException
-from triclinium.testing import FakeAnswer
+from triclinium.testing import FakeAnswer, open_fake_cluster
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.faults import delay, drop_response, temporary_failure
@@ -211,6 +213,44 @@ async def test_durations_of_all_operations(autojump_clock: MockClock, caplog: py
     assert ({"upsert": 2, "get": 1}, 600) == (counts, first["meta"]["emit_interval_s"])
     assert 2_500_000 == first["operations"]["kv"]["get"]["percentiles_us"]["100.0"]
     assert ["exists"] == list(last["operations"]["kv"])
+
+
+async def test_slower_copies_are_no_orphans(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """The late replies of ``get_any_replica`` are in no log and no count, and the meter has one value of the call."""
+    options = replace(OPTIONS, replicas=1)
+    async with open_fake_cluster(options=options, nodes=2) as fake, fake.open_client() as cluster:
+        people = cluster.bucket("travel").default_collection()
+        await people.upsert("ada", 1)
+        for node in fake.nodes:
+            node.faults.always(Opcode.GET, delay(1.0))
+        assert (await people.get_any_replica("ada")).is_replica
+        async with people.get_all_replicas("ada") as copies:
+            assert (await anext(copies)).is_replica
+        async with people.scan(PrefixScan("a")) as found:
+            assert ["ada"] == [item.id async for item in found]
+        await trio.sleep(5)
+        orphans = cluster.statistics().orphans
+
+    (durations,) = told_by(caplog, "meter")
+    counts = {name: told["total_count"] for name, told in durations["operations"]["kv"].items()}
+    assert (0, []) == (orphans, told_by(caplog, "orphan"))
+    assert {"upsert": 1, "get_any_replica": 1, "get_all_replicas": 1, "range_scan": 1} == counts
+
+
+async def test_an_abandoned_read_of_copies_leaves_orphans(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The late reply to a read of all replicas that ran out of time is an orphan."""
+    async with open_pair() as (fake, cluster, people):
+        await people.upsert("ada", 1)
+        fake.node.faults.next(Opcode.GET, delay(1.0))
+        with trio.move_on_after(0.5):
+            await people.get_any_replica("ada")
+        await trio.sleep(5)
+        orphans = cluster.statistics().orphans
+
+    (report,) = told_by(caplog, "orphan")
+    assert (1, 1) == (orphans, report["kv"]["total_count"])
 
 
 async def test_a_client_that_closes_early(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:

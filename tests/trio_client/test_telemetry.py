@@ -35,6 +35,7 @@ from triclinium import (
 )
 from triclinium.errors import (
     DocumentNotFoundException,
+    DocumentUnretrievableException,
     EncodingFailureException,
     InternalServerFailureException,
     InvalidArgumentException,
@@ -567,7 +568,7 @@ async def test_management(autojump_clock: MockClock) -> None:
 
 
 async def test_calls_of_several_operations(autojump_clock: MockClock) -> None:
-    """Reads of replicas and scans have a span around those of their operations, which are measured one by one."""
+    """Reads of replicas and scans have one span, whose children are their dispatches, and one value of the meter each."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     options = replace(OPTIONS, replicas=1)
     async with (
@@ -576,25 +577,58 @@ async def test_calls_of_several_operations(autojump_clock: MockClock) -> None:
     ):
         people = cluster.bucket("travel").default_collection()
         await people.upsert("ada", 1)
+        await cluster.bucket("travel").wait_until_ready(service_types=[Service.KV])
+        specs = [LookupInSpec.get("")]
         given = tracer.request_span("given")
         await people.get_any_replica("ada", parent_span=given)
-        async with people.get_all_replicas("ada") as copies:
+        await people.lookup_in_any_replica("ada", specs, parent_span=given)
+        async with people.get_all_replicas("ada", parent_span=given) as copies:
             assert 2 == len([copy async for copy in copies])
-        async with people.scan(PrefixScan("a")) as found:
+        async with people.lookup_in_all_replicas("ada", specs, parent_span=given) as parts:
+            assert 2 == len([part async for part in parts])
+        async with people.scan(PrefixScan("a"), concurrency=8, parent_span=given) as found:
             assert ["ada"] == [item.id async for item in found]
         given.end()
 
-    (any_replica,) = given.children
-    _, _, all_replicas, scan = tracer.roots
-    assert "get_any_replica" == any_replica.name
-    assert {"get", "get_replica"} == {child.name for child in any_replica.children}
-    assert "get_all_replicas" == all_replicas.name
-    assert {"get", "get_replica"} == {child.name for child in all_replicas.children}
-    assert {"range_scan_create", "range_scan_continue"} <= {child.name for child in scan.children}
-    assert ALWAYS_OUTER | OF_A_DOCUMENT == scan.attributes.keys()
-    measured = {tags["db.operation.name"] for _, tags, _ in meter.values}
-    assert not measured & {"get_any_replica", "get_all_replicas", "range_scan"}
+    replica_reads = ["get_any_replica", "lookup_in_any_replica", "get_all_replicas", "lookup_in_all_replicas"]
+    *copies_read, scan = given.children
+    assert [(name, DISPATCH, DISPATCH) for name in replica_reads] == [span.shape() for span in copies_read]
+    assert ("range_scan", {DISPATCH}) == (scan.name, {child.name for child in scan.children})
+    assert len(scan.children) > OPTIONS.vbuckets
+    assert {StatusCode.OK} == {span.status for span in given.children}
+    for span in given.children:
+        assert ALWAYS_OUTER | OF_A_DOCUMENT == span.attributes.keys()
+    assert [*replica_reads, "range_scan"] == [tags["db.operation.name"] for _, tags, _ in meter.values[2:]]
     tracer.spans.remove(given)
+    assert_as_in_the_tables(tracer, meter)
+
+
+async def test_retries_of_calls_of_several_operations(autojump_clock: MockClock) -> None:
+    """The span of the call counts the retries of all its operations, and each attempt is a child of its own."""
+    tracer = RecordingTracer()
+    async with open_pair(tracer=tracer, retry_strategy=BestEffortRetryStrategy()) as pair:
+        await pair.people.upsert("ada", 1)
+        pair.fake.node.faults.next(Opcode.GET, temporary_failure(), times=2)
+        async with pair.people.get_all_replicas("ada") as copies:
+            assert 1 == len([copy async for copy in copies])
+
+    _, read = tracer.roots
+    assert ("get_all_replicas", DISPATCH, DISPATCH, DISPATCH) == read.shape()
+    assert (2, ["triclinium.retry"] * 2) == (read.attributes["couchbase.retries"], [name for name, _ in read.events])
+    assert [] == tracer.broken_rules
+
+
+async def test_a_failed_call_of_several_operations(autojump_clock: MockClock) -> None:
+    """Its span and its only value have the error that the caller gets, not those of single copies."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    async with open_pair(tracer=tracer, meter=meter) as pair:
+        with pytest.raises(DocumentUnretrievableException):
+            await pair.people.get_any_replica("nobody")
+        async with pair.people.get_all_replicas("nobody") as copies:
+            assert [] == [copy async for copy in copies]
+
+    assert ["DocumentUnretrievable", None] == [span.attributes.get("error.type") for span in tracer.roots]
+    assert ["DocumentUnretrievable", None] == [tags.get("error.type") for _, tags, _ in meter.values]
     assert_as_in_the_tables(tracer, meter)
 
 
@@ -616,8 +650,8 @@ async def test_calls_of_several_operations_that_are_cancelled(autojump_clock: Mo
                 await anext(cancelled)
 
     _, any_replica, early, late = tracer.roots
-    (active,) = (child for child in any_replica.children if child.name == "get")
-    for span in (active, any_replica, late):
+    assert ("get_any_replica", DISPATCH) == any_replica.shape()
+    for span in (any_replica, late):
         assert (StatusCode.UNSET, "RequestCanceled") == (span.status, span.attributes.get("error.type")), span
     assert (StatusCode.OK, False) == (early.status, "error.type" in early.attributes)
     assert [] == tracer.broken_rules
@@ -785,7 +819,7 @@ async def test_calls_of_several_operations_that_a_scope_ends(
 
 
 async def test_copies_that_are_not_needed(autojump_clock: MockClock) -> None:
-    """The reads of slower copies, and what an early end of a scan leaves open, have no error and no value."""
+    """The reads of slower copies end with their call, which is no failure."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with (
         open_fake_cluster(options=replace(OPTIONS, replicas=1), nodes=2) as fake,
@@ -800,10 +834,10 @@ async def test_copies_that_are_not_needed(autojump_clock: MockClock) -> None:
         async with people.get_all_replicas("ada") as copies:
             await anext(copies)
 
-    slower = tracer.of("get")
-    assert [(StatusCode.UNSET, False)] * 2 == [(span.status, "error.type" in span.attributes) for span in slower]
-    assert "get" not in {tags["db.operation.name"] for _, tags, _ in meter.values}
-    assert [] == tracer.broken_rules
+    reads = [*tracer.of("get_any_replica"), *tracer.of("get_all_replicas")]
+    assert [(StatusCode.OK, 2)] * 2 == [(span.status, len(span.children)) for span in reads]
+    assert not any("error.type" in tags for _, tags, _ in meter.values)
+    assert_as_in_the_tables(tracer, meter)
 
 
 async def test_a_ping(autojump_clock: MockClock) -> None:

@@ -31,6 +31,7 @@ from triclinium_core.client.actions import Action, ReportConnection, ReportTelem
 from triclinium_core.client.events import (
     AuthenticatorChanged,
     BytesReceived,
+    CallEnded,
     Event,
     InquirySubmitted,
     OperationAbandoned,
@@ -465,6 +466,11 @@ class ClientMachine:
         if self._requests.open:
             self._requests.abandon(event.token, now, event.reason, fault=event.fault)
 
+    def _on_call_ended(self, event: CallEnded, now: float) -> None:
+        durations = self._gathering.durations
+        if durations is not None:
+            durations.count(event.name.service, event.name.value, event.seconds, now)
+
     def _on_strategy_decided(self, event: StrategyDecided, now: float) -> None:
         self._operations.strategy_decided(event, now)
         self._requests.strategy_decided(event, now)
@@ -609,7 +615,7 @@ class ClientMachine:
             self._fetch_announced(connection, now)
             connection.announced = None
         elif isinstance(owner, AbandonedScan):
-            self._orphans += 1
+            self._orphans += owner.is_orphan
             self._operations.end_scan(connection, owner, frame, now)
         elif isinstance(owner, MeasuredOperation):
             self._orphans += 1
@@ -692,6 +698,7 @@ def _check_context(context: object) -> None:
 _HANDLERS: Mapping[type, Callable[..., None]] = {
     OperationSubmitted: ClientMachine._on_operation_submitted,
     OperationsSubmitted: ClientMachine._on_operations_submitted,
+    CallEnded: ClientMachine._on_call_ended,
     RequestSubmitted: ClientMachine._on_request_submitted,
     RowsWanted: ClientMachine._on_rows_wanted,
     InquirySubmitted: ClientMachine._on_inquiry_submitted,

@@ -12,7 +12,7 @@ from typing import NewType
 
 import msgspec
 
-from triclinium_core.checks import check_integer, check_type
+from triclinium_core.checks import check_integer, check_seconds, check_type
 from triclinium_core.decoder_faults import DecoderFault
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.inquiries import Inquiry
@@ -22,6 +22,7 @@ from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase.strategy import RetryAction
 from triclinium_core.services.request import Encoding, ServiceRequest
 from triclinium_core.shown import total_repr
+from triclinium_core.telemetry.span_names import WrappingCall
 
 Token = NewType("Token", int)
 """Names a user's operation, or inquiry, for its whole life; an opaque names one attempt on one connection."""
@@ -40,6 +41,20 @@ class OperationSubmitted(msgspec.Struct, frozen=True, gc=False):
     """What a retry strategy may look at."""
     is_traced: bool = False
     """Whether ``ReportDispatch`` and ``ReportAnswer`` are to tell of each attempt."""
+    is_part: bool = False
+    """Whether it is one of several operations of a call, which the meter counts as one at ``CallEnded``."""
+
+
+class CallEnded(msgspec.Struct, frozen=True, gc=False):
+    """A call of several operations that are parts has ended, in whatever way."""
+
+    name: WrappingCall
+    seconds: float
+    """Duration of the call."""
+
+    def __post_init__(self) -> None:
+        check_type(self.name, "name", WrappingCall)
+        check_seconds(self.seconds, "seconds")
 
 
 class OperationsSubmitted(msgspec.Struct, frozen=True, gc=False):
@@ -260,6 +275,7 @@ class AuthenticatorChanged(msgspec.Struct, frozen=True, gc=False):
 Event = (
     OperationSubmitted
     | OperationsSubmitted
+    | CallEnded
     | RequestSubmitted
     | RowsWanted
     | InquirySubmitted

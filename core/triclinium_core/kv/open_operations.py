@@ -156,6 +156,8 @@ class Operations:
             operation = LiveOperation(
                 token, request, strategy, submission.client_context, submission.is_traced, now, deadline
             )
+            if submission.is_part:
+                operation.is_part = True
             self.open[token] = operation
             if deadline != usual_deadline:
                 kind = TimerKind.OPERATION_DEADLINE
@@ -214,7 +216,7 @@ class Operations:
         if operation is not None:
             if operation.request.is_awaited and reason is not AbandonReason.NOT_NEEDED:
                 self._measure(operation, now, abandoned=reason)
-            self._settle(operation)
+            self._settle(operation, is_needed=reason is not AbandonReason.NOT_NEEDED)
 
     def strategy_decided(self, event: StrategyDecided, now: float) -> None:
         """Carry out what an asynchronous strategy said. Unknown tokens are ignored."""
@@ -319,7 +321,7 @@ class Operations:
         if operation.tokens is not None:
             self._lent.end(Token(operation.token), operation.tokens, succeeded=True)
         durations = self._gathering.durations
-        if durations is not None:
+        if durations is not None and not operation.is_part:
             name = SPAN_NAMES[request.name]
             histogram = durations.histograms.get(name)
             if histogram is None:
@@ -448,7 +450,7 @@ class Operations:
     def _measure(self, operation: LiveOperation, now: float, *, abandoned: AbandonReason | None = None) -> None:
         """Record how long an operation took that ends without a result."""
         durations, took = self._gathering.durations, now - operation.submitted_at + operation.request.encode_seconds
-        if durations is not None:
+        if durations is not None and not operation.is_part:
             durations.count(_KV, SPAN_NAMES[operation.request.name], took, now)
         if took >= self._slow_after:
             self._gathering.slow(operation.measured().facts(now, abandoned=abandoned), now)
@@ -534,8 +536,8 @@ class Operations:
         handed_over = request.handed_over(event.unsent.get(stream, sys.maxsize))
         return connection if handed_over is not facts.HandedOver.NOTHING else None
 
-    def _settle(self, operation: LiveOperation) -> None:
-        """Forget an operation, wherever it stands; a reply that still comes is an orphan."""
+    def _settle(self, operation: LiveOperation, *, is_needed: bool = True) -> None:
+        """Forget an operation, wherever it stands; a reply that still comes is an orphan if ``is_needed``."""
         del self.open[operation.token]
         self._cancel_timers(operation)
         if operation.tokens is not None:
@@ -543,10 +545,11 @@ class Operations:
         self._dispatcher.stop_waiting(operation)
         connection = self._connections.streams.connection(operation.stream)
         if connection is not None and operation.opaque is not None:
-            takes_orphan = self._gathering.takes_orphans and operation.request.is_awaited
+            takes_orphan = is_needed and self._gathering.takes_orphans and operation.request.is_awaited
             orphan = operation.measured() if takes_orphan else None
-            opens_scan = isinstance(operation.request, RangeScanCreate)
-            heir = AbandonedScan(operation.vbucket, orphan) if opens_scan else orphan
+            heir: AbandonedScan | MeasuredOperation | Purpose | None = orphan if is_needed else Purpose.NOT_NEEDED
+            if isinstance(operation.request, RangeScanCreate):
+                heir = AbandonedScan(operation.vbucket, orphan, is_needed)
             connection.in_flight.abandon(operation.opaque, heir)
         operation.opaque = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from triclinium_core.client.events import (
     AuthenticatorChanged,
     BytesReceived,
+    CallEnded,
     LossCause,
     StreamId,
     StreamLost,
@@ -18,6 +20,7 @@ from triclinium_core.client.events import (
 )
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.options import PasswordAuthenticator
+from triclinium_core.telemetry.span_names import WrappingCall
 
 ONE = StreamId(1)
 
@@ -63,6 +66,18 @@ def test_new_credentials_have_a_nonce_that_can_travel(nonce: Any) -> None:
         AuthenticatorChanged(PasswordAuthenticator("u", "p"), nonce)
 
     assert "nonce" == caught.value.parameter
+
+
+@pytest.mark.parametrize(
+    ("fields", "parameter"),
+    [({"name": "range_scan"}, "name"), ({"seconds": -1}, "seconds"), ({"seconds": math.nan}, "seconds")],
+)
+def test_no_call_ends_like_that(fields: dict[str, object], parameter: str) -> None:
+    """A name that is none of a call, and an invalid duration, are refused by name."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        CallEnded(**{"name": WrappingCall.RANGE_SCAN, "seconds": 1.0, **fields})  # type: ignore[arg-type]
+
+    assert parameter == caught.value.parameter
 
 
 @pytest.mark.parametrize("fields", [{"unsent": 5}, {"unsent": {ONE: -1}}, {"unread": 5}])

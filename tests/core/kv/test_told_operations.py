@@ -9,11 +9,16 @@ import pytest
 
 from tests.core.kv.simulated import TIMEOUT, Recorded, client_options, get, ready, upsert
 from triclinium_core.client.actions import ReportAnswer, ReportDispatch, TelemetryKind
-from triclinium_core.client.events import AbandonReason, OperationAbandoned, OperationSubmitted, Token
+from triclinium_core.client.events import AbandonReason, CallEnded, OperationAbandoned, OperationSubmitted, Token
+from triclinium_core.kv.operation.requests import Keyspace, Operation
+from triclinium_core.kv.operation.scan.requests import RangeScanCreate
+from triclinium_core.kv.operation.scan.types import Bounds
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
+from triclinium_core.telemetry.span_names import WrappingCall
 from triclinium_core.testing.fakes.faults import delay, drop_response, temporary_failure
 
+CREATE = RangeScanCreate(Keyspace("travel"), 0, Bounds())
 INTERVAL = 600.0
 ALL_ON = client_options(
     tracer=ThresholdLoggingTracer(emit_interval=INTERVAL),
@@ -108,6 +113,50 @@ def test_what_is_not_needed_is_not_measured() -> None:
 
     assert {TelemetryKind.DURATIONS} == recorded.keys()
     assert {"noop"} == recorded[TelemetryKind.DURATIONS]["operations"]["kv"].keys()
+
+
+@pytest.mark.parametrize(("reason", "orphans"), [(AbandonReason.NOT_NEEDED, 0), (AbandonReason.TIMEOUT, 1)])
+@pytest.mark.parametrize("operation", [get(), CREATE])
+def test_late_answers_that_are_not_needed_are_no_orphans(
+    operation: Operation, reason: AbandonReason, orphans: int
+) -> None:
+    """Neither the statistics nor the log has the late answer to an operation whose caller has its result."""
+    simulation = ready(options=ALL_ON)
+    simulation.node.faults.next(operation.opcode, delay(0.5))
+    token = simulation.submit(operation)
+    simulation.flow()
+    simulation.feed(OperationAbandoned(token, reason=reason))
+    simulation.live(1)
+
+    assert (orphans, 0) == (simulation.machine.statistics().orphans, simulation.machine.statistics().in_flight)
+    assert bool(orphans) == (TelemetryKind.ORPHANS in recorded_by(simulation))
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_the_operations_of_a_call_are_counted_as_one(is_late: bool) -> None:
+    """The meter has one value for a call whose operations are parts, in whatever way they end."""
+    simulation = ready(options=ALL_ON)
+    for number, operation in enumerate((get(), get("b"), CREATE)):
+        if is_late:
+            simulation.node.faults.next(operation.opcode, drop_response())
+        simulation.feed(OperationSubmitted(Token(101 + number), operation, is_part=True))
+    simulation.live(1)
+    simulation.feed(OperationAbandoned(Token(102)))
+    simulation.live(TIMEOUT)
+    simulation.feed(CallEnded(WrappingCall.GET_ALL_REPLICAS, 0.25))
+    counted = recorded_by(simulation)[TelemetryKind.DURATIONS]["operations"]["kv"]
+
+    assert {"get_all_replicas"} == counted.keys() - {"noop"}
+    assert 1 == counted["get_all_replicas"]["total_count"]
+    assert 250_000 == counted["get_all_replicas"]["percentiles_us"]["100.0"]
+
+
+def test_without_a_meter_the_end_of_a_call_is_not_counted() -> None:
+    """A client whose meter is off has nothing to report."""
+    simulation = ready()
+    simulation.feed(CallEnded(WrappingCall.RANGE_SCAN, 0.25))
+
+    assert {} == recorded_by(simulation)
 
 
 def test_an_abandoned_operation_is_measured_once() -> None:

@@ -15,14 +15,14 @@ import trio
 from triclinium._deadlines import Report, leave_reason, noted
 from triclinium._driver.driver import Driver
 from triclinium._driver.hidden_nursery import in_background
-from triclinium._telemetry.wrapping import Wrapping
+from triclinium._telemetry.wrapping import SharedCall, Wrapping
 from triclinium._trio_run import TrioRun
 from triclinium_core.client.events import AbandonReason
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.fan_out import FanOut
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
-from triclinium_core.telemetry.tracing import RequestSpan, check_parent
+from triclinium_core.telemetry.tracing import check_parent
 
 T_co = TypeVar("T_co", covariant=True)
 F = TypeVar("F", bound=FanOut[object])
@@ -46,23 +46,23 @@ class FanOutTasks:
         self._fan_out = fan_out
         self._strategy = strategy
         self._wrapping = wrapping
-        self._parent: RequestSpan | None = None
-        """The span of the call, once it has begun, where there is a tracer."""
+        self._call = SharedCall(None)
+        """Parent of the operations, with the span of the call once that has begun."""
         self._scope = trio.CancelScope(shield=True)
         self._report = Report()
         """Brings the reason why the block was left to the operations behind the shield, and collects their ambiguity."""
 
     async def run(self) -> None:
         """Submit what is asked for; the block learns of a cancellation, and ends this when it is left."""
-        spans = self._wrapping.begin(self._driver.telemetry)
-        self._parent = spans.as_parent if spans is not None else None
+        began_at = trio.current_time()
+        spans = self._wrapping.begin(self._driver.telemetry, is_measured=True)
+        self._call = SharedCall(spans)
         self.started.set()
         try:
             with noted(self._report), self._scope:
                 async with trio.open_nursery() as nursery:
                     while not self._fan_out.is_over:
-                        for operation in self._fan_out.next_operations(trio.current_time()):
-                            nursery.start_soon(self._perform, operation)
+                        self._submit(nursery)
                         with trio.move_on_at(self._fan_out.wakeup):
                             await self.submitter.park()
                     self._report.reason = AbandonReason.NOT_NEEDED
@@ -73,6 +73,7 @@ class FanOutTasks:
             for operation in self._fan_out.close():
                 self._driver.send_off(operation)
             self.takers.unpark_all()
+            self._driver.call_ended(self._wrapping.call, trio.current_time() - began_at)
             if spans is not None:
                 if is_cancelled:
                     is_late = self._report.reason is AbandonReason.TIMEOUT
@@ -84,12 +85,17 @@ class FanOutTasks:
     def close(self) -> None:
         """Give up what is open, for the block was left."""
         self.is_left = True
-        self._report.reason = leave_reason()
+        self._report.reason = AbandonReason.NOT_NEEDED if self._fan_out.is_over else leave_reason()
         self._scope.cancel()
+
+    def _submit(self, nursery: trio.Nursery) -> None:
+        replicas = self._driver.replica_count(self._fan_out.bucket)
+        for operation in self._fan_out.next_operations(trio.current_time(), replicas=replicas):
+            nursery.start_soon(self._perform, operation)
 
     async def _perform(self, operation: Operation) -> None:
         try:
-            result = await self._driver.perform(object, lambda: operation, self._strategy, self._parent)
+            result = await self._driver.perform(object, lambda: operation, self._strategy, self._call)
         except (CouchbaseException, trio.ClosedResourceError) as error:
             self._settle(operation, error)
         else:

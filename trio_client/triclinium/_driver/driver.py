@@ -34,6 +34,7 @@ from triclinium._driver.waiter import Waiter
 from triclinium._driver.watched_operations import WatchedOperations
 from triclinium._telemetry.calls import Calls
 from triclinium._telemetry.telemetry import Telemetry
+from triclinium._telemetry.wrapping import SharedCall
 from triclinium._trio_run import TrioRun
 from triclinium.abc import Connector, Resolver
 from triclinium_core.client.actions import (
@@ -66,6 +67,7 @@ from triclinium_core.client.events import (
     AbandonReason,
     AuthenticatorChanged,
     BytesReceived,
+    CallEnded,
     Event,
     InquirySubmitted,
     LossCause,
@@ -93,6 +95,7 @@ from triclinium_core.options import Authenticator
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase.strategy import RetryAction
 from triclinium_core.services.request import ServiceRequest, ServiceResult
+from triclinium_core.telemetry.span_names import WrappingCall
 from triclinium_core.telemetry.tracing import RequestSpan
 from triclinium_core.work import WORK_BEFORE_TIME_MAX
 
@@ -277,7 +280,7 @@ class Driver:
         returns: type[R],
         make: Callable[P, Operation | Inquiry | ServiceRequest],
         strategy: AnyRetryStrategy | None,
-        parent: RequestSpan | None,
+        parent: RequestSpan | SharedCall | None,
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> R:
@@ -291,7 +294,8 @@ class Driver:
             returns: the type of the result.
             make: builds the operation out of ``args`` and ``kwargs``; a pending cancellation may be noticed only later.
             strategy: the call's own; None for that of the block, or the cluster. No matter for an inquiry.
-            parent: the span that the call's is a part of; None for what the tracer takes for it.
+            parent: the span that the call's is a part of; None for what the tracer takes for it. An operation of a
+                ``SharedCall`` has no span of its own.
 
         Raises:
             trio.ClosedResourceError: the cluster is closed, or was closed meanwhile.
@@ -326,7 +330,8 @@ class Driver:
         else:
             self._waiters[token] = waiter
             strategy = strategy if strategy is not None else block_strategy.get()
-            submission = OperationSubmitted(token, operation, strategy, block_values.get(), self._traces)
+            is_part = parent is not None and isinstance(parent, SharedCall)
+            submission = OperationSubmitted(token, operation, strategy, block_values.get(), self._traces, is_part)
             if is_alone:
                 self._feed(submission)
             else:
@@ -452,6 +457,11 @@ class Driver:
         token = next(self._tokens)
         self._feed(OperationSubmitted(token, operation))
         self._feed(OperationAbandoned(token, reason=AbandonReason.NOT_NEEDED))
+
+    @trio.lowlevel.enable_ki_protection
+    def call_ended(self, name: WrappingCall, seconds: float) -> None:
+        """Report that a call of several operations has ended. For tasks of ours, as ``send_off``."""
+        self._feed(CallEnded(name, seconds))
 
     def statistics(self) -> ClientStatistics:
         """Return the machine's snapshot."""

@@ -105,13 +105,21 @@ class CallSpans:
         finally:
             self._telemetry.end_span(span)
 
+    def begin_attempt(self, attributes: Mapping[str, AttributeValue]) -> RequestSpan | None:
+        """Return the span of an attempt that begins."""
+        return self._telemetry.begin_child(DISPATCH, self.span, {**self._common(), **attributes})
+
+    def end_attempt(self, span: RequestSpan | None, attributes: Mapping[str, AttributeValue]) -> None:
+        """End the span of an attempt."""
+        self._telemetry.end_span(span, {**self._new_labels(), **attributes})
+
     def dispatched(self, stream: StreamId, attributes: Mapping[str, AttributeValue]) -> None:
         """Begin the span of an attempt."""
-        self._attempts[stream] = self._telemetry.begin_child(DISPATCH, self.span, {**self._common(), **attributes})
+        self._attempts[stream] = self.begin_attempt(attributes)
 
     def answered(self, stream: StreamId, attributes: Mapping[str, AttributeValue]) -> None:
         """End the span of the attempt that travels on a stream."""
-        self._telemetry.end_span(self._attempts.pop(stream, None), {**self._new_labels(), **attributes})
+        self.end_attempt(self._attempts.pop(stream, None), attributes)
 
     def retried(self, report: ReportRetry) -> None:
         """Tell that the call will be retried, and why."""
@@ -121,6 +129,10 @@ class CallSpans:
     def refused(self, report: ReportRefusal) -> None:
         """Tell that the call is not retried, and why."""
         self._telemetry.add_event(self.span, *refusal_event(report.reason, report.error))
+
+    def part(self) -> PartSpans:
+        """Return the spans of an operation of a call that takes several."""
+        return PartSpans(self)
 
     def in_span(self, write: Callable[[V], None], report: V) -> None:
         """Pass ``report`` to ``write`` while the outer span is the current span."""
@@ -180,3 +192,36 @@ class CallSpans:
         """Return the labels of the cluster if they arrived after the call began, else nothing."""
         labels = self._telemetry.cluster_labels()
         return {} if labels is self._labels else labels
+
+
+class PartSpans:
+    """Spans of one operation of a call that takes several: those of its attempts, inside the span of the call.
+
+    Two operations of the call may travel on the same stream, so each has attempts of its own.
+    """
+
+    def __init__(self, call: CallSpans) -> None:
+        self._call = call
+        self._attempts: dict[StreamId, RequestSpan | None] = {}
+        self.encode_payload = call.encode_payload
+        self.retried = call.retried
+        self.refused = call.refused
+        self.in_span = call.in_span
+
+    def dispatched(self, stream: StreamId, attributes: Mapping[str, AttributeValue]) -> None:
+        """Begin the span of an attempt."""
+        self._attempts[stream] = self._call.begin_attempt(attributes)
+
+    def answered(self, stream: StreamId, attributes: Mapping[str, AttributeValue]) -> None:
+        """End the span of the attempt that travels on a stream."""
+        self._call.end_attempt(self._attempts.pop(stream, None), attributes)
+
+    def end(self, error: BaseException | None) -> None:
+        """End all attempts. The call decides whether an error of one of its operations is its own."""
+        while self._attempts:
+            _, span = self._attempts.popitem()
+            self._call.end_attempt(span, {})
+
+    def abandon(self, reason: AbandonReason, *, is_ambiguous: bool = False) -> None:
+        """End all attempts: the call is over, or its caller has left."""
+        self.end(None)

@@ -7,8 +7,9 @@ from typing import ParamSpec, TypeVar
 
 import trio
 
-from triclinium._telemetry.call_spans import CallSpans, encoding_call
+from triclinium._telemetry.call_spans import CallSpans, PartSpans, encoding_call
 from triclinium._telemetry.telemetry import Telemetry
+from triclinium._telemetry.wrapping import SharedCall
 from triclinium_core.client.actions import ReportAnswer, ReportDispatch, ReportEnd, ReportRefusal, ReportRetry
 from triclinium_core.client.call_attributes import Asked, attributes_of, name_of
 from triclinium_core.client.events import AbandonReason, Token
@@ -27,20 +28,27 @@ class Calls:
     """
 
     def __init__(self, telemetry: Telemetry | None) -> None:
-        self.open: dict[Token, CallSpans] = {}
+        self.open: dict[Token, CallSpans | PartSpans] = {}
         self._telemetry = telemetry
 
-    def told(self, token: Token, parent: RequestSpan | None, make: Callable[P, Asked]) -> Callable[P, Asked]:
+    def told(
+        self, token: Token, parent: RequestSpan | SharedCall | None, make: Callable[P, Asked]
+    ) -> Callable[P, Asked]:
         """Return what makes an operation or a request as ``make`` does, and begins its call.
 
         A call with a wrong argument makes no operation, and no span. Spans that encoding has begun are ended when it fails.
 
         Args:
             parent: of the outer span; None for what the tracer takes for it. What is returned raises
-                InvalidArgumentException where it is no span, also where nobody is told.
+                InvalidArgumentException where it is no span, also where nobody is told. An operation of a ``SharedCall``
+                has no outer span.
         """
 
         def made(*args: P.args, **kwargs: P.kwargs) -> Asked:
+            if isinstance(parent, SharedCall):
+                if parent.spans is not None:
+                    self.open[token] = parent.spans.part()
+                return make(*args, **kwargs)
             check_parent(parent)
             if self._telemetry is None:
                 return make(*args, **kwargs)

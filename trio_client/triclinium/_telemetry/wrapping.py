@@ -17,6 +17,13 @@ from triclinium_core.telemetry.span_names import WrappingCall
 from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, check_parent
 
 
+class SharedCall(NamedTuple):
+    """A call whose operations are attempts of one span and share one value of the meter; it stands for their parent."""
+
+    spans: CallSpans | None
+    """None without a tracer and a meter."""
+
+
 class Wrapping(NamedTuple):
     """Which call it is, of whose span its own is a part, and what it is about."""
 
@@ -24,11 +31,15 @@ class Wrapping(NamedTuple):
     parent: RequestSpan | None
     about: Mapping[str, AttributeValue]
 
-    def begin(self, telemetry: Telemetry | None) -> CallSpans | None:
-        """Begin the span of the call, and return what ends it; None where nobody is told. The meter is told of the parts."""
+    def begin(self, telemetry: Telemetry | None, *, is_measured: bool = False) -> CallSpans | None:
+        """Begin the span of the call and return it; None without a tracer and a meter.
+
+        Args:
+            is_measured: whether the meter records the call; otherwise it records each of its operations.
+        """
         if telemetry is None:
             return None
-        spans = CallSpans(telemetry, self.parent, is_measured=False)
+        spans = CallSpans(telemetry, self.parent, is_measured=is_measured)
         spans.begin(self.call.value, {SERVICE: str(self.call.service), **self.about})
         return spans
 

@@ -34,6 +34,8 @@ class Purpose(Enum):
     CONFIG = "config"
     AUTHENTICATION = "authentication"
     SCAN_CANCEL = "scan_cancel"
+    NOT_NEEDED = "not_needed"
+    """An operation of a caller whose result is complete without it: its late answer is no orphan."""
 
 
 class CollectionQuestion(msgspec.Struct, frozen=True):
@@ -61,6 +63,8 @@ class AbandonedScan(msgspec.Struct, frozen=True):
     vbucket: int
     measured: MeasuredOperation | None = None
     """What was measured of it, where its late answer is to be reported."""
+    is_orphan: bool = True
+    """Whether its late answer counts as an orphan."""
 
 
 Owner = (
@@ -153,8 +157,8 @@ class InFlightTable:
                 self.is_full, self.full_since = False, math.inf
         return request
 
-    def abandon(self, opaque: int, heir: AbandonedScan | MeasuredOperation | None = None) -> None:
-        """Nobody waits for this answer any more, but for ``heir``; it still counts against the bounds until it comes."""
+    def abandon(self, opaque: int, heir: AbandonedScan | MeasuredOperation | Purpose | None = None) -> None:
+        """Pass the answer, when it comes, to ``heir``; until then the request counts against the bounds."""
         request = self._requests.get(opaque)
         if request is not None:
             request.owner = heir

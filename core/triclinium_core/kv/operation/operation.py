@@ -107,6 +107,8 @@ class LiveOperation(msgspec.Struct, eq=False, gc=False):
     """What the answers to a scan have brought of a page that is not whole yet."""
     found_size: int = 0
     """Total size of those documents in bytes."""
+    is_part: bool = False
+    """Whether the meter counts the call that the operation is a part of, and not the operation."""
 
     def gather(self, page: ScanPage) -> Sequence[ScanResult]:
         """Return what has come of a page of a scan, with what this answer has brought of it.

@@ -22,6 +22,7 @@ from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.client.events import (
     AuthenticatorChanged,
     BytesReceived,
+    CallEnded,
     Event,
     OperationsSubmitted,
     OperationSubmitted,
@@ -82,7 +83,9 @@ class Clients:
                 if batch
                 for action in self._feed(index, OperationsSubmitted(batch), now)
             ]
-        return self._feed(event.token % len(self._clients), event, now)
+        # The end of a call has no token; it only counts.
+        index = 0 if isinstance(event, CallEnded) else event.token % len(self._clients)
+        return self._feed(index, event, now)
 
     def is_ambiguous(self, token: Token) -> bool:
         """Tell whether an operation, given up now, may still be applied or have been."""
