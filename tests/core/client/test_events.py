@@ -73,7 +73,7 @@ def test_new_credentials_have_a_nonce_that_can_travel(nonce: Any) -> None:
     [({"name": "range_scan"}, "name"), ({"seconds": -1}, "seconds"), ({"seconds": math.nan}, "seconds")],
 )
 def test_no_call_ends_like_that(fields: dict[str, object], parameter: str) -> None:
-    """A name that is none of a call, and an invalid duration, are refused by name."""
+    """An unknown call and an invalid duration raise an error with the name of the field."""
     with pytest.raises(InvalidArgumentException) as caught:
         CallEnded(**{"name": WrappingCall.RANGE_SCAN, "seconds": 1.0, **fields})  # type: ignore[arg-type]
 

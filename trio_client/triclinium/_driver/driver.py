@@ -287,15 +287,13 @@ class Driver:
         """Submit the operation, inquiry, or request without rows that ``make`` returns, and return its result.
 
         Where nobody else waits it is sent at once, otherwise with what others ask for in the same pass of trio's loop.
-        A checkpoint in every case: when ``make`` raises, and when the operation is settled while it is submitted, other
-        tasks run too, but it is too late to be cancelled.
+        Always a checkpoint; if ``make`` raises or the operation settles while it is submitted, it cannot be cancelled.
 
         Args:
             returns: the type of the result.
             make: builds the operation out of ``args`` and ``kwargs``; a pending cancellation may be noticed only later.
             strategy: the call's own; None for that of the block, or the cluster. No matter for an inquiry.
-            parent: the span that the call's is a part of; None for what the tracer takes for it. An operation of a
-                ``SharedCall`` has no span of its own.
+            parent: the span that the call's is a part of, or its shared call; None for what the tracer takes for it.
 
         Raises:
             trio.ClosedResourceError: the cluster is closed, or was closed meanwhile.

@@ -39,9 +39,10 @@ class Calls:
         A call with a wrong argument makes no operation, and no span. Spans that encoding has begun are ended when it fails.
 
         Args:
-            parent: of the outer span; None for what the tracer takes for it. What is returned raises
-                InvalidArgumentException where it is no span, also where nobody is told. An operation of a ``SharedCall``
-                has no outer span.
+            parent: parent of the outer span, None for the tracer's choice, or the call whose span the operation shares.
+
+        Raises:
+            InvalidArgumentException: the returned function raises it if ``parent`` is no span, also without a tracer.
         """
 
         def made(*args: P.args, **kwargs: P.kwargs) -> Asked:
