@@ -53,6 +53,7 @@ from triclinium_core.options import PasswordAuthenticator
 from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.services.request import ServiceRequest
+from triclinium_core.telemetry.span_names import WrappingCall
 from triclinium_core.testing.driver_laws import ScriptedMachine, on
 from triclinium_core.testing.fakes.faults import drop_response
 
@@ -331,6 +332,7 @@ async def test_ctrl_c_does_not_strike_in_the_middle_of_an_event() -> None:
                 await trio.testing.wait_all_tasks_blocked()
                 unprotected = trio.lowlevel.currently_ki_protected()
                 driver.set_authenticator(PasswordAuthenticator("ada", "secret"))
+                driver.call_ended(WrappingCall.RANGE_SCAN, 1.0)
                 scope.cancel()
 
     # A scripted machine takes several submissions one by one.
