@@ -10,7 +10,7 @@ from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.kv.topology.cluster_config import ClusterConfig
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.tables import table_of
-from triclinium_core.telemetry.attributes import cluster_attributes
+from triclinium_core.telemetry.attributes import NO_LABELS, cluster_attributes
 
 SERVICE_NAMES: Mapping[Service, str] = table_of(
     [
@@ -53,7 +53,7 @@ class KnownConfigs:
         """Buckets of which no node could be reached any more, so that any config of them is news."""
         self._doubts: dict[str | None, _Doubt] = {}
         """Counts by bucket, for buckets whose newest config is newer than that of a node of the connection string."""
-        self.cluster_labels: Mapping[str, str] = {}
+        self.cluster_labels: Mapping[str, str] = NO_LABELS
         """UUID and name of the cluster for all spans and metrics, each from the first config that has it. A changed
         label starts another time series in every metric, so a node must not be able to change one."""
 

@@ -100,6 +100,10 @@ CLUSTER_LABEL_SIZE_MAX = 128
 """Maximum length of a cluster's name or UUID in spans and metrics. A UUID has 32; metric systems refuse long tags."""
 
 
+NO_LABELS: Mapping[str, str] = {}
+"""The labels of a cluster before its first config. A cluster that has none has another empty mapping."""
+
+
 def cluster_attributes(uuid: str | None, name: str | None) -> Mapping[str, str]:
     """Return the attributes of the cluster in all spans and metrics (SDK-RFC 0067 "Cluster labels").
 

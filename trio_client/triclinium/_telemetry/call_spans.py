@@ -6,7 +6,7 @@ driver's own tasks end them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextvars import ContextVar, copy_context
 from typing import TypeVar, assert_never
 
@@ -20,6 +20,7 @@ from triclinium_core.telemetry.attributes import (
     COUCHBASE,
     ERROR_TYPE,
     ERROR_TYPES,
+    NO_LABELS,
     OPERATION_NAME,
     RETRIES,
     SYSTEM_NAME,
@@ -58,12 +59,16 @@ class CallSpans:
         self._parent = parent
         self._is_measured = is_measured
         self._context = copy_context()
-        self._labels: Mapping[str, str] = {}
-        """Labels of the cluster that the outer span has. A call may start before the first config brings them."""
+        self._common: Mapping[str, AttributeValue] = {}
+        """Attributes of all spans that begin now."""
+        self._awaits_labels = False
+        """Whether the call has begun before the first config, which brings the labels of the cluster."""
+        self._late_labels: Mapping[str, str] = {}
+        """Labels that arrived after the outer span had begun."""
         self._attributes: dict[str, AttributeValue] = {}
         self._began_at: float | None = None
-        self._attempts: dict[StreamId, RequestSpan | None] = {}
-        """Those under way, by the stream on which each travels."""
+        self._attempts: dict[Hashable, RequestSpan | None] = {}
+        """Those under way, by the stream on which each travels; of a call of several operations also by operation."""
         self._retries = 0
 
     @property
@@ -79,8 +84,10 @@ class CallSpans:
         """
         if self._began_at is None:
             self._began_at = trio.current_time()
-            self._labels = self._telemetry.cluster_labels()
-            self._attributes = {SYSTEM_NAME: COUCHBASE, **self._labels, OPERATION_NAME: name, **attributes}
+            labels = self._telemetry.cluster_labels()
+            self._awaits_labels = labels is NO_LABELS
+            self._common = {SYSTEM_NAME: COUCHBASE, **labels}
+            self._attributes = {**self._common, OPERATION_NAME: name, **attributes}
             self.span = self._telemetry.begin_span(name, self._parent, self._attributes)
             return
         new = {key: value for key, value in attributes.items() if key not in self._attributes}
@@ -99,27 +106,27 @@ class CallSpans:
 
     def encode_payload(self, encode: Callable[[], T]) -> T:
         """Return what ``encode`` makes in a call that has begun, and tell how long that takes."""
-        span = self._telemetry.begin_child(ENCODING, self.span, self._common())
+        if self._awaits_labels:
+            self._take_labels()
+        span = self._telemetry.begin_child(ENCODING, self.span, self._common)
         try:
             return encode()
         finally:
             self._telemetry.end_span(span)
 
-    def begin_attempt(self, attributes: Mapping[str, AttributeValue]) -> RequestSpan | None:
-        """Return the span of an attempt that begins."""
-        return self._telemetry.begin_child(DISPATCH, self.span, {**self._common(), **attributes})
+    def dispatched(self, attempt: Hashable, attributes: Mapping[str, AttributeValue]) -> None:
+        """Begin the span of an attempt, which no other attempt under way equals."""
+        if self._awaits_labels:
+            self._take_labels()
+        self._attempts[attempt] = self._telemetry.begin_child(DISPATCH, self.span, {**self._common, **attributes})
 
-    def end_attempt(self, span: RequestSpan | None, attributes: Mapping[str, AttributeValue]) -> None:
+    def answered(self, attempt: Hashable, attributes: Mapping[str, AttributeValue]) -> None:
         """End the span of an attempt."""
-        self._telemetry.end_span(span, {**self._new_labels(), **attributes})
-
-    def dispatched(self, stream: StreamId, attributes: Mapping[str, AttributeValue]) -> None:
-        """Begin the span of an attempt."""
-        self._attempts[stream] = self.begin_attempt(attributes)
-
-    def answered(self, stream: StreamId, attributes: Mapping[str, AttributeValue]) -> None:
-        """End the span of the attempt that travels on a stream."""
-        self.end_attempt(self._attempts.pop(stream, None), attributes)
+        if self._awaits_labels:
+            self._take_labels()
+        if self._late_labels:
+            attributes = {**self._late_labels, **attributes}
+        self._telemetry.end_span(self._attempts.pop(attempt, None), attributes)
 
     def retried(self, report: ReportRetry) -> None:
         """Tell that the call will be retried, and why."""
@@ -170,7 +177,9 @@ class CallSpans:
     def _end(self, failed_with: str | None, status: StatusCode) -> None:
         if self._began_at is None:
             return
-        late: dict[str, AttributeValue] = {**self._new_labels()}
+        if self._awaits_labels:
+            self._take_labels()
+        late: dict[str, AttributeValue] = {**self._late_labels}
         for span in self._attempts.values():
             self._telemetry.end_span(span, late)
         self._attempts.clear()
@@ -184,14 +193,12 @@ class CallSpans:
         self._telemetry.end_span(self.span, {**late, RETRIES: self._retries}, status)
         self._began_at = None
 
-    def _common(self) -> Mapping[str, AttributeValue]:
-        """Return the attributes of every span that begins now."""
-        return {SYSTEM_NAME: COUCHBASE, **self._telemetry.cluster_labels()}
-
-    def _new_labels(self) -> Mapping[str, str]:
-        """Return the labels of the cluster if they arrived after the call began, else nothing."""
+    def _take_labels(self) -> None:
+        """Keep the labels of the cluster for spans that begin or end from now on, if the first config has arrived."""
         labels = self._telemetry.cluster_labels()
-        return {} if labels is self._labels else labels
+        if labels is not NO_LABELS:
+            self._awaits_labels, self._late_labels = False, labels
+            self._common = {**self._common, **labels}
 
 
 class PartSpans:
@@ -202,7 +209,8 @@ class PartSpans:
 
     def __init__(self, call: CallSpans) -> None:
         self._call = call
-        self._attempts: dict[StreamId, RequestSpan | None] = {}
+        self._streams = set[StreamId]()
+        """Those on which attempts are under way."""
         self.encode_payload = call.encode_payload
         self.retried = call.retried
         self.refused = call.refused
@@ -210,17 +218,18 @@ class PartSpans:
 
     def dispatched(self, stream: StreamId, attributes: Mapping[str, AttributeValue]) -> None:
         """Begin the span of an attempt."""
-        self._attempts[stream] = self._call.begin_attempt(attributes)
+        self._streams.add(stream)
+        self._call.dispatched((id(self), stream), attributes)
 
     def answered(self, stream: StreamId, attributes: Mapping[str, AttributeValue]) -> None:
         """End the span of the attempt that travels on a stream."""
-        self._call.end_attempt(self._attempts.pop(stream, None), attributes)
+        self._streams.discard(stream)
+        self._call.answered((id(self), stream), attributes)
 
     def end(self, error: BaseException | None) -> None:
         """End all attempts. The call decides whether an error of one of its operations is its own."""
-        while self._attempts:
-            _, span = self._attempts.popitem()
-            self._call.end_attempt(span, {})
+        for stream in tuple(self._streams):
+            self.answered(stream, {})
 
     def abandon(self, reason: AbandonReason, *, is_ambiguous: bool = False) -> None:
         """End all attempts: the call is over, or its caller has left."""
