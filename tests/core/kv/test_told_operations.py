@@ -136,7 +136,7 @@ def test_late_answers_that_are_not_needed_are_no_orphans(
 def test_the_operations_of_a_call_are_counted_as_one(is_late: bool) -> None:
     """The meter has one value for a call whose operations are parts, in whatever way they end."""
     simulation = ready(options=ALL_ON)
-    for number, operation in enumerate((get(), get("b"), CREATE)):
+    for number, operation in enumerate((get(), get("b"), upsert("c"), CREATE)):
         if is_late:
             simulation.node.faults.next(operation.opcode, drop_response())
         simulation.feed(OperationSubmitted(Token(101 + number), operation, is_part=True))
