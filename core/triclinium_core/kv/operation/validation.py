@@ -7,7 +7,7 @@ import re
 from datetime import datetime, timedelta
 
 from triclinium_core.checks import Duration, check_duration, in_seconds, is_number, is_seconds
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.errors import InvalidArgumentException, ValueTooLargeException
 from triclinium_core.kv.wire.constants import KEY_SIZE_MAX, KEY_SIZE_MAX_IN_COLLECTION, VALUE_SIZE_MAX
 from triclinium_core.shown import shown
 from triclinium_core.transcoding.transcoder import (
@@ -82,13 +82,15 @@ def check_value(data: object) -> bytes:
     """Return an encoded document.
 
     Raises:
-        InvalidArgumentException: not bytes, or larger than the server stores.
+        InvalidArgumentException: not bytes.
+        ValueTooLargeException: larger than the server stores.
     """
     if not isinstance(data, bytes):
         raise InvalidArgumentException(f"value must be bytes, not {type(data).__name__}", parameter="value")
     if len(data) > VALUE_SIZE_MAX:
-        raise InvalidArgumentException(
-            f"value has {len(data)} bytes; the server stores at most {VALUE_SIZE_MAX}", parameter="value"
+        raise ValueTooLargeException(
+            f"value has {len(data)} bytes; the server stores at most {VALUE_SIZE_MAX}; split the value over several "
+            "documents"
         )
     return data
 

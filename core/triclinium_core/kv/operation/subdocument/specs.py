@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from triclinium_core.checks import check_choice, check_flag, check_integer, check_type
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.errors import InvalidArgumentException, ValueTooLargeException
 from triclinium_core.kv.operation.validation import check_value
 from triclinium_core.kv.wire.subdocument import (
     MUTATION_SPEC,
@@ -121,7 +121,8 @@ class EncodedMutation(msgspec.Struct, frozen=True):
     """What to change at one path, as it travels; ``MutateInSpec.encode`` makes one.
 
     Raises:
-        InvalidArgumentException: the path is too long, or the value larger than the server stores.
+        InvalidArgumentException: the path is too long.
+        ValueTooLargeException: the value is larger than the server stores.
     """
 
     opcode: PathOpcode
@@ -237,7 +238,7 @@ class MutateInSpec(msgspec.Struct, frozen=True):
 
         Raises:
             EncodingFailureException: the transcoder cannot store a value.
-            InvalidArgumentException: a value is larger than the server stores.
+            ValueTooLargeException: the values are larger than the server stores.
         """
         value = b",".join(_encoded(each, transcoder) for each in self.values)
         if self.delta is not None:
@@ -266,7 +267,12 @@ def check_specs(specs: object, kind: type[S]) -> tuple[S, ...]:
 
 
 def check_mutations(specs: object) -> None:
-    """Raise InvalidArgumentException unless these mutations can travel together."""
+    """Check that one request can carry these mutations.
+
+    Raises:
+        InvalidArgumentException: not a tuple of mutations, too many of them, or a contradiction among them.
+        ValueTooLargeException: the request would exceed ``MUTATIONS_SIZE_MAX``.
+    """
     mutations = check_specs(specs, EncodedMutation)
     on_body = [spec for spec in mutations if not spec.xattr]
     if len(on_body) > 1 and any(spec.opcode is PathOpcode.REMOVE_DOCUMENT for spec in on_body):
@@ -275,8 +281,9 @@ def check_mutations(specs: object) -> None:
         )
     size = sum(MUTATION_SPEC.size + len(spec.path.encode()) + len(spec.value) for spec in mutations)
     if size > MUTATIONS_SIZE_MAX:
-        raise InvalidArgumentException(
-            f"specs has {size} bytes; one operation takes at most {MUTATIONS_SIZE_MAX}", parameter="specs"
+        # Paths have 16 KiB together at most, so it is the values.
+        raise ValueTooLargeException(
+            f"specs has {size} bytes; one request carries at most {MUTATIONS_SIZE_MAX}; change fewer paths in one call"
         )
 
 

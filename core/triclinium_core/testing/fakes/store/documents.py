@@ -120,6 +120,7 @@ class FakeDocuments:
 
         Raises:
             InvalidArgumentException: what no document can have.
+            ValueTooLargeException: the value is larger than a server stores.
         """
         check_value(value)
         check_integer(flags, "flags", 0, UINT32_MAX)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.errors import InvalidArgumentException, ValueTooLargeException
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Datatype
 from triclinium_core.testing.fakes.store.documents import (
@@ -39,7 +39,6 @@ def test_hashes_as_the_official_client_does(key: bytes, vbuckets: int, vbucket: 
     [
         ({"value": "1"}, "value"),
         ({"value": None}, "value"),
-        ({"value": bytes(VALUE_SIZE_MAX + 1)}, "value"),
         ({"flags": -1}, "flags"),
         ({"flags": 2**32}, "flags"),
         ({"collection_id": -1}, "collection_id"),
@@ -57,6 +56,12 @@ def test_what_no_document_can_have(arguments: dict[str, Any], parameter: str) ->
 
     assert parameter == caught.value.parameter
     assert store.get("default", "ada") is None
+
+
+def test_a_value_that_is_too_large() -> None:
+    """A test that puts a value above the limit of servers gets the class that clients get."""
+    with pytest.raises(ValueTooLargeException):
+        new_store().put("default", "ada", bytes(VALUE_SIZE_MAX + 1))
 
 
 def test_every_change_has_a_cas_of_its_own() -> None:
