@@ -19,6 +19,7 @@ from tests.trio_client.pair import PATIENCE, Never
 from triclinium import (
     Cluster,
     Collection,
+    MutationState,
     PrefixScan,
     RangeScan,
     RawBinaryTranscoder,
@@ -130,14 +131,15 @@ async def test_samples(autojump_clock: MockClock) -> None:
 
 
 async def test_mutations_that_it_must_have(autojump_clock: MockClock) -> None:
-    """Those are in it; a history that the node does not have is an error."""
+    """A scan has the mutations of tokens and of a state; a history that the node does not have is an error."""
     async with open_scanned(0) as (_, _, people):
         token = (await people.upsert("ada", 1)).mutation_token
         assert token is not None
 
-        assert {"ada": 1} == contents(await scanned(people, consistent_with=[token]))
+        for given in ([token], MutationState(token), MutationState(), None):
+            assert {"ada": 1} == contents(await scanned(people, consistent_with=given))
         with pytest.raises(CouchbaseException) as caught:
-            await scanned(people, consistent_with=[msgspec.structs.replace(token, vbucket_uuid=7)])
+            await scanned(people, consistent_with=MutationState(msgspec.structs.replace(token, vbucket_uuid=7)))
         assert Status.VBUCKET_UUID_NOT_EQUAL == caught.value.context.status
 
 
@@ -198,10 +200,15 @@ async def test_the_strategy_of_the_call(autojump_clock: MockClock) -> None:
 
 
 async def test_pages_are_as_large_as_asked_for(autojump_clock: MockClock) -> None:
-    """By items and by bytes."""
+    """Limits of items and of bytes set the number of requests, and 0 sets no limit."""
     async with open_scanned(60, nodes=1) as cluster:
         asked = []
-        limits: list[dict[str, Any]] = [{"batch_item_limit": 1}, {"batch_byte_limit": 1}, {"batch_byte_limit": 0}]
+        limits: list[dict[str, Any]] = [
+            {"batch_item_limit": 1},
+            {"batch_byte_limit": 1},
+            {"batch_byte_limit": 0},
+            {"batch_item_limit": 0},
+        ]
         for options in limits:
             before = cluster.asked(Opcode.RANGE_SCAN_CONTINUE)
             assert 60 == len(await scanned(cluster.people, **options))
@@ -209,6 +216,7 @@ async def test_pages_are_as_large_as_asked_for(autojump_clock: MockClock) -> Non
 
         assert asked[0] == asked[1] == 60
         assert asked[2] < 60
+        assert asked[3] <= asked[2]
 
 
 async def test_the_wrong_node_is_asked_for_a_while(autojump_clock: MockClock) -> None:
@@ -389,7 +397,7 @@ def test_it_may_be_cancelled_at_any_moment(slow: bool) -> None:
         ({"consistent_with": 5}, "consistent_with"),
         ({"consistent_with": [5]}, "consistent_with"),
         ({"concurrency": 0}, "concurrency"),
-        ({"batch_item_limit": 0}, "batch_item_limit"),
+        ({"batch_item_limit": -1}, "batch_item_limit"),
         ({"batch_byte_limit": -1}, "batch_byte_limit"),
         ({"transcoder": "json"}, "transcoder"),
         ({"retry_strategy": "best effort"}, "retry_strategy"),

@@ -13,6 +13,7 @@ from triclinium_core.kv.operation.results import MutationToken, ScanResult
 from triclinium_core.kv.operation.scan.machine import ScanMachine, ScanOptions, newest_tokens
 from triclinium_core.kv.operation.scan.types import ScanType
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.services.mutation_state import MutationState, tokens_of
 from triclinium_core.shown import total_repr
 from triclinium_core.telemetry.span_names import WrappingCall
 from triclinium_core.telemetry.tracing import RequestSpan
@@ -44,7 +45,7 @@ class ScanOperations(CollectionBase):
         scan_type: ScanType,
         *,
         ids_only: bool = False,
-        consistent_with: Sequence[MutationToken] = (),
+        consistent_with: MutationState | Sequence[MutationToken] | None = None,
         concurrency: int = 1,
         batch_item_limit: int = 50,
         batch_byte_limit: int = 15_000,
@@ -65,9 +66,9 @@ class ScanOperations(CollectionBase):
         Args:
             scan_type: a range of ids, a prefix, or a sample.
             ids_only: whether to leave out the documents themselves, with their CAS and expiry.
-            consistent_with: mutations that the scan must have seen.
+            consistent_with: mutations that the scan must have seen: a ``MutationState``, or tokens.
             concurrency: how many vbuckets are scanned at once.
-            batch_item_limit: how many documents a node sends at once.
+            batch_item_limit: maximum number of documents in one page; 0 for the maximum of the client, 8,192.
             batch_byte_limit: how many bytes, but for the last document, which is whole; 0 for any.
 
         Raises:
@@ -75,6 +76,8 @@ class ScanOperations(CollectionBase):
 
         Cancellation: scans that are open on the nodes are closed when the block is left; nobody waits for that.
         """
+        if consistent_with is None or isinstance(consistent_with, MutationState):
+            consistent_with = tokens_of(consistent_with)
         options = ScanOptions(
             self._keyspace,
             scan_type,

@@ -43,6 +43,10 @@ from triclinium_core.transcoding.transcoder import Transcoder
 
 CONCURRENCY_MAX = 1024
 
+PAGE_ITEMS_MAX = 8_192
+"""Maximum number of documents in a page if the caller sets no limit, as for the rows that a reader gets together (decision
+D65): the client reads a page in one go."""
+
 PAGE_MS_MAX = 10_000
 """After which a node stops looking for more: long before the time for the request is over."""
 
@@ -65,7 +69,7 @@ class ScanOptions:
     scan_type: ScanType
     ids_only: bool = False
     item_limit: int = 50
-    """Documents of one page."""
+    """Documents of one page; 0 for as many as the client reads in one go, ``PAGE_ITEMS_MAX``."""
     byte_limit: int = 15_000
     """Bytes of one page, but for its last document, which is whole; 0 for any."""
     tokens: Mapping[int, MutationToken] = field(default_factory=dict)
@@ -77,7 +81,7 @@ class ScanOptions:
     def __post_init__(self) -> None:
         check_type(self.scan_type, "scan_type", *ScanType.__args__)
         check_flag(self.ids_only, "ids_only")
-        check_integer(self.item_limit, "batch_item_limit", 1, UINT32_MAX)
+        check_integer(self.item_limit, "batch_item_limit", 0, UINT32_MAX)
         check_integer(self.byte_limit, "batch_byte_limit", 0, UINT32_MAX)
         check_integer(self.concurrency, "concurrency", 1, CONCURRENCY_MAX)
 
@@ -136,7 +140,7 @@ class VBucketScan:
             options.keyspace,
             self.vbucket,
             self._scan_id,
-            options.item_limit,
+            options.item_limit or PAGE_ITEMS_MAX,
             options.byte_limit,
             PAGE_MS_MAX,
             options.transcoder,

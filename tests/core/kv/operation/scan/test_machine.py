@@ -23,6 +23,7 @@ from triclinium_core.kv.operation.fan_out import FanOut
 from triclinium_core.kv.operation.requests import JSON_TRANSCODER, Keyspace, Noop, Operation
 from triclinium_core.kv.operation.results import Done, MutationToken, RangeScanCreated, ScanPage, ScanResult
 from triclinium_core.kv.operation.scan.machine import (
+    PAGE_ITEMS_MAX,
     PAGE_MS_MAX,
     RESTARTS_MAX,
     ScanMachine,
@@ -194,7 +195,7 @@ def test_an_older_server_refuses_a_large_sample() -> None:
         ({"scan_type": None}, "scan_type"),
         ({"scan_type": Bounds()}, "scan_type"),
         ({"ids_only": 1}, "ids_only"),
-        ({"item_limit": 0}, "batch_item_limit"),
+        ({"item_limit": -1}, "batch_item_limit"),
         ({"item_limit": 2**32}, "batch_item_limit"),
         ({"byte_limit": -1}, "batch_byte_limit"),
         ({"concurrency": 0}, "concurrency"),
@@ -208,6 +209,16 @@ def test_wrong_options(arguments: dict[str, object], parameter: str) -> None:
         ScanOptions(**{"keyspace": TRAVEL, "scan_type": ALL, **arguments})  # type: ignore[arg-type]
 
     assert parameter == caught.value.parameter
+
+
+def test_a_page_without_a_limit_of_items() -> None:
+    """A limit of 0 requests pages of the client's maximum."""
+    scan = VBucketScan(ScanOptions(TRAVEL, ALL, item_limit=0), 3, Bounds())
+    scan.succeeded(RangeScanCreated(bytes(16)))
+    request = scan.next_request()
+
+    assert isinstance(request, RangeScanContinue)
+    assert PAGE_ITEMS_MAX == request.item_limit
 
 
 def test_the_newest_mutation_of_each_vbucket() -> None:
