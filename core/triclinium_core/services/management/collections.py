@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import msgspec
 
-from triclinium_core.checks import Duration, check_duration, check_flag, check_type
+from triclinium_core.checks import Duration, check_duration, check_flag, check_type, in_seconds
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
@@ -38,13 +38,13 @@ class CreateCollectionSettings:
     """
 
     max_expiry: Duration | None = None
-    """How long documents live at most; 0 for what the bucket says, -1 for no limit. A fraction of a second
-    counts as a whole one."""
+    """Maximum lifetime of documents: a duration, rounded up to whole seconds; 0 for the maximum of the bucket,
+    ``NEVER_EXPIRES`` (-1, or ``timedelta(seconds=-1)``) for no maximum."""
     history: bool | None = None
     """Whether older versions of its documents are kept."""
 
     def __post_init__(self) -> None:
-        if self.max_expiry is not None and self.max_expiry != NEVER_EXPIRES:
+        if self.max_expiry is not None and in_seconds(self.max_expiry) != NEVER_EXPIRES:
             check_duration(self.max_expiry, "max_expiry", most=EXPIRY_SECONDS_MAX)
         if self.history is not None:
             check_flag(self.history, "history")

@@ -66,6 +66,12 @@ SCOPES = "/pools/default/buckets/travel/scopes"
             f"{SCOPES}/i/collections/hotel",
             b"maxTTL=-1",
         ),
+        (
+            CreateCollection("travel", "i", "hotel", CreateCollectionSettings(max_expiry=timedelta(seconds=-1))),
+            "POST",
+            f"{SCOPES}/i/collections",
+            b"name=hotel&maxTTL=-1",
+        ),
         (DropCollection("travel", "inventory", "hotel"), "DELETE", f"{SCOPES}/inventory/collections/hotel", b""),
     ],
 )
@@ -108,6 +114,7 @@ def test_names_that_cannot_be(name: str) -> None:
         {"max_expiry": float("nan")},
         {"max_expiry": 2**31},
         {"max_expiry": timedelta(seconds=-30)},
+        {"max_expiry": timedelta(microseconds=-1)},
         {"history": 1},
         {"history": "true"},
     ],
