@@ -662,9 +662,11 @@ class ClientMachine:
         self._keep_alive.begin(connection, now)
         self._connections.became_ready(connection, losses)
         failure = self._keyspaces.take_config(connection, connection.negotiated.config, now)
-        if failure is None and connection.bucket is not None and connection.bucket not in self._configs:
+        has_map = connection.bucket is None or connection.bucket in self._configs
+        if failure is None and not has_map:
             failure = BootstrapFailure(FailureKind.PROTOCOL, "gave no cluster config")
-        if failure is not None:
+        # Without vbuckets it is no config yet: an earlier one stays in use.
+        if failure is not None and not (has_map and failure.kind is FailureKind.NO_VBUCKETS):
             self._connections.close(connection, failure.text, now, failure=failure)
             return
         if self._configs.is_lost(connection.bucket):

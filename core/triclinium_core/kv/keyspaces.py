@@ -6,7 +6,7 @@ Source: decisions C8 to C10; kv_engine ``docs/Collections.md``.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from triclinium_core import decoder_faults
@@ -33,6 +33,7 @@ from triclinium_core.kv.topology.bucket_map import BucketMap, addresses_of, map_
 from triclinium_core.kv.topology.cluster_config import (
     ClusterConfig,
     MalformedClusterConfig,
+    NoVBucketsYet,
     UnsupportedBucketType,
     parse_cluster_config,
 )
@@ -49,6 +50,13 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.retry.couchbase.unsent import OF_A_LOOKUP
 from triclinium_core.work import CONFIG_BYTES_PER_UNIT
+
+_CONFIG_PROBLEMS: Mapping[FailureKind, str] = {
+    FailureKind.PROTOCOL: "sent an invalid cluster config",
+    FailureKind.BUCKET_TYPE: "sent a cluster config for an unsupported bucket type",
+    FailureKind.NO_VBUCKETS: "sent a cluster config without vbuckets",
+}
+"""Beginning of the report on a config that the client does not use, by kind."""
 
 _MANIFEST_AND_COLLECTION = struct.Struct(">QI")
 
@@ -318,6 +326,8 @@ class Keyspaces:
             config = parse_cluster_config(document, host=connection.address.host)
         except UnsupportedBucketType as error:
             return self._refuse_config(connection, str(error), FailureKind.BUCKET_TYPE)
+        except NoVBucketsYet as error:
+            return self._refuse_config(connection, str(error), FailureKind.NO_VBUCKETS)
         except MalformedClusterConfig as error:
             return self._refuse_config(connection, str(error))
         except Exception as error:
@@ -388,9 +398,7 @@ class Keyspaces:
     def _refuse_config(
         self, connection: Connection, why: str, kind: FailureKind = FailureKind.PROTOCOL
     ) -> BootstrapFailure:
-        problem = f"sent a cluster config that cannot be: {why}"
-        if kind is FailureKind.BUCKET_TYPE:
-            problem = f"sent a cluster config that is of no use: {why}"
+        problem = f"{_CONFIG_PROBLEMS[kind]}: {why}"
         self._emit(ReportConnection(StreamId(connection.stream_number), connection.node, problem))
         return BootstrapFailure(kind, problem)
 

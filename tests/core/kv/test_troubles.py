@@ -203,6 +203,38 @@ def test_a_bucket_that_was_created_a_moment_ago() -> None:
     simulation.failure(UnambiguousTimeoutException, upsert())
 
 
+@pytest.mark.parametrize("vbuckets", [{"serverList": [], "vBucketMap": []}, None])
+def test_a_first_config_without_vbuckets(vbuckets: object) -> None:
+    """An operation waits for the vbuckets of a new bucket, however long they take; its timeout names what is missing."""
+    config = json.dumps({"rev": 1, "name": "travel", "nodeLocator": "vbucket", "vBucketServerMap": vbuckets}).encode()
+    simulation = Recorded()
+    simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, config))
+    error = simulation.failure(UnambiguousTimeoutException, upsert())
+    token = simulation.submit(upsert())
+    simulation.live(NO_CONFIG_SECONDS)
+    simulation.node.faults.clear()
+    simulation.run()
+
+    assert "bucket 'travel' has no vbuckets yet" in str(error)
+    assert [] == simulation.commands(Opcode.SET)[1:]
+    assert token in simulation.results
+
+
+def test_a_later_config_without_vbuckets() -> None:
+    """A known map stays in use when a new stream brings a config without vbuckets."""
+    simulation = Recorded()
+    simulation.result(upsert())
+    config = status(Status.SUCCESS, json.dumps({"rev": 99, "revEpoch": 99, "name": "travel"}).encode())
+    simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, config)
+    simulation.lose(simulation.newest)
+    simulation.live(1.0)
+    opened = len(simulation.opened_at)
+    simulation.result(upsert())
+    simulation.live(10.0)
+
+    assert opened == len(simulation.opened_at)
+
+
 @pytest.mark.parametrize("opcode", [Opcode.GET_CLUSTER_CONFIG, Opcode.SELECT_BUCKET])
 def test_a_bucket_that_only_one_node_knows_nothing_of(opcode: Opcode) -> None:
     """As long as another one says otherwise it is not refused: it may be on its way there."""

@@ -73,6 +73,7 @@ class FailureKind(Enum):
     BUCKET = "the bucket could not be selected"
     BUCKET_TYPE = "the bucket is of a type that the client does not speak to"
     NO_CONFIG = "the bucket is there, and has no cluster config, or none yet"
+    NO_VBUCKETS = "the bucket is there, and its cluster config has no vbuckets yet"
     UNPROVEN_NODE = "the client refused the node: it did not prove itself, or what it requested is not permitted"
     NOT_COUCHBASE = "the peer does not speak Couchbase's protocol"
     TLS = "the peer speaks TLS, and the client does not"

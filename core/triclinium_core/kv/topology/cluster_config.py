@@ -47,6 +47,10 @@ class UnsupportedBucketType(MalformedClusterConfig):
     """The config is that of a bucket in which documents cannot be found by vbucket, and never will be."""
 
 
+class NoVBucketsYet(MalformedClusterConfig):
+    """The config of a bucket without vbuckets, as a server sends it before it has made them."""
+
+
 class AlternateAddress(msgspec.Struct, frozen=True, rename="camel"):
     """Where a node is reached in another network; without ``ports`` at the same as in its own."""
 
@@ -123,8 +127,8 @@ def parse_cluster_config(document: bytes, *, host: str) -> ClusterConfig:
         host: replaces ``$HOST``: the name by which the node was reached.
 
     Raises:
-        MalformedClusterConfig: the document is not JSON, has wrong types or numbers out of range, lacks the vbuckets
-            that a bucket's config must have, or exceeds a limit.
+        MalformedClusterConfig: the document is not JSON, has wrong types or numbers out of range, or exceeds a limit.
+        NoVBucketsYet: it is a bucket's, and has no vbuckets.
         UnsupportedBucketType: it is a memcached bucket's.
     """
     # An IPv6 address stands in brackets where a port follows it.
@@ -209,7 +213,9 @@ def _check_bucket_config(config: ClusterConfig) -> None:
             "client does not speak to; use a couchbase or ephemeral bucket"
         )
     count = config.vbucket_count
-    if not 1 <= count <= VBUCKETS_MAX:
+    if not count:
+        raise NoVBucketsYet(f"{bucket} has no vbuckets yet; the server makes them after it has created the bucket")
+    if count > VBUCKETS_MAX:
         raise MalformedClusterConfig(f"{bucket} has {count} vbuckets; 1 to {VBUCKETS_MAX} are possible")
     assert config.v_bucket_server_map is not None
     servers = len(config.v_bucket_server_map.server_list)

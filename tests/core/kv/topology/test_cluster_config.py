@@ -22,6 +22,7 @@ from triclinium_core.kv.topology.cluster_config import (
     ClusterConfig,
     MalformedClusterConfig,
     NodeEntry,
+    NoVBucketsYet,
     VBucketServerMap,
     parse_cluster_config,
 )
@@ -244,12 +245,25 @@ def test_an_invalid_name_of_a_network_or_a_service(name: str) -> None:
 
 
 @rows(
+    "document",
+    [
+        changed(vBucketServerMap=...),
+        changed(vBucketServerMap=None),
+        changed_map(vBucketMap=[]),
+        changed_map(vBucketMap=[], serverList=[], vBucketMapForward=[[0]]),
+        changed(vBucketServerMap=None, nodeLocator=...),
+    ],
+)
+def test_bucket_config_without_vbuckets(document: bytes) -> None:
+    """A bucket's config without vbuckets, or without a map, is one of a bucket that has none yet."""
+    with pytest.raises(NoVBucketsYet, match="'travel'"):
+        parse_cluster_config(document, host="h")
+
+
+@rows(
     ("document", "hint"),
     [
-        (changed(vBucketServerMap=...), "0 vbuckets"),
-        (changed(vBucketServerMap=None), "0 vbuckets"),
         (changed(name=""), ""),
-        (changed_map(vBucketMap=[]), "0 vbuckets"),
         (changed_map(vBucketMap=[[0]] * (VBUCKETS_MAX + 1)), f"{VBUCKETS_MAX + 1} vbuckets"),
         (changed_map(vBucketMap=[[0, 1], []]), "vbucket 1 is on 0 servers"),
         (changed_map(vBucketMap=[[0] * (HOLDERS_MAX + 1)]), f"vbucket 0 is on {HOLDERS_MAX + 1} servers"),
