@@ -10,6 +10,7 @@ import math
 import sys
 from datetime import timedelta
 from enum import Enum
+from ipaddress import AddressValueError, IPv6Address
 from typing import Final, TypeVar
 
 from triclinium_core.argument_error import ArgumentError
@@ -42,6 +43,15 @@ def is_seconds(value: object) -> bool:
     if type(value) is float:
         return 0.0 <= value < math.inf
     return is_number(value) and 0 <= value < math.inf  # type: ignore[operator]
+
+
+def is_ipv6(text: str) -> bool:
+    """Return whether a text is an IPv6 address, possibly with a zone: ``fe80::1%eth0``."""
+    try:
+        IPv6Address(text)
+    except AddressValueError:
+        return False
+    return True
 
 
 class Checks:

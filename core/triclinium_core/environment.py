@@ -116,8 +116,6 @@ def _name_of(group: Group, field: str) -> str:
         return NAMES[group, field]
     if group is CircuitBreakerOptions:
         return f"circuit_breaker_{field}"
-    if group is TimeoutOptions and not field.endswith(("_interval", "_floor")):
-        return f"{field}_timeout"
     return field
 
 

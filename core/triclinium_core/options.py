@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import NoneType
 
-from triclinium_core.checks import Duration, check_duration, check_flag, check_integer
+from triclinium_core.checks import Duration, check_duration, check_flag, check_integer, is_ipv6
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy, require_strategy
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
@@ -254,8 +254,8 @@ def require_timeout(name: str, duration: Duration) -> float:
     return check_duration(duration, name, above_zero=True, most=SECONDS_MAX, endless=True)
 
 
-_DOMAIN = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
-"""Labels of letters, digits, ``-`` and ``_``, as in a connection string; or an IPv6 address."""
+_DOMAIN = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?")
+"""Labels of letters, digits, ``-`` and ``_``, as in a connection string."""
 DOMAIN_SIZE_MAX = 255
 """Maximum length of a domain in characters. Names have at most 253 (RFC 1035 §2.3.4)."""
 
@@ -269,11 +269,15 @@ def require_domains(name: str, domains: Sequence[str]) -> tuple[str, ...]:
     # To Python, a single string is a sequence of letters.
     if not isinstance(domains, str | bytes) and isinstance(domains, Sequence):
         found = tuple(domains)
-        if all(isinstance(each, str) and len(each) <= DOMAIN_SIZE_MAX and _DOMAIN.fullmatch(each) for each in found):
+        if all(isinstance(each, str) and len(each) <= DOMAIN_SIZE_MAX and _is_domain(each) for each in found):
             return found
     raise InvalidArgumentException(
         f"{name}={shown(domains)} must be a sequence of domain names, such as ('nodes.example',)", parameter=name
     )
+
+
+def _is_domain(text: str) -> bool:
+    return _DOMAIN.fullmatch(text) is not None or is_ipv6(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -324,6 +324,8 @@ class NoStrategy:
         ("dns_srv_domains", ("nodes.example:11210",)),
         ("dns_srv_domains", ("nodes.example\n",)),
         ("dns_srv_domains", ("a" * 256,)),
+        ("dns_srv_domains", (":",)),
+        ("dns_srv_domains", ("1:2:3:4:5:6:7:8:9",)),
         ("tls_is_verified", None),
         ("user_agent", None),
         ("user_agent", b"mine/1.0"),

@@ -15,9 +15,9 @@ from triclinium.errors import InvalidArgumentException
 from triclinium_core.testing.driver_laws import ScriptedMachine
 
 
-def cluster() -> Cluster:
+def cluster(scheme: str = "couchbase") -> Cluster:
     """Return a cluster that is at work nowhere: nothing here talks to a server."""
-    return Cluster(driver_of(ScriptedMachine()), "couchbase://a")
+    return Cluster(driver_of(ScriptedMachine()), f"{scheme}://a")
 
 
 @rows(
@@ -27,7 +27,7 @@ def cluster() -> Cluster:
         (("travel", "_default", "people"), lambda c: c.bucket("travel").collection("people")),
         (("travel", "_default", "people"), lambda c: c.bucket("travel").default_scope().collection("people")),
         (("travel", "_default", "_default"), lambda c: c.bucket("travel").default_collection()),
-        ((None, "_default", "_default"), lambda c: c.default_collection()),
+        ((None, "_default", "_default"), lambda c: cluster("memcached").default_collection()),
     ],
 )
 def test_every_way_leads_to_a_collection(
@@ -48,6 +48,22 @@ def test_the_guides_know_their_names() -> None:
     assert "<Bucket travel> <Scope travel.inventory> <Collection travel.inventory.people>" == (
         f"{bucket} {scope} {scope.collection('people')}"
     )
+
+
+@rows(
+    ("scheme", "ask"),
+    [
+        ("couchbase", lambda each: each.default_collection()),
+        ("couchbases", lambda each: each.default_collection()),
+        ("memcached", lambda each: each.bucket("travel")),
+    ],
+)
+def test_a_handle_that_no_server_could_serve(scheme: str, ask: Callable[[Cluster], object]) -> None:
+    """A collection without a bucket of Couchbase, and a bucket of memcached, are refused when they are asked for."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        ask(cluster(scheme))
+
+    assert "bucket" == caught.value.parameter
 
 
 NO_NAMES = ("", "x" * 252, "a b", "a/b", "\u00e4", "\n", b"people", 7, None)

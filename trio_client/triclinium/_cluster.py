@@ -21,6 +21,7 @@ from triclinium_core.client.health.statistics import ClientStatistics
 from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.operation.requests import Keyspace, Noop
 from triclinium_core.kv.operation.results import Done
+from triclinium_core.kv.topology.connection_string import check_bucket, parse_connection_string
 from triclinium_core.options import Authenticator
 from triclinium_core.shown import total_repr
 
@@ -31,6 +32,7 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
     def __init__(self, driver: Driver, connection_string: str) -> None:
         super().__init__(driver, None)
         self._connection_string = connection_string
+        self._scheme = parse_connection_string(connection_string).scheme
 
     @total_repr
     def __repr__(self) -> str:
@@ -40,12 +42,19 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
         """Return a bucket; its connection is opened by its first operation.
 
         Raises:
-            InvalidArgumentException: this cannot be the name of a bucket.
+            InvalidArgumentException: this cannot be the name of a bucket, or the scheme is ``memcached://``.
         """
-        return Bucket(self._driver, name)
+        bucket = Bucket(self._driver, name)
+        check_bucket(self._scheme, name)
+        return bucket
 
     def default_collection(self) -> Collection:
-        """Return the only collection over ``memcached://``, which has no buckets."""
+        """Return the only collection over ``memcached://``, which has no buckets.
+
+        Raises:
+            InvalidArgumentException: the cluster has buckets: the scheme is not ``memcached://``.
+        """
+        check_bucket(self._scheme, None)
         return Collection(self._driver, Keyspace(None))
 
     def buckets(self) -> BucketManager:

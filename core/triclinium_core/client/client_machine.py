@@ -97,7 +97,7 @@ from triclinium_core.kv.pool.authentication import check_authenticator
 from triclinium_core.kv.pool.connection_timers import ConnectionTimers
 from triclinium_core.kv.pool.connections import Connections, Loss
 from triclinium_core.kv.pool.keepalive import KeepAlive
-from triclinium_core.kv.topology.connection_string import Scheme, parse_connection_string
+from triclinium_core.kv.topology.connection_string import Scheme, check_bucket, parse_connection_string
 from triclinium_core.kv.topology.networks import Network
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.kv.wire.frame import Frame
@@ -152,7 +152,7 @@ class ClientMachine:
         check_authenticator(options.authenticator, connection_string, tls_is_verified=options.tls_is_verified)
         self._bare, tls = connection_string.scheme is Scheme.MEMCACHED, connection_string.tls
         self._actions: list[Action] = []
-        self._timers = Timers()
+        self._timers, self._scheme = Timers(), connection_string.scheme
         self._started, self._now, self._orphans = False, -TIME_MAX, 0
         error_maps, terminal_states, destinations = ErrorMapStore(), TerminalStates(), Destinations()
         self._configs = configs = KnownConfigs()
@@ -450,15 +450,8 @@ class ClientMachine:
 
     def _check_bucket(self, asked: Operation | Inquiry) -> None:
         bucket = asked.keyspace.bucket if isinstance(asked, Operation) else asked.bucket
-        if self._bare and bucket is not None:
-            raise InvalidArgumentException(
-                f"bucket={shown(bucket)}: a plain memcached has none; use cluster.default_collection()",
-                parameter="bucket",
-            )
-        if not self._bare and bucket is None and isinstance(asked, Operation) and not isinstance(asked, Noop):
-            raise InvalidArgumentException(
-                f"bucket=None: {asked.name} needs one; use cluster.bucket(name)", parameter="bucket"
-            )
+        if bucket is not None or (isinstance(asked, Operation) and not isinstance(asked, Noop)):
+            check_bucket(self._scheme, bucket)
 
     def _on_operation_abandoned(self, event: OperationAbandoned, now: float) -> None:
         self._inquiries.abandon(event.token, now)

@@ -15,11 +15,13 @@ from enum import StrEnum, unique
 from typing import Any
 from urllib.parse import parse_qsl
 
+from triclinium_core.checks import is_ipv6
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.srv_targets import is_literal
 from triclinium_core.kv.topology.string_options import OPTIONS
 from triclinium_core.options import ClientOptions, TimeoutOptions
+from triclinium_core.shown import shown
 
 CONNECTION_STRING_SIZE_MAX = 8192
 """Characters; hundreds of hosts fit."""
@@ -36,8 +38,8 @@ class Scheme(StrEnum):
 
 DEFAULT_PORTS: Mapping[Scheme, int] = {Scheme.COUCHBASE: 11210, Scheme.COUCHBASES: 11207, Scheme.MEMCACHED: 11211}
 
-HTTP_PORTS: Mapping[int, int] = {8091: 11210, 18091: 11207}
-"""Ports of the web console, which people often write instead of those of the KV service."""
+HTTP_PORTS = frozenset({8091, 18091})
+"""Ports of the web console, without and with TLS, which people often write instead of those of the KV service."""
 
 _WITHOUT_BOTH_SLASHES = re.compile(
     # A colon and digits are a port: then what looks like a scheme is a host.
@@ -45,6 +47,12 @@ _WITHOUT_BOTH_SLASHES = re.compile(
     re.IGNORECASE,
 )
 _BRACKETED = re.compile(r"\[(?P<host>[0-9A-Fa-f:.%\w]+)\](?::(?P<port>[0-9]+))?")
+_DOTTED_MAPPED = re.compile(r"::ffff\.(?=[0-9.]+$)", re.IGNORECASE)
+"""Beginning of an IPv4-mapped address as SDK-RFC 0011 writes it in an example; RFC 4291 §2.2 writes ``::ffff:``."""
+_IPV4 = re.compile(r"[0-9]+(?:\.[0-9]+)*\.?")
+"""Numbers and dots, which no resolver takes for a name."""
+_WITH_PROTOCOL = re.compile(r"(?P<host>.*?)(?P<port>:[0-9]+)?=(?P<protocol>\w+)")
+"""A host with the protocol of its port, as other clients of Couchbase accept it."""
 # Letters of any script: a host name may be an internationalised one.
 _PORT = re.compile(r":[0-9]+$")
 _NAMED = re.compile(r"(?P<host>[\w.-]+)(?::(?P<port>[0-9]+))?")
@@ -119,9 +127,14 @@ def parse_connection_string(text: object) -> ConnectionString:
     if name.lower() not in tuple(Scheme):
         raise _wrong(f"scheme {name[:40]!r} is not one of {', '.join(Scheme)}")
     scheme = Scheme(name.lower())
-    hosts, _, query = rest.partition("?")
-    written = [host.strip() for host in re.split("[,;]", hosts.removesuffix("/"))]
+    place, _, query = rest.partition("?")
+    hosts, _, path = place.partition("/")
+    written = [host.strip() for host in re.split("[,;]", hosts)]
     addresses = tuple(_parse_address(host, scheme) for host in written)
+    if path.strip():
+        # SDK-RFC 0011 has the name of a bucket there.
+        hint = "" if scheme is Scheme.MEMCACHED else "; cluster.bucket(name) opens a bucket"
+        raise _wrong(f"remove {f'/{path.strip()}'[:40]!r} after the hosts{hint}")
     if scheme is Scheme.MEMCACHED and len(addresses) > 1:
         raise _wrong("memcached:// takes one host; there is no cluster to find the others in")
     has_port = any(_PORT.search(host) for host in written)
@@ -131,12 +144,58 @@ def parse_connection_string(text: object) -> ConnectionString:
 def _parse_address(text: str, scheme: Scheme) -> Address:
     match = _BRACKETED.fullmatch(text) or _NAMED.fullmatch(text)
     if match is None:
-        hint = "; an IPv6 address stands in brackets" if text.count(":") > 1 else ""
-        raise _wrong(f"{text[:80]!r} is not host or host:port{hint}")
+        raise _wrong(_no_address(text, scheme))
     port = int(match["port"]) if match["port"] and len(match["port"]) <= 5 else DEFAULT_PORTS[scheme]
     if (match["port"] and len(match["port"]) > 5) or not 1 <= port <= 65535:
         raise _wrong(f"port {match['port'][:20]} of {match['host'][:80]!r} is not from 1 to 65535")
-    return Address(match["host"], port)
+    host = _DOTTED_MAPPED.sub("::ffff:", match["host"])
+    if match.re is _BRACKETED and not is_ipv6(host):
+        raise _wrong(f"{text[:80]!r} is not an IPv6 address; brackets enclose IPv6 addresses only")
+    if _IPV4.fullmatch(host) and not _is_ipv4(host):
+        raise _wrong(f"{text[:80]!r} is not an IPv4 address")
+    return Address(host, port)
+
+
+def _no_address(text: str, scheme: Scheme) -> str:
+    """Return the problem of a text that is not a host."""
+    suffixed = _WITH_PROTOCOL.fullmatch(text)
+    if suffixed is not None:
+        # The port of HTTP is not that of key-value.
+        port = suffixed["port"] or "" if suffixed["protocol"].lower().startswith("http") else ""
+        surplus = f"{port}={suffixed['protocol']}"[:40]
+        return (
+            f"remove {surplus!r} from {text[:80]!r}; each host is a key-value node, at port "
+            f"{DEFAULT_PORTS[scheme]} unless another one is written"
+        )
+    hint = "; an IPv6 address stands in brackets" if text.count(":") > 1 else ""
+    return f"{text[:80]!r} is not host or host:port{hint}"
+
+
+def _is_ipv4(text: str) -> bool:
+    """Return whether numbers and dots are an IPv4 address, in any form that resolvers read, such as ``127.1``."""
+    *first, last = text.removesuffix(".").split(".")
+    # Longer numbers are out of range, and ``int`` refuses those of more than 4,300 digits.
+    if len(first) > 3 or max(map(len, (*first, last))) > 10:
+        return False
+    return all(int(number) <= 0xFF for number in first) and int(last) < 0x100 ** (4 - len(first))
+
+
+def check_bucket(scheme: Scheme, bucket: str | None) -> None:
+    """Check that documents of the cluster are in a bucket of this name, or over ``memcached://`` in none.
+
+    Raises:
+        InvalidArgumentException: a bucket over ``memcached://``, or none over another scheme.
+    """
+    if scheme is Scheme.MEMCACHED and bucket is not None:
+        raise InvalidArgumentException(
+            f"bucket={shown(bucket)}: a plain memcached has none; use cluster.default_collection()", parameter="bucket"
+        )
+    if scheme is not Scheme.MEMCACHED and bucket is None:
+        raise InvalidArgumentException(
+            f"bucket=None: over {scheme}:// each document is in a bucket; use "
+            "cluster.bucket(name).default_collection()",
+            parameter="bucket",
+        )
 
 
 def _parse_options(query: str) -> Mapping[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 
 from triclinium_core.errors import InvalidArgumentException
@@ -112,15 +112,15 @@ class StringOption:
     wanted: str = A_DURATION
 
 
+def name_of_timeout(field: str) -> str:
+    """Return the name of a field of ``TimeoutOptions`` in a connection string; in upper case also that of its variable."""
+    return field if field.endswith(("_interval", "_floor")) else f"{field}_timeout"
+
+
 OPTIONS: Mapping[str, StringOption] = {
-    "kv_timeout": StringOption(TimeoutOptions, "kv"),
-    "kv_durable_timeout": StringOption(TimeoutOptions, "kv_durable"),
-    "kv_scan_timeout": StringOption(TimeoutOptions, "kv_scan"),
-    "connect_timeout": StringOption(TimeoutOptions, "connect"),
-    "config_poll_interval": StringOption(TimeoutOptions, "config_poll_interval"),
-    "config_poll_floor": StringOption(TimeoutOptions, "config_poll_floor"),
+    **{name_of_timeout(each.name): StringOption(TimeoutOptions, each.name) for each in fields(TimeoutOptions)},
     "network": StringOption(ClientOptions, "network", read_name, A_NETWORK),
     "enable_dns_srv": StringOption(ClientOptions, "enable_dns_srv", read_flag, A_FLAG),
     "dns_srv_domains": StringOption(ClientOptions, "dns_srv_domains", read_domains, A_LIST_OF_DOMAINS),
 }
-"""By name."""
+"""Options by name. The circuit breaker has none (decision D10)."""

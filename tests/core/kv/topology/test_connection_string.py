@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
+from ipaddress import ip_address
 from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
+from triclinium_core.environment import PREFIX, VARIABLES
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.connection_string import (
@@ -55,7 +57,7 @@ VALID = (
     Valid(
         "couchbases://[::ffff.192.168.0.1]:11207,[::ffff.192.168.0.2]:11207",
         Scheme.COUCHBASES,
-        (("::ffff.192.168.0.1", 11207), ("::ffff.192.168.0.2", 11207)),
+        (("::ffff:192.168.0.1", 11207), ("::ffff:192.168.0.2", 11207)),
     ),
     Valid("couchbases://fqdn", Scheme.COUCHBASES, (("fqdn", 11207),)),
     Valid("couchbases://example.org/", Scheme.COUCHBASES, (("example.org", 11207),)),
@@ -64,7 +66,7 @@ VALID = (
 
 @pytest.mark.parametrize("example", VALID, ids=lambda example: example.text)
 def test_valid_examples_of_the_rfc(example: Valid) -> None:
-    """Several hosts, both separators, ports or none, IPv6 in brackets."""
+    """Each valid example has its hosts; the dotted form of an IPv4-mapped address means the form of RFC 4291."""
     expected = ConnectionString(example.scheme, tuple(Address(*address) for address in example.addresses))
 
     assert expected == parse_connection_string(example.text)
@@ -100,6 +102,13 @@ def test_unknown_option() -> None:
         ("couchbase://my_host-1.example.org.", Scheme.COUCHBASE, "my_host-1.example.org.", 11210),
         ("couchbase://bücher.example", Scheme.COUCHBASE, "bücher.example", 11210),
         ("couchbase://[fe80::1%eth0]:5", Scheme.COUCHBASE, "fe80::1%eth0", 5),
+        ("couchbase://[::]", Scheme.COUCHBASE, "::", 11210),
+        ("couchbase://[1:2:3:4:5:6:7:8]", Scheme.COUCHBASE, "1:2:3:4:5:6:7:8", 11210),
+        ("couchbase://[2001:DB8::13.15.49.232]", Scheme.COUCHBASE, "2001:DB8::13.15.49.232", 11210),
+        ("couchbase://127.1", Scheme.COUCHBASE, "127.1", 11210),
+        ("couchbase://2130706433", Scheme.COUCHBASE, "2130706433", 11210),
+        ("couchbase://10.0.0.1.", Scheme.COUCHBASE, "10.0.0.1.", 11210),
+        ("couchbase://10.0.0.1.example", Scheme.COUCHBASE, "10.0.0.1.example", 11210),
     ],
 )
 def test_single_host(text: str, scheme: Scheme, host: str, port: int) -> None:
@@ -148,8 +157,39 @@ def test_tls_goes_by_the_scheme() -> None:
         ("couchbase://[]", "host:port"),
         ("couchbase://[::1]x", "host:port"),
         ("couchbase://[::1]:x", "host:port"),
-        ("couchbase://a/bucket", "host:port"),
-        ("couchbase://a//", "host:port"),
+        ("couchbase://a/travel", "remove '/travel' after the hosts; cluster.bucket(name)"),
+        ("couchbase://a,b:1/travel?kv_timeout=1s", "remove '/travel'"),
+        ("couchbases://[::1]/a/b", "remove '/a/b'"),
+        ("couchbase://a//", "remove '//'"),
+        ("memcached://a/x", "remove '/x' after the hosts"),
+        ("couchbase://a/" + "x" * 5000, "remove '/xxx"),
+        ("couchbase://a:8091=http", "remove ':8091=http' from 'a:8091=http'"),
+        ("couchbase://a,b:8091=HTTP", "remove ':8091=HTTP' from 'b:8091=HTTP'"),
+        ("couchbase://a=http", "remove '=http'"),
+        ("couchbase://a=kv", "remove '=kv'"),
+        ("couchbases://a:11207=kv", "remove '=kv' from 'a:11207=kv'; each host is a key-value node, at port 11207"),
+        ("couchbase://[::1]:11210=mcd/travel", "remove '=mcd' from '[::1]:11210=mcd'"),
+        ("couchbase://a=" + "x" * 5000, "remove '=xxx"),
+        *(
+            (f"couchbase://{text}", "is not an IPv6 address")
+            for text in (
+                *("[zz]", "[1]", "[:]", "[:::]", "[::1::2]", "[1:2:3:4:5:6:7]", "[1:2:3:4:5:6:7:8:9]", "[12345::]"),
+                *(
+                    "[:13.15.49.232]",
+                    "[::1.2.3]",
+                    "[::1.2.3.256]",
+                    "[10.0.0.1]",
+                    "[localhost]",
+                    "[fe80::1%]",
+                    "[zz]:11210",
+                ),
+                *("a,[zz]", "[" + "1:" * 2000 + "1]", "[::ffff.1.2.3]"),
+            )
+        ),
+        *(
+            (f"couchbase://{text}", "is not an IPv4 address")
+            for text in ("256.0.0.1", "10.0.0.256", "1.2.3.4.5", "a,1.2.65536", "4294967296", "9" * 5000)
+        ),
         ("couchbase://user:secret@a", "beside the connection string"),
         ("couchbase://a#b", "host:port"),
         ("couchbase://a\0b", "host:port"),
@@ -205,6 +245,8 @@ def test_too_long() -> None:
         ("kv_timeout=1500\N{GREEK SMALL LETTER MU}s", TimeoutOptions(kv=0.0015)),
         ("kv_durable_timeout=010s", TimeoutOptions(kv_durable=10.0)),
         ("kv_scan_timeout=60s", TimeoutOptions(kv_scan=60.0)),
+        ("query_timeout=1m&keep_alive_interval=30s", TimeoutOptions(query=60.0, keep_alive_interval=30.0)),
+        ("keep_alive_timeout=1s&idle_http_connection_timeout=4s", TimeoutOptions(keep_alive=1, idle_http_connection=4)),
         ("kv_timeout=inf", TimeoutOptions(kv=math.inf)),
         ("kv%5Ftimeout=%31s", TimeoutOptions(kv=1.0)),
         ("", TimeoutOptions()),
@@ -239,6 +281,19 @@ def test_other_options(query: str, expected: Mapping[str, Any]) -> None:
     over = parse_connection_string(f"couchbase://h?{query}").over(given)
 
     assert replace(given, **expected) == over
+
+
+def test_every_timeout_has_an_option() -> None:
+    """Each field of TimeoutOptions has an option, with the name of its environment variable in lower case."""
+    variables = {each.field: name for name, each in VARIABLES.items() if each.group is TimeoutOptions}
+    parsed = {
+        field: parse_connection_string(f"couchbase://h?{name.removeprefix(PREFIX).lower()}=1s")
+        for field, name in variables.items()
+    }
+
+    assert {each.name for each in fields(TimeoutOptions)} == set(variables)
+    for field, string in parsed.items():
+        assert replace(TimeoutOptions(), **{field: 1.0}) == string.timeouts(TimeoutOptions()), field
 
 
 def test_options_that_contradict_each_other() -> None:
@@ -305,6 +360,8 @@ def test_name_of_the_service(text: str, service: str | None) -> None:
         ("config_poll_floor=x", "duration > 0"),
         ("kv_timeout=1s?kv_timeout=2s", "duration > 0"),
         ("KV_TIMEOUT=1s", "'KV_TIMEOUT'"),
+        ("query_timeout=75", "write 75ms or 75s"),
+        ("circuit_breaker_enabled=false", "'circuit_breaker_enabled'"),
         ("kv_timeout=1s&" + "x=1&" * 200 + "x=1", "name=value"),
     ],
 )
@@ -355,6 +412,7 @@ def test_hostile_texts(text: str) -> None:
 
     assert () != parsed.addresses
     for address in parsed.addresses:
+        assert ":" not in address.host or ip_address(address.host).version == 6
         assert 1 <= address.port <= 65535
         assert address.host.encode()
         assert not set(address.host) & set(' \0\n"\\/?#@,;[]')
