@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -30,12 +31,16 @@ from triclinium.abc import ConnectedStream
 from triclinium.errors import (
     AmbiguousTimeoutException,
     AmbiguousTooSlowError,
+    AuthenticationFailureException,
     CouchbaseException,
     DecodingFailureException,
     RequestCanceledException,
     TemporaryFailureException,
     UnambiguousTimeoutException,
 )
+from triclinium.testing import FakeNodeOptions, open_fake_cluster
+from triclinium_core.kv.connection.sasl import PLAIN_ONLY
+from triclinium_core.kv.pool.connection_texts import CONSOLE_PORT
 from triclinium_core.kv.wire.constants import Datatype, Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing import (
@@ -124,22 +129,27 @@ async def listen(stream: trio.abc.Stream) -> None:
 class Misguided:
     """Leads to a peer that does not answer as a node does, or to nobody."""
 
-    peer: Callable[[trio.abc.Stream], Awaitable[None]] | OSError
+    peer: Callable[[trio.abc.Stream], Awaitable[None]] | Exception
     nursery: trio.Nursery
 
     async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
         """Return a stream to the peer."""
         await trio.sleep(0.01)
-        if isinstance(self.peer, OSError):
+        if isinstance(self.peer, Exception):
             raise self.peer
         ours, theirs = memory_stream_pair()
         self.nursery.start_soon(self.peer, theirs)
         return ConnectedStream(ours)
 
 
+async def write_to(cluster: Cluster, bucket: str) -> None:
+    """Write a document to a bucket."""
+    await cluster.bucket(bucket).default_collection().upsert("ada", 1)
+
+
 async def write(cluster: Cluster) -> None:
     """Write a document."""
-    await cluster.bucket("travel").default_collection().upsert("ada", 1)
+    await write_to(cluster, "travel")
 
 
 async def wait(cluster: Cluster) -> None:
@@ -178,6 +188,92 @@ async def test_a_limit_tells_what_was_wrong(
     assert expected in str(caught.value)
     assert any(expected in text for text in (context.last_dispatch_error or "", *context.connections))
     assert "travel" == context.bucket
+
+
+async def answer_with_an_alert(stream: trio.abc.Stream) -> None:
+    """Be a server that expects TLS."""
+    await stream.receive_some()
+    await stream.send_all(b"\x15\x03\x03\x00\x02\x02\x0a")
+    await stream.aclose()
+
+
+async def close_unanswered(stream: trio.abc.Stream) -> None:
+    """Close the stream after the first bytes, without an answer."""
+    await stream.receive_some()
+    await stream.aclose()
+
+
+def warnings_of(caplog: pytest.LogCaptureFixture, advice: str) -> list[str]:
+    """Return the warnings on connections that give an advice."""
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if record.levelno >= logging.WARNING
+        and record.name == "triclinium.connection"
+        and advice in record.getMessage()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "port", "peer"),
+    [
+        ("couchbase", 8091, answer_in_http),
+        ("couchbases", 18091, answer_in_http),
+        ("couchbase", 8091, close_unanswered),
+        ("couchbase", 8091, listen),
+        ("couchbase", 18091, answer_with_an_alert),
+        ("couchbases", 8091, ssl.SSLError("wrong version number")),
+    ],
+)
+async def test_a_port_of_the_web_console(
+    autojump_clock: MockClock,
+    caplog: pytest.LogCaptureFixture,
+    scheme: str,
+    port: int,
+    peer: Callable[[trio.abc.Stream], Awaitable[None]] | Exception,
+) -> None:
+    """A cluster whose ports answer as a web console does logs one warning with the ports to use, and errors repeat it."""
+    caplog.set_level(logging.DEBUG, "triclinium")
+    async with trio.open_nursery() as nursery:
+        authenticator = PasswordAuthenticator("app", "secret")
+        string = f"{scheme}://a.example:{port},b.example:{port}?kv_timeout=30s"
+        async with open_cluster(string, authenticator, connector=Misguided(peer, nursery)) as cluster:
+            with pytest.raises(CouchbaseException) as caught:
+                await write(cluster)
+        nursery.cancel_scope.cancel()
+
+    assert 1 == len(warnings_of(caplog, CONSOLE_PORT))
+    assert CONSOLE_PORT in str(caught.value)
+
+
+async def test_a_node_at_a_port_of_the_web_console(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """A node that speaks the protocol at port 18091 is used, and its loss gives no advice on the port."""
+    options = FakeNodeOptions(port=18091)
+    async with open_fake_cluster(options=options) as fake, fake.open_client() as cluster:
+        await write_to(cluster, "default")
+        fake.node.kill()
+        await trio.sleep(5.0)
+
+    assert [] == warnings_of(caplog, CONSOLE_PORT)
+
+
+@pytest.mark.parametrize(("mechanisms", "warnings"), [(("PLAIN",), 1), (("PLAIN", "SCRAM-SHA1"), 0)], ids=str)
+async def test_nodes_that_offer_only_plain(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture, mechanisms: tuple[str, ...], warnings: int
+) -> None:
+    """Nodes without SCRAM cause one warning for the cluster without TLS, and its errors repeat the advice."""
+    options = FakeNodeOptions(sasl_mechanisms=mechanisms)
+    errors = []
+    async with open_fake_cluster(options=options, nodes=3) as fake, fake.open_client() as cluster:
+        for _ in range(2):
+            try:
+                await write_to(cluster, "default")
+            except AuthenticationFailureException as error:
+                errors.append(str(error))
+            await trio.sleep(30.0)
+
+    assert warnings == len(warnings_of(caplog, PLAIN_ONLY))
+    assert [True] * 2 * warnings == [PLAIN_ONLY in text for text in errors]
 
 
 @pytest.mark.parametrize(

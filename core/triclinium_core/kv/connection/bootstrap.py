@@ -88,6 +88,8 @@ class BootstrapFailure:
     kind: FailureKind
     text: str
     status: int | None = None
+    advice: str = ""
+    """Next step at the end of ``text``, or an empty string. One warning for each cluster repeats it."""
     fault: DecoderFault | None = None
     """The defect that caused the failure, if a decoder failed on bytes of the node."""
 
@@ -112,7 +114,8 @@ class BootstrapFailure:
     def of_sasl(cls, refusal: SaslRefusal) -> BootstrapFailure:
         """Return the failure for a refusal of an authentication, by the node or by the client."""
         kind = FailureKind.CREDENTIALS if refusal.is_of_credentials else FailureKind.PROTOCOL
-        return cls(FailureKind.UNPROVEN_NODE if refusal.is_ours else kind, refusal.text, refusal.status)
+        kind = FailureKind.UNPROVEN_NODE if refusal.is_ours else kind
+        return cls(kind, refusal.text, refusal.status, refusal.advice)
 
     @property
     def is_denial(self) -> bool:
@@ -346,8 +349,9 @@ class Bootstrap:
         self.negotiated.mechanism = self._sasl.mechanism
         refusal = self._sasl.refusal
         if refusal is not None:
-            failure = BootstrapFailure.of_sasl(refusal)
-            return self._fail(failure.text, failure.kind, failure.status)
+            self.failure = BootstrapFailure.of_sasl(refusal)
+            self._steps.clear()
+            return b""
         assert message is not None
         return self._request(message.opcode, self._on_sasl, key=message.mechanism.encode(), value=message.payload)
 

@@ -335,7 +335,8 @@ class Connection:
         if hint is None:
             return BecameUnusable(text)
         text = f"{text}; {hint}"
-        return BecameUnusable(text, BootstrapFailure(FailureKind.TLS, text) if data.startswith(TLS_ALERT) else None)
+        kind = FailureKind.TLS if data.startswith(TLS_ALERT) else FailureKind.PROTOCOL
+        return BecameUnusable(text, BootstrapFailure(kind, text, advice=hint))
 
     def _on_server_request(self, frame: Frame, news: list[News]) -> None:
         """Hear of a new config; nothing else was asked for, and nothing else is heard."""

@@ -30,6 +30,12 @@ REFUSED_CREDENTIALS = frozenset({Status.AUTH_ERROR, Status.AUTH_STALE})
 ACKNOWLEDGED_ERROR = b"\x01"
 """What a client says to the reasons for the refusal of its token, so that the refusal can come (RFC 7628 §3.2.3)."""
 
+PLAIN_ONLY = (
+    "it offers only PLAIN for passwords, which anyone on the network could read: connect with couchbases:// and verify the "
+    "certificate, or permit PLAIN with allowed_sasl_mechanisms=('PLAIN',)"
+)
+"""Advice for a node without SCRAM. The client chooses PLAIN by itself over verified TLS only."""
+
 
 @dataclass(frozen=True, slots=True)
 class SaslMessage:
@@ -46,6 +52,8 @@ class SaslRefusal:
 
     text: str
     status: int | None = None
+    advice: str = ""
+    """Next step at the end of ``text``, or an empty string."""
     is_ours: bool = False
     """Whether the client refuses the node, because the node did not prove that it knows the password, or its offer or
     request is not permitted. False if the node refuses the credentials."""
@@ -212,17 +220,17 @@ class SaslExchange:
         return None
 
     def _nothing_in_common(self) -> SaslMessage | None:
-        hint = ""
+        hint = advice = ""
         if isinstance(self.authenticator, JwtAuthenticator):
             hint = "; the cluster takes no tokens here"
+        elif not set(SCRAM_MECHANISMS).isdisjoint(self.offered):
+            hint = "; permit one of the offered mechanisms with allowed_sasl_mechanisms"
         elif "PLAIN" in self.offered:
-            hint = (
-                "; to send the password as PLAIN, connect over TLS and verify the certificate, or name PLAIN in "
-                "allowed_sasl_mechanisms"
-            )
-        return self._refuse_node(
-            f"offers {one_line(', '.join(self.offered))}, but allowed is {', '.join(self._allowed)}{hint}"
-        )
+            advice = PLAIN_ONLY
+            hint = f"; {advice}"
+        text = f"offers {one_line(', '.join(self.offered))}, but allowed is {', '.join(self._allowed)}{hint}"
+        self.refusal = SaslRefusal(text, advice=advice, is_ours=True)
+        return None
 
     def _refuse(self, text: str, status: int | None = None) -> SaslMessage | None:
         self.refusal = SaslRefusal(text, status)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from triclinium_core.client.events import LossCause, StreamLost
+from triclinium_core.kv.connection.bootstrap import BootstrapFailure
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.topology.connection_string import HTTP_PORTS
@@ -12,6 +13,11 @@ LEFT_THE_MAP = "the node is not in the cluster map any more"
 """Why a connection is closed whose node has left."""
 
 _CERTIFICATE_HINT = "; it demands a certificate of the client, which CertificateAuthenticator shows"
+CONSOLE_PORT = (
+    "8091 and 18091 are ports of the web console: remove the port from the connection string; KV listens on 11210, or on "
+    "11207 with TLS"
+)
+"""Advice for an address with such a port."""
 _MEMCACHED_HINT = "; if it is a plain memcached, connect with memcached:// instead"
 
 
@@ -33,7 +39,9 @@ def status_text(connection: Connection) -> str:
         text += f" after: {connection.last_error.removeprefix(f'{connection.node}: ')}"
     if connection.address_remark not in text:
         text += connection.address_remark
-    return text + _hint_of_silence(connection)
+    hint = _hint_of_silence(connection)
+    # The hint repeats the advice on the stream before.
+    return text.removesuffix(f"; {CONSOLE_PORT}") + hint if hint else text
 
 
 def overdue_text(connection: Connection, timeout: float) -> str:
@@ -54,9 +62,8 @@ def loss_text(connection: Connection, event: StreamLost) -> str:
         return f"{text}{_CERTIFICATE_HINT}"
     if event.cause is not LossCause.TLS and connection.unanswered is not None:
         return f"{text} before it answered {connection.unanswered.name}{_hint_of_protocol(connection)}"
-    port = connection.address.port
-    if port in HTTP_PORTS:
-        return f"{text}; {port} is a port of the web console, KV listens on {HTTP_PORTS[port]}"
+    if connection.address.port in HTTP_PORTS and not connection.was_ready:
+        return f"{text}; {CONSOLE_PORT}"
     return f"{text}{connection.address_remark}"
 
 
@@ -68,4 +75,31 @@ def _hint_of_silence(connection: Connection) -> str:
 
 def _hint_of_protocol(connection: Connection) -> str:
     """Return what a peer may be that has never said a word of the protocol."""
-    return "" if connection.has_spoken or connection.was_ready else _MEMCACHED_HINT
+    if connection.has_spoken or connection.was_ready:
+        return ""
+    return f"; {CONSOLE_PORT}" if connection.address.port in HTTP_PORTS else _MEMCACHED_HINT
+
+
+def advice_on(connection: Connection, failure: BootstrapFailure | None) -> str:
+    """Return the next step for a stream that the client closes, or an empty string."""
+    is_mute = not (connection.has_spoken or connection.was_ready or connection.is_leaving)
+    if is_mute and connection.address.port in HTTP_PORTS:
+        return CONSOLE_PORT
+    return failure.advice if failure is not None else ""
+
+
+def advice_on_loss(connection: Connection, event: StreamLost, text: str) -> str:
+    """Return the advice at the end of ``text`` if the stream ended as a web console ends it, else an empty string.
+
+    Args:
+        text: that of ``loss_text``. It has the advice also if nothing listens at the port.
+    """
+    ended_so = event.cause is LossCause.TLS or not connection.has_spoken
+    return CONSOLE_PORT if ended_so and text.endswith(f"; {CONSOLE_PORT}") else ""
+
+
+def advised(reason: str, failure: BootstrapFailure | None, advice: str) -> str:
+    """Return ``reason`` with ``advice`` at its end, in place of the advice of ``failure``."""
+    for known in (failure.advice if failure is not None else "", advice):
+        reason = reason.removesuffix(f"; {known}") if known else reason
+    return f"{reason}; {advice}" if advice else reason

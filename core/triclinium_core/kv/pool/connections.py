@@ -36,7 +36,15 @@ from triclinium_core.kv.known_configs import KnownConfigs
 from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN
 from triclinium_core.kv.operation.link import Link
 from triclinium_core.kv.pool.authentication import UNVERIFIED_TLS, Authentication
-from triclinium_core.kv.pool.connection_texts import LEFT_THE_MAP, loss_text, overdue_text, ready_text
+from triclinium_core.kv.pool.connection_texts import (
+    LEFT_THE_MAP,
+    advice_on,
+    advice_on_loss,
+    advised,
+    loss_text,
+    overdue_text,
+    ready_text,
+)
 from triclinium_core.kv.pool.connection_timers import ConnectionTimers
 from triclinium_core.kv.pool.error_maps import NegotiatedErrorMaps
 from triclinium_core.kv.pool.openings import Openings
@@ -111,6 +119,8 @@ class Connections:
         """With buckets of which every node that was asked says that they have no cluster config."""
         self._outages = Outages()
         self._faults = FaultReports(emit=emit)
+        self._advised: set[str] = set()
+        """Advice that a warning has given: one of a few constant texts."""
         self._plans = Plans(options, connection_string, self.authentication, configs, rng)
         self.refused: set[Connection] = set()
         """Connections whose last loss was the client's refusal of the node (decision C6)."""
@@ -244,7 +254,8 @@ class Connections:
         fault = failure.fault if failure is not None else None
         if fault is not None:
             self._faults.report(StreamId(connection.stream_number), connection.node, fault)
-        detail = f"{connection.node}: {reason}"
+        advice = advice_on(connection, failure)
+        detail = f"{connection.node}: {advised(reason, failure, advice)}"
         stream = self.streams.of(connection)
         if stream is None and (self.seeds.stop_waiting(connection) or self._openings.stop_waiting(connection)):
             connection.lost(detail)
@@ -266,7 +277,7 @@ class Connections:
         is_in_doubt = failure is not None and connection.bucket in self._without_config
         reopen_by = self._without_config[connection.bucket].ends if is_in_doubt else math.inf
         requests, waiting = self._give_up(
-            connection, stream, detail, now, reopen_on_demand=on_demand, reopen_by=reopen_by
+            connection, stream, detail, now, advice=advice, reopen_on_demand=on_demand, reopen_by=reopen_by
         )
         connection.is_unsupported |= is_of_no_use
         self.streams.keep(stream, requests, detail)
@@ -317,7 +328,8 @@ class Connections:
         if event.cause is LossCause.TLS:
             self._terminal_states.tls_failed(connection)
         detail = loss_text(connection, event)
-        requests, waiting = self._give_up(connection, event.stream, detail, now)
+        advice = advice_on_loss(connection, event, detail)
+        requests, waiting = self._give_up(connection, event.stream, detail, now, advice=advice)
         self.losses.append(Loss(connection, waiting, detail))
         return [*lost, *ClosedStream(requests, detail).lose(size)]
 
@@ -445,12 +457,16 @@ class Connections:
         detail: str,
         now: float,
         *,
+        advice: str,
         reopen_on_demand: bool = False,
         reopen_by: float = math.inf,
     ) -> tuple[Sequence[InFlightRequest], Sequence[int]]:
         """Forget the present stream, and return the requests that have no answer and the tokens that waited for it."""
         self.streams.forget(connection, stream)
         level = self._loudness(connection, is_turned_away=reopen_on_demand)
+        if advice and not connection.is_leaving:
+            level = ReportLevel.DEBUG if advice in self._advised else ReportLevel.WARNING
+            self._advised.add(advice)
         # A separate warning has named the refused targets.
         text = detail.removeprefix(f"{connection.node}: ").removesuffix(connection.address_remark)
         self._emit(ReportConnection(stream, connection.node, text, level))

@@ -30,6 +30,7 @@ from triclinium_core.kv.connection.bootstrap import (
     BootstrapFailure,
     FailureKind,
 )
+from triclinium_core.kv.connection.sasl import PLAIN_ONLY
 from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame
@@ -218,7 +219,8 @@ def test_the_password_travels_in_plain_only_where_it_may() -> None:
 
     assert PASSWORD.encode() not in sent
     assert FailureKind.UNPROVEN_NODE is failure.kind
-    assert "verify the certificate, or name PLAIN" in failure.text
+    assert failure.text.endswith(f"; {PLAIN_ONLY}")
+    assert PLAIN_ONLY == failure.advice
     assert bootstrap.sasl_status is None
 
 

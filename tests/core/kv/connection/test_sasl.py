@@ -6,7 +6,14 @@ import pytest
 
 from tests.core.kv.connection.peer import PASSWORD, USERNAME
 from tests.rows import rows
-from triclinium_core.kv.connection.sasl import SaslExchange, SaslMessage, SaslRefusal, mechanisms_of, user_of
+from triclinium_core.kv.connection.sasl import (
+    PLAIN_ONLY,
+    SaslExchange,
+    SaslMessage,
+    SaslRefusal,
+    mechanisms_of,
+    user_of,
+)
 from triclinium_core.kv.connection.scram import MECHANISMS, ScramServer
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_response
@@ -137,7 +144,12 @@ def test_what_is_known_of_the_server_is_used(expected: str, offered: tuple[str, 
         (
             ADA,
             ("PLAIN",),
-            "offers PLAIN, but allowed is SCRAM-SHA512, SCRAM-SHA256, SCRAM-SHA1; to send the password as PLAIN",
+            f"offers PLAIN, but allowed is SCRAM-SHA512, SCRAM-SHA256, SCRAM-SHA1; {PLAIN_ONLY}",
+        ),
+        (
+            PasswordAuthenticator("ada", "secret", ("SCRAM-SHA512",)),
+            ("PLAIN", "SCRAM-SHA1"),
+            "offers PLAIN, SCRAM-SHA1, but allowed is SCRAM-SHA512; permit one of the offered mechanisms",
         ),
         (TOKEN, ("PLAIN",), "offers PLAIN, but allowed is OAUTHBEARER; the cluster takes no tokens here"),
     ],

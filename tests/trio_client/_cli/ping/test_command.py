@@ -300,7 +300,7 @@ async def test_the_port_of_the_web_console() -> None:
     assert_problem(
         result,
         "host name not resolved",
-        "8091 is a port of the web console, KV listens on 11210",
+        "8091 and 18091 are ports of the web console",
         "check the host name",
     )
 

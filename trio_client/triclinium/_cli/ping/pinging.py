@@ -217,7 +217,7 @@ NEXT_STEPS: tuple[tuple[str, str], ...] = (
     ("CERTIFICATE_VERIFY_FAILED", "pass the authority that signed the certificate with --ca-file"),
     ("TLS failed", "if the port does not speak TLS, connect with couchbase://"),
     ("host name not resolved", "check the host name"),
-    ("is a port of the web console", ""),
+    ("ports of the web console", ""),
     ("refused the credentials", "check user name and password"),
     ("before it answered HELLO", "if the port speaks TLS, with couchbases://"),
 )
