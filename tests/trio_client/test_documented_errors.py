@@ -1,0 +1,518 @@
+"""Every exception that a public docstring names under "Raises" can occur.
+
+``TRIGGERS`` has an action for each call and each class of the SDK that its docstring names. ``ELSEWHERE`` names a test
+for each of the other classes.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import ssl
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+import triclinium
+from tests.docs.named_tests import TEST_FOLDERS, exists
+from tests.trio_client.pair import OPTIONS, PATIENCE, Never
+from triclinium import (
+    BucketSettings,
+    Cas,
+    Cluster,
+    Collection,
+    CreateCollectionSettings,
+    GetResult,
+    JsonTranscoder,
+    LookupInSpec,
+    MutateInSpec,
+    PasswordAuthenticator,
+    PrefixScan,
+    RawBinaryTranscoder,
+    ScanResult,
+    SearchIndex,
+    StoreSemantics,
+    UpdateCollectionSettings,
+    errors as e,
+    open_cluster,
+)
+from triclinium.abc import ConnectedStream
+from triclinium.search import MatchAllQuery
+from triclinium.testing import (
+    FakeCluster,
+    Opcode,
+    Service,
+    drop_response,
+    hang_up,
+    http_status,
+    open_fake_cluster,
+    status,
+    temporary_failure,
+)
+from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, HelloFeature
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
+from triclinium_core.transcoding.flags import JSON_FLAGS
+
+T = TypeVar("T")
+BIG, RAW, NEVER = bytes(VALUE_SIZE_MAX + 1), RawBinaryTranscoder(), Never()
+UNENCODABLE = object()
+VECTORS = {"mapping": {"types": {"a": {"properties": {"b": {"fields": [{"type": "vector"}]}}}}}}
+OLD_CONFIG = b'{"rev":9,"revEpoch":9,"nodesExt":[{"services":{"kv":11210,"fts":8094},"thisNode":true}]}'
+"""Global config of a cluster that knows no vectors."""
+
+
+class Stage(NamedTuple):
+    """Fake nodes with documents, and a client of them."""
+
+    fake: FakeCluster
+    cluster: Cluster
+    people: Collection
+
+
+Trigger = Callable[[Stage], object]
+
+
+async def run(trigger: Trigger, stage: Stage) -> None:
+    """Run a trigger, and wait for it if it is a call."""
+    outcome = trigger(stage)
+    if inspect.isawaitable(outcome):
+        await outcome
+
+
+async def then(call: Awaitable[T], use: Callable[[T], object]) -> None:
+    """Use the result of a call."""
+    use(await call)
+
+
+async def entered(block: AbstractAsyncContextManager[object]) -> None:
+    """Enter a block, and read what it gives."""
+    async with block as found:
+        async for item in found:  # type: ignore[attr-defined]  # results are rows or documents
+            item.content  # noqa: B018 - a property
+
+
+async def twice(call: Callable[[], Awaitable[object]]) -> None:
+    """Make a call that succeeds, and make it again."""
+    await call()
+    await call()
+
+
+def struck(opcode: Opcode, fault: Any, call: Callable[[Stage], Awaitable[object]]) -> Trigger:
+    """Return a call whose next requests with ``opcode`` meet a fault."""
+
+    def trigger(stage: Stage) -> object:
+        stage.fake.node.faults.always(opcode, fault)
+        return call(stage)
+
+    return trigger
+
+
+def against(call: Callable[[Cluster], Awaitable[object]], *, authenticator: Any = None, **changes: Any) -> Trigger:
+    """Return a call of a client of other nodes than those of the stage."""
+
+    async def trigger(_: Stage) -> None:
+        options = replace(OPTIONS, **changes)
+        async with (
+            open_fake_cluster(options=options) as fake,
+            fake.open_client(authenticator=authenticator) as cluster,
+        ):
+            await call(cluster)
+
+    return trigger
+
+
+class NoTls:
+    """A connector whose TLS handshakes fail."""
+
+    async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
+        """Fail."""
+        await trio.lowlevel.checkpoint()
+        raise ssl.SSLError("certificate has expired")
+
+
+async def wait_without_tls(_: Stage) -> None:
+    """Wait for a cluster whose certificate is refused."""
+    async with open_cluster("couchbases://h", PasswordAuthenticator("a", "b"), connector=NoTls()) as cluster:
+        await cluster.wait_until_ready()
+
+
+async def flush_protected(stage: Stage) -> None:
+    """Flush a bucket that was created without permission for that."""
+    await stage.cluster.buckets().create_bucket(BucketSettings(name="kept", ram_quota_mb=100))
+    await stage.cluster.buckets().flush_bucket("kept")
+
+
+async def many_indexes(stage: Stage) -> None:
+    """Create one search index too many."""
+    stage.fake.node.faults.next(Service.SEARCH, http_status(400, b'{"error":"num_fts_indexes exceeded"}'))
+    await stage.cluster.search_indexes().upsert_index(SearchIndex(name="a", source_name="travel"))
+
+
+async def vectors(stage: Stage) -> None:
+    """Create a search index of vectors in a cluster that knows none."""
+    stage.fake.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, OLD_CONFIG))
+    index = SearchIndex(name="a", source_name="travel", params=VECTORS)
+    async with stage.fake.open_client() as cluster:
+        await cluster.bucket("travel").default_scope().search_indexes().upsert_index(index)
+
+
+async def failed_metadata(stage: Stage) -> None:
+    """Ask for the metadata of a query that fails."""
+    async with stage.cluster.query("NONSENSE") as result:
+        await result.metadata()
+
+
+def of_document(method: str, *arguments: Any, **options: Any) -> Mapping[type[Exception], Trigger]:
+    """Return what a method of collections raises for a document that is locked, or is missing."""
+    return {
+        e.DocumentNotFoundException: lambda s: getattr(s.people, method)("missing", *arguments, **options),
+        e.DocumentLockedException: lambda s: getattr(s.people, method)(
+            "locked", *arguments, **options, retry_strategy=NEVER
+        ),
+    }
+
+
+def with_other_cas(method: str, *arguments: Any) -> Mapping[type[Exception], Trigger]:
+    """Return what a method of collections raises for another version of a document."""
+    return {e.CasMismatchException: lambda s: getattr(s.people, method)("ada", *arguments, cas=Cas(1))}
+
+
+def of_value(method: str, key: str) -> Mapping[type[Exception], Trigger]:
+    """Return what a method of collections raises for values that cannot be stored."""
+    return {
+        e.EncodingFailureException: lambda s: getattr(s.people, method)(key, UNENCODABLE),
+        e.ValueTooLargeException: lambda s: getattr(s.people, method)(key, BIG, transcoder=RAW),
+    }
+
+
+def of_indexes(manager: Callable[[Stage], Any], *bucket: str) -> Mapping[str, Mapping[type[Exception], Trigger]]:
+    """Return what the methods of a manager of query indexes raise."""
+    exist, missing = e.IndexExistsException, e.IndexNotFoundException
+    return {
+        "create_index": {exist: lambda s: twice(lambda: manager(s).create_index(*bucket, "a", ["b"]))},
+        "create_primary_index": {exist: lambda s: twice(lambda: manager(s).create_primary_index(*bucket))},
+        "drop_index": {missing: lambda s: manager(s).drop_index(*bucket, "a")},
+        "drop_primary_index": {missing: lambda s: manager(s).drop_primary_index(*bucket)},
+        "watch_indexes": {missing: lambda s: manager(s).watch_indexes(*bucket, ["a"])},
+    }
+
+
+def of_scopes(method: str, *names: object, **missing: type[Exception]) -> Mapping[type[Exception], Trigger]:
+    """Return what a method of ``CollectionManager`` raises for a bucket, and for names, that do not exist."""
+    return {
+        e.BucketNotFoundException: lambda s: getattr(s.cluster.bucket("nowhere").collections(), method)(*names),
+    } | {
+        error: lambda s, scope=scope: getattr(s.cluster.bucket("travel").collections(), method)(scope, *names[1:])
+        for scope, error in missing.items()
+    }
+
+
+def scopes_of(stage: Stage) -> Any:
+    """Return the manager of the scopes of a bucket."""
+    return stage.cluster.bucket("travel").collections()
+
+
+UPDATE = UpdateCollectionSettings(max_expiry=1)
+FEATURELESS = {"features": IMPLEMENTED_FEATURES - {HelloFeature.XATTR}}
+ATTRIBUTE = [LookupInSpec.get("a", xattr=True)]
+
+TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
+    "AnalyticsQueries.analytics_query": {
+        e.EncodingFailureException: lambda s: entered(s.cluster.analytics_query("SELECT 1", UNENCODABLE))
+    },
+    "BinaryCollection.append": {
+        e.DocumentNotFoundException: lambda s: s.people.binary.append("missing", b"1"),
+        e.DocumentLockedException: lambda s: s.people.binary.append("locked", b"1", retry_strategy=NEVER),
+        e.CasMismatchException: lambda s: s.people.binary.append("ada", b"1", cas=Cas(1)),
+        e.ValueTooLargeException: lambda s: s.people.binary.append("ada", BIG),
+    },
+    "BinaryCollection.prepend": {e.ValueTooLargeException: lambda s: s.people.binary.prepend("ada", BIG)},
+    "BinaryCollection.increment": {
+        e.DocumentNotFoundException: lambda s: s.people.binary.increment("missing"),
+        e.DocumentLockedException: lambda s: s.people.binary.increment("locked", retry_strategy=NEVER),
+        e.DeltaInvalidException: lambda s: s.people.binary.increment("ada"),
+    },
+    "BucketManager.create_bucket": {
+        e.BucketExistsException: lambda s: s.cluster.buckets().create_bucket(
+            BucketSettings(name="travel", ram_quota_mb=100)
+        ),
+        e.AmbiguousTimeoutException: struck(
+            Opcode.SELECT_BUCKET,
+            drop_response(),
+            lambda s: s.cluster.buckets().create_bucket(BucketSettings(name="new", ram_quota_mb=100)),
+        ),
+    },
+    "BucketManager.drop_bucket": {e.BucketNotFoundException: lambda s: s.cluster.buckets().drop_bucket("nowhere")},
+    "BucketManager.flush_bucket": {
+        e.BucketNotFoundException: lambda s: s.cluster.buckets().flush_bucket("nowhere"),
+        e.BucketNotFlushableException: flush_protected,
+    },
+    "BucketManager.get_bucket": {e.BucketNotFoundException: lambda s: s.cluster.buckets().get_bucket("nowhere")},
+    "BucketManager.update_bucket": {
+        e.BucketNotFoundException: lambda s: s.cluster.buckets().update_bucket(
+            BucketSettings(name="nowhere", ram_quota_mb=100)
+        )
+    },
+    "Collection": {
+        e.AmbiguousTimeoutException: struck(Opcode.SET, drop_response(), lambda s: s.people.upsert("a", 1)),
+        e.UnambiguousTimeoutException: struck(Opcode.GET, drop_response(), lambda s: s.people.get("a")),
+        e.RequestCanceledException: struck(Opcode.SET, hang_up(), lambda s: s.people.upsert("a", 1)),
+        e.TemporaryFailureException: struck(
+            Opcode.GET, temporary_failure(), lambda s: s.people.get("a", retry_strategy=NEVER)
+        ),
+        e.AuthenticationFailureException: against(
+            lambda cluster: cluster.bucket("travel").default_collection().get("a"),
+            authenticator=PasswordAuthenticator("wrong", "wrong"),
+        ),
+        e.CollectionNotFoundException: lambda s: s.cluster.bucket("travel").collection("nowhere").get("a"),
+        e.ScopeNotFoundException: lambda s: s.cluster.bucket("travel").scope("nowhere").collection("a").get("a"),
+        e.FeatureNotAvailableException: against(
+            lambda cluster: cluster.bucket("travel").default_collection().lookup_in("a", ATTRIBUTE), **FEATURELESS
+        ),
+        e.CouchbaseException: struck(Opcode.GET, status(Status.INTERNAL_ERROR), lambda s: s.people.get("a")),
+    },
+    "CollectionManager.get_all_scopes": of_scopes("get_all_scopes"),
+    "CollectionManager.create_scope": {
+        **of_scopes("create_scope", "inventory"),
+        e.ScopeExistsException: lambda s: scopes_of(s).create_scope("inventory"),
+    },
+    "CollectionManager.drop_scope": of_scopes("drop_scope", "inventory", nowhere=e.ScopeNotFoundException),
+    "CollectionManager.create_collection": {
+        **of_scopes("create_collection", "inventory", "new", nowhere=e.ScopeNotFoundException),
+        e.CollectionExistsException: lambda s: scopes_of(s).create_collection("inventory", "people"),
+        e.FeatureNotAvailableException: lambda s: scopes_of(s).create_collection(
+            "inventory", "new", CreateCollectionSettings(history=True)
+        ),
+    },
+    "CollectionManager.update_collection": {
+        **of_scopes("update_collection", "inventory", "new", UPDATE, nowhere=e.ScopeNotFoundException),
+        e.CollectionNotFoundException: lambda s: scopes_of(s).update_collection("inventory", "new", UPDATE),
+        e.FeatureNotAvailableException: lambda s: scopes_of(s).update_collection(
+            "inventory", "people", UpdateCollectionSettings(history=True)
+        ),
+    },
+    "CollectionManager.drop_collection": {
+        **of_scopes("drop_collection", "inventory", "new", nowhere=e.ScopeNotFoundException),
+        e.CollectionNotFoundException: lambda s: scopes_of(s).drop_collection("inventory", "new"),
+    },
+    "DocumentOperations.get": {e.DocumentNotFoundException: lambda s: s.people.get("missing")},
+    "DocumentOperations.get_and_lock": of_document("get_and_lock", 5),
+    "DocumentOperations.get_and_touch": of_document("get_and_touch", 5),
+    "DocumentOperations.touch": of_document("touch", 5),
+    "DocumentOperations.insert": {
+        **of_value("insert", "new"),
+        e.DocumentExistsException: lambda s: s.people.insert("ada", 1),
+    },
+    "DocumentOperations.upsert": {
+        **of_value("upsert", "ada"),
+        e.DocumentLockedException: lambda s: s.people.upsert("locked", 1, retry_strategy=NEVER),
+    },
+    "DocumentOperations.replace": {
+        **of_value("replace", "ada"),
+        **of_document("replace", 1),
+        **with_other_cas("replace", 1),
+    },
+    "DocumentOperations.remove": {**of_document("remove"), **with_other_cas("remove")},
+    "DocumentOperations.unlock": {
+        e.DocumentNotFoundException: lambda s: s.people.unlock("missing", Cas(1)),
+        e.DocumentNotLockedException: lambda s: s.people.unlock("ada", Cas(1)),
+        e.CasMismatchException: lambda s: s.people.unlock("locked", Cas(1)),
+    },
+    "FanOutResults.__anext__": {
+        e.CouchbaseException: struck(
+            Opcode.RANGE_SCAN_CREATE, status(Status.NO_ACCESS), lambda s: entered(s.people.scan(PrefixScan("a")))
+        )
+    },
+    "GetResult.content": {
+        e.DecodingFailureException: lambda _: GetResult(Cas(1), JSON_FLAGS, b"{", JsonTranscoder()).content
+    },
+    "GetResult.content_as": {
+        e.DecodingFailureException: lambda s: then(s.people.get("ada"), lambda r: r.content_as(int))
+    },
+    "LookupInResult.content_as": {
+        e.DecodingFailureException: lambda s: then(
+            s.people.lookup_in("ada", [LookupInSpec.get("a")]), lambda r: r.content_as(list, 0)
+        ),
+        e.PathNotFoundException: lambda s: then(
+            s.people.lookup_in("ada", [LookupInSpec.get("b")]), lambda r: r.content_as(int, 0)
+        ),
+    },
+    "LookupInResult.exists": {
+        e.PathMismatchException: lambda s: then(
+            s.people.lookup_in("ada", [LookupInSpec.exists("a.b")]), lambda r: r.exists(0)
+        )
+    },
+    "MutateInResult.content_as": {
+        e.DecodingFailureException: lambda s: then(
+            s.people.mutate_in("ada", [MutateInSpec.increment("a")]), lambda r: r.content_as(list, 0)
+        )
+    },
+    "MutateInSpec.encode": {
+        e.EncodingFailureException: lambda _: MutateInSpec.upsert("a", UNENCODABLE).encode(JsonTranscoder()),
+        e.ValueTooLargeException: lambda _: MutateInSpec.upsert("a", BIG).encode(RAW),
+    },
+    "Queries.query": {e.EncodingFailureException: lambda s: entered(s.cluster.query("SELECT 1", UNENCODABLE))},
+    **{
+        f"QueryIndexManager.{name}": found
+        for name, found in of_indexes(lambda s: s.cluster.query_indexes(), "travel").items()
+    },
+    **{
+        f"CollectionQueryIndexManager.{name}": found
+        for name, found in of_indexes(lambda s: s.people.query_indexes()).items()
+    },
+    "ReplicaOperations.get_any_replica": {
+        e.DocumentUnretrievableException: lambda s: s.people.get_any_replica("missing")
+    },
+    "ReplicaOperations.lookup_in_any_replica": {
+        e.DocumentUnretrievableException: lambda s: s.people.lookup_in_any_replica("missing", [LookupInSpec.get("a")])
+    },
+    "RowResult.__anext__": {
+        e.CouchbaseException: lambda s: entered(s.cluster.query("NONSENSE")),
+        e.DecodingFailureException: lambda s: entered(s.cluster.query("SELECT 1", row_type=int)),
+    },
+    "RowResult.metadata": {e.CouchbaseException: failed_metadata},
+    "ScanResult.content": {
+        e.DecodingFailureException: lambda _: ScanResult("a", JsonTranscoder(), Cas(1), JSON_FLAGS, 0, b"{").content
+    },
+    "ScanResult.content_as": {
+        e.DecodingFailureException: lambda _: ScanResult("a", JsonTranscoder(), Cas(1), JSON_FLAGS, 0, b"1").content_as(
+            str
+        )
+    },
+    "ScanResult.data": {
+        e.DecodingFailureException: lambda _: ScanResult("a", RAW, Cas(1), 0, 0, b"no snappy", is_deflated=True).data
+    },
+    "SearchIndex.to_json": {
+        e.EncodingFailureException: lambda _: SearchIndex(name="a", params={"a": UNENCODABLE}).to_json()
+    },
+    "SearchIndexManager.analyze_document": {
+        e.EncodingFailureException: lambda s: s.cluster.search_indexes().analyze_document("a", UNENCODABLE)
+    },
+    "SearchIndexManager.upsert_index": {
+        e.EncodingFailureException: lambda s: s.cluster.search_indexes().upsert_index(
+            SearchIndex(name="a", params={"a": UNENCODABLE})
+        ),
+        e.IndexExistsException: lambda s: twice(
+            lambda: s.cluster.search_indexes().upsert_index(SearchIndex(name="a", source_name="travel"))
+        ),
+        e.FeatureNotAvailableException: vectors,
+        e.QuotaLimitedException: many_indexes,
+    },
+    "Searches.search": {
+        e.EncodingFailureException: lambda s: entered(s.cluster.search("a", MatchAllQuery(), raw={"a": UNENCODABLE}))
+    },
+    "SubdocumentOperations.lookup_in": {
+        e.DocumentNotFoundException: lambda s: s.people.lookup_in("missing", [LookupInSpec.get("a")]),
+        e.FeatureNotAvailableException: against(
+            lambda cluster: cluster.bucket("travel").default_collection().lookup_in("a", ATTRIBUTE), **FEATURELESS
+        ),
+    },
+    "SubdocumentOperations.mutate_in": {
+        **of_document("mutate_in", [MutateInSpec.upsert("a", 1)]),
+        **with_other_cas("mutate_in", [MutateInSpec.upsert("a", 1)]),
+        e.DocumentExistsException: lambda s: s.people.mutate_in(
+            "ada", [MutateInSpec.upsert("a", 1)], store_semantics=StoreSemantics.INSERT
+        ),
+        e.PathNotFoundException: lambda s: s.people.mutate_in("ada", [MutateInSpec.remove("b")]),
+        e.EncodingFailureException: lambda s: s.people.mutate_in("ada", [MutateInSpec.upsert("a", UNENCODABLE)]),
+        e.ValueTooLargeException: lambda s: s.people.mutate_in("ada", [MutateInSpec.upsert("a", BIG)], transcoder=RAW),
+        e.FeatureNotAvailableException: against(
+            lambda cluster: (
+                cluster.bucket("travel").default_collection().mutate_in("a", [MutateInSpec.upsert("a", 1, xattr=True)])
+            ),
+            **FEATURELESS,
+        ),
+    },
+    "Transcoder.decode": {e.DecodingFailureException: lambda _: JsonTranscoder().decode(b"{", JSON_FLAGS, object)},
+    "Transcoder.encode": {e.EncodingFailureException: lambda _: JsonTranscoder().encode(UNENCODABLE)},
+    "UserManager.drop_group": {e.GroupNotFoundException: lambda s: s.cluster.users().drop_group("missing")},
+    "UserManager.drop_user": {e.UserNotFoundException: lambda s: s.cluster.users().drop_user("missing")},
+    "UserManager.get_group": {e.GroupNotFoundException: lambda s: s.cluster.users().get_group("missing")},
+    "UserManager.get_user": {e.UserNotFoundException: lambda s: s.cluster.users().get_user("missing")},
+    "ViewQueries.view_query": {
+        e.CouchbaseException: lambda s: entered(s.cluster.bucket("travel").view_query("missing", "missing")),
+        e.EncodingFailureException: lambda s: entered(s.cluster.bucket("travel").view_query("a", "a", key=UNENCODABLE)),
+    },
+    "Watched.wait_until_ready": {
+        e.AuthenticationFailureException: against(
+            lambda cluster: cluster.wait_until_ready(), authenticator=PasswordAuthenticator("wrong", "wrong")
+        ),
+        e.BucketAccessException: lambda s: s.cluster.bucket("nowhere").wait_until_ready(),
+        e.TlsException: wait_without_tls,
+        e.UnsupportedOperationException: against(
+            lambda cluster: cluster.bucket("old").wait_until_ready(), memcached_buckets=("old",)
+        ),
+    },
+}
+
+
+ELSEWHERE: Mapping[str, str] = {
+    "AmbiguousTooSlowError": "test_deadlines.py::test_a_task_that_an_outsider_started_is_reported",
+    "ArgumentError": "_retry/test_retry.py::test_what_cannot_be_retried",
+    "Exception": "_retry/test_retry.py::test_the_last_error_is_raised",
+    "InternalError": "_driver/test_driver_endings.py::test_what_was_put_aside_at_the_end_was_not_sent",
+    "InvalidArgumentException": "test_wrong_arguments.py::test_a_wrong_argument_is_named_and_nothing_is_sent",
+    "OSError": "_driver/test_resolver.py::test_a_server_that_fails",
+    "RetryError": "core/retry/smithy/test_base.py::test_hopeless",
+    "RowsNotReadError": "_services/test_rows.py::test_metadata_too_early",
+    "RuntimeError": "test_trio_run.py::test_a_call_from_another_run_is_refused",
+    "StopAsyncIteration": "_services/test_rows.py::test_no_rows",
+    "TypeError": "_retry/test_retry.py::test_what_cannot_be_decorated",
+    "UnambiguousTooSlowError": "test_deadlines.py::test_a_block_without_a_limit_can_be_ended_by_its_scope",
+    "trio.BusyResourceError": "_services/test_rows.py::test_two_tasks",
+    "trio.ClosedResourceError": "_services/test_rows.py::test_failure_after_rows",
+}
+"""A test for each class that is not the SDK's, that any wrong argument raises, or that needs a defect or a block."""
+
+ALIKE = {("BinaryCollection.prepend", "ValueTooLargeException")}
+"""Pairs of docstrings that refer to another one."""
+
+RAISES = re.compile(r"^Raises:\n((?:    .*\n|\n)+)", re.MULTILINE)
+
+PRIVATE = re.compile(r"_(?!_)")
+
+
+def raised(subject: object) -> list[str]:
+    """Return the classes in the "Raises" section of a docstring."""
+    section = RAISES.search(inspect.cleandoc(subject.__doc__ or "") + "\n")
+    return [] if section is None else re.findall(r"^    ([A-Za-z_.]+):", section[1], re.MULTILINE)
+
+
+def documented() -> Iterator[tuple[str, str]]:
+    """Return each public call of the package with each class in its docstring."""
+    for name in triclinium.__all__:
+        public = getattr(triclinium, name)
+        members = [inspect.getattr_static(public, each) for each in dir(public)] if inspect.isclass(public) else []
+        for found in (public, *members):
+            subject = getattr(found, "fget", None) or getattr(found, "__func__", found)
+            if (inspect.isclass(subject) or inspect.isfunction(subject)) and not PRIVATE.match(subject.__name__):
+                yield from ((subject.__qualname__, error) for error in raised(subject))
+
+
+def test_every_documented_error_has_a_trigger() -> None:
+    """Each class in a docstring has a trigger for that call, or a test that exists; no trigger is left over."""
+    pairs = {pair for pair in documented() if pair[1] not in ELSEWHERE}
+
+    assert pairs | ALIKE == {(call, error.__name__) for call, found in TRIGGERS.items() for error in found}
+    assert set(ELSEWHERE) == {error for _, error in documented() if error in ELSEWHERE}
+    assert [] == [test for test in ELSEWHERE.values() if not exists(test, TEST_FOLDERS)]
+
+
+@pytest.mark.parametrize("call", TRIGGERS)
+async def test_a_documented_error_occurs(autojump_clock: MockClock, call: str) -> None:
+    """Each trigger of a call raises the class that it stands for."""
+    for error, trigger in TRIGGERS[call].items():
+        with trio.fail_after(PATIENCE):
+            async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
+                people = cluster.bucket("travel").default_collection()
+                await people.upsert("ada", {"a": 1})
+                await people.upsert("locked", 1)
+                await people.get_and_lock("locked", 30)
+                with pytest.raises(error):
+                    await run(trigger, Stage(fake, cluster, people))
