@@ -226,6 +226,7 @@ class ReportConnection(msgspec.Struct, frozen=True, gc=False):
 
     That a node is lost is a WARNING, and that the first connection to it is ready again is INFO, with the failures in
     between. Those failures, and what becomes of other connections to the node meanwhile, are DEBUG; all else is INFO.
+    A loss with a next step that concerns the whole cluster is a WARNING once for each step, and DEBUG otherwise.
     """
 
     stream: StreamId
