@@ -6,6 +6,7 @@ import contextlib
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 from typing import Any
 
 import pytest
@@ -36,6 +37,7 @@ from triclinium.errors import (
     EncodingFailureException,
     InvalidArgumentException,
     KeyValueException,
+    ValueTooLargeException,
 )
 from triclinium_core.client.actions import Action, FailOperation
 from triclinium_core.client.events import Event, OperationSubmitted
@@ -81,7 +83,7 @@ _NO_UINT64 = (-1, 2**64, HUGE, "7", b"7", 7.0, True, None)
 WRONG: Mapping[str, Sequence[object]] = {
     "parent_span": ("span", 7, True, object(), {}, RecordedSpan, OnlyEnds()),
     "key": ("", "x" * 251, "é" * 126, "\ud800", b"ada", 7, HUGE, None, ["ada"]),
-    "value": (b"x" * (20 * MEBIBYTE + 1),),
+    "value": (),
     "expiry": (
         "1h",
         True,
@@ -271,8 +273,27 @@ async def test_a_value_that_cannot_be_stored(autojump_clock: MockClock) -> None:
                     await method_of(people, name)("ada", value, transcoder=transcoder)
         with pytest.raises(EncodingFailureException):
             await people.mutate_in("ada", [MutateInSpec.upsert("a", object())])
-        with pytest.raises(InvalidArgumentException):
-            await people.mutate_in("ada", [MutateInSpec.upsert("a", b"x" * (20 * MEBIBYTE + 1))], transcoder=RAW)
+
+        assert before == len(fake.node.command_log)
+
+
+async def test_a_value_that_is_too_large(autojump_clock: MockClock) -> None:
+    """Each of the six calls with a value above 20 MiB raises ValueTooLargeException, and nothing is sent."""
+    async with open_pair() as (fake, _, people):
+        await people.exists("ada")
+        before = len(fake.node.command_log)
+        value = bytes(20 * MEBIBYTE + 1)
+        calls: list[Callable[[], Awaitable[object]]] = [
+            *(
+                partial(method_of(people, name), "ada", value, transcoder=RAW)
+                for name in ("insert", "upsert", "replace")
+            ),
+            *(partial(method_of(people, name), "ada", value) for name in ("append", "prepend")),
+            lambda: people.mutate_in("ada", [MutateInSpec.upsert("a", value)], transcoder=RAW),
+        ]
+        for call in calls:
+            with pytest.raises(ValueTooLargeException):
+                await call()
 
         assert before == len(fake.node.command_log)
 
