@@ -192,9 +192,7 @@ class Soak:
         timers = driver._machine._timers
 
         def timers_left() -> list[str]:
-            return [
-                kind.name for _, timer, kind, _ in timers._heap if timer in timers._live and kind not in ROUTINE_TIMERS
-            ]
+            return [kind.name for kind, _ in timers._live.values() if kind not in ROUTINE_TIMERS]
 
         def is_busy() -> bool:
             statistics = cluster.statistics()

@@ -1,7 +1,7 @@
 """One heap of named timers, and the next wakeup.
 
-Cancelling leaves the entry in the heap; entries that nobody waits for are skipped, and swept out once they outnumber
-the live ones, so that a busy client's heap stays in proportion to its open operations.
+Cancelling releases the subject immediately and leaves the time in the heap. Times of cancelled timers are skipped, and
+removed once they outnumber the live ones, so the size of the heap is proportional to the number of live timers.
 """
 
 from __future__ import annotations
@@ -73,11 +73,13 @@ TIMERS_OF_A_STREAM: tuple[TimerKind, ...] = (
 
 
 class Timers:
-    """A heap of ``(when, kind, subject)``; ``subject`` is whatever the kind is about."""
+    """Timers by id, each with its kind and its subject, and a heap of their times."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, TimerId, TimerKind, object]] = []
-        self._live: set[TimerId] = set()
+        self._heap: list[tuple[float, TimerId]] = []
+        """Times of all timers, including cancelled ones. It refers to no subject."""
+        self._live: dict[TimerId, tuple[TimerKind, object]] = {}
+        """Kind and subject of each timer that is neither cancelled nor fired."""
         self._next_id = 0
         self.wakeup: float = math.inf
         """When the next timer is due; ``inf`` for never."""
@@ -90,16 +92,16 @@ class Timers:
         self._next_id += 1
         timer = TimerId(self._next_id)
         if when < math.inf:
-            self._live.add(timer)
-            heapq.heappush(self._heap, (when, timer, kind, subject))
+            self._live[timer] = kind, subject
+            heapq.heappush(self._heap, (when, timer))
             self.wakeup = self._heap[0][0]
         return timer
 
     def cancel(self, timer: TimerId | None) -> None:
-        """Forget a timer; None, and one that has fired, are ignored."""
+        """Forget a timer and its subject; ignore None and a timer that has fired."""
         if timer is None:
             return
-        self._live.discard(timer)
+        self._live.pop(timer, None)
         if len(self._heap) > SWEEP_SIZE_MIN and len(self._heap) > 2 * len(self._live):
             self._heap = [entry for entry in self._heap if entry[1] in self._live]
             heapq.heapify(self._heap)
@@ -114,10 +116,10 @@ class Timers:
         """Remove and return the oldest timer that is due, or None; also None where that was added after ``newest``."""
         if self.wakeup > now or not self._heap or self._heap[0][1] > newest:
             return None
-        _, timer, kind, subject = heapq.heappop(self._heap)
-        self._live.discard(timer)
+        _, timer = heapq.heappop(self._heap)
+        due = self._live.pop(timer)
         self._look_ahead()
-        return kind, subject
+        return due
 
     def _look_ahead(self) -> None:
         while self._heap and self._heap[0][1] not in self._live:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 
 import pytest
 from hypothesis import strategies as st
@@ -86,6 +87,23 @@ def test_cancelled_timers_are_swept_out() -> None:
     assert 10 == len(timers) == len(kept)
     assert SWEEP_SIZE_MIN + 1 >= len(timers._heap)
     assert [*range(10)] == drain(timers, 2000.0)
+
+
+def test_a_cancelled_timer_releases_its_subject() -> None:
+    """Cancelling a timer releases its subject immediately, although its time has not come."""
+
+    class Subject:
+        pass
+
+    timers, subject = Timers(), Subject()
+    found = weakref.ref(subject)
+    timers.schedule(1.0, KIND, "earlier")
+    timer = timers.schedule(2.0, KIND, subject)
+    del subject
+    is_kept = found() is not None
+    timers.cancel(timer)
+
+    assert (True, None) == (is_kept, found())
 
 
 def test_every_kind_has_its_sentence() -> None:
