@@ -30,7 +30,7 @@ StreamId = NewType("StreamId", int)
 """Names one byte stream; never used again after it is lost."""
 
 
-class OperationSubmitted(msgspec.Struct, frozen=True, gc=False):
+class OperationSubmitted(msgspec.Struct, frozen=True):
     """The user asked for something. ``token`` must not have been used before."""
 
     token: Token
@@ -57,7 +57,7 @@ class CallEnded(msgspec.Struct, frozen=True, gc=False):
         check_seconds(self.seconds, "seconds")
 
 
-class OperationsSubmitted(msgspec.Struct, frozen=True, gc=False):
+class OperationsSubmitted(msgspec.Struct, frozen=True):
     """Users asked for several things at once: all of them are submitted, in order, or the mistake of one raises."""
 
     submissions: Sequence[OperationSubmitted]
@@ -91,7 +91,7 @@ class RowsWanted(msgspec.Struct, frozen=True, gc=False):
     token: Token
 
 
-class InquirySubmitted(msgspec.Struct, frozen=True, gc=False):
+class InquirySubmitted(msgspec.Struct, frozen=True):
     """The user asked about the cluster. ``token`` must not have been used before, not even for an operation."""
 
     token: Token
@@ -112,7 +112,7 @@ class AbandonReason(StrEnum):
     """The caller has all that it needs: another copy answered first, or it reads no further rows. This is no failure."""
 
 
-class OperationAbandoned(msgspec.Struct, frozen=True, gc=False):
+class OperationAbandoned(msgspec.Struct, frozen=True):
     """The user left. A reply that still comes is dropped as an orphan; unknown tokens are ignored."""
 
     token: Token
@@ -237,7 +237,7 @@ class TimePassed(msgspec.Struct, frozen=True, gc=False):
             check_integer(handed_over, "unsent", 0, sys.maxsize)
 
 
-class StrategyDecided(msgspec.Struct, frozen=True, gc=False):
+class StrategyDecided(msgspec.Struct, frozen=True):
     """An asynchronous strategy has answered, or raised; unknown tokens are ignored.
 
     It was asked with ``ConsultStrategy``, or with ``AcquireToken``.
@@ -248,7 +248,7 @@ class StrategyDecided(msgspec.Struct, frozen=True, gc=False):
     raised: BaseException | None = None
 
 
-class AuthenticatorChanged(msgspec.Struct, frozen=True, gc=False):
+class AuthenticatorChanged(msgspec.Struct, frozen=True):
     """The client has new credentials. ``repr`` keeps the nonce to itself.
 
     New connections use the authenticator. Live ones authenticate again, with a password or a token: what was sent

@@ -22,7 +22,7 @@ _BYTES = (bytes, bytearray, memoryview)
 """A tuple: a union is built anew wherever it is written."""
 
 
-class EncodedValue(msgspec.Struct, frozen=True, gc=False):
+class EncodedValue(msgspec.Struct, frozen=True):
     """A document as it is stored."""
 
     data: bytes

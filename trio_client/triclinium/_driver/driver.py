@@ -261,7 +261,7 @@ class Driver:
 
         Only strategies that are recording a success go on, until the scopes around ``run`` are cancelled.
         """
-        # The garbage collector does not look into operations: a strategy that knows the cluster would keep it for ever.
+        # Token strategies get back the tokens of open operations.
         for token in tuple(self._waiters):
             self._feed(OperationAbandoned(token))
         for report in self._machine.last_reports(self.current_time()):
@@ -337,6 +337,7 @@ class Driver:
                 if self._submitter is not None:
                     trio.lowlevel.reschedule(self._submitter)
                     self._submitter = None
+            del submission  # While the task waits, only the machine needs it.
         if token in self._waiters:
             waiter.is_parked = True
             result = await trio.lowlevel.wait_task_rescheduled(waiter.abort)

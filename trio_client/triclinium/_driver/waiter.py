@@ -15,11 +15,10 @@ from triclinium_core.kv.operation.results import Result
 from triclinium_core.services.request import ServiceRequest, ServiceResult
 
 
-class Waiter(msgspec.Struct, eq=False, gc=False):
+class Waiter(msgspec.Struct, eq=False):
     """A task, from the submission of its operation to the settlement, and then what came of it.
 
-    Trio asks what a task is woken with for nothing but ``unwrap``, so it is woken with its waiter. The task holds the
-    waiter for as long as it is settled last, so the garbage collector need not look for a cycle.
+    Trio asks what a task is woken with for nothing but ``unwrap``, so it is woken with its waiter.
     """
 
     token: Token

@@ -71,7 +71,7 @@ PAGE_SIZE_BYTES_FREE = 1024 * 1024
 """Bytes that a page may have in addition to that."""
 
 
-class LiveOperation(msgspec.Struct, eq=False, gc=False):
+class LiveOperation(msgspec.Struct, eq=False):
     """One operation, its newest attempt, and its retry machine once there is one. Instants are monotonic seconds."""
 
     token: int

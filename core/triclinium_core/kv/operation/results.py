@@ -39,7 +39,7 @@ class MutationToken(msgspec.Struct, frozen=True, gc=False):
     sequence_number: int
 
 
-class GetResult(msgspec.Struct, frozen=True, gc=False):
+class GetResult(msgspec.Struct, frozen=True):
     """A document that was read."""
 
     cas: Cas
@@ -66,7 +66,7 @@ class GetResult(msgspec.Struct, frozen=True, gc=False):
         return self.transcoder.decode(self.data, self.flags, as_type)
 
 
-class GetReplicaResult(GetResult, frozen=True, gc=False):
+class GetReplicaResult(GetResult, frozen=True):
     """A document that was read from any of its copies; a replica may be behind the active one."""
 
     is_replica: bool
@@ -104,7 +104,7 @@ class Done(msgspec.Struct, frozen=True, gc=False):
     """Success of an operation that has nothing to return: unlock, and our own NOOP."""
 
 
-class LookupInResult(msgspec.Struct, frozen=True, gc=False):
+class LookupInResult(msgspec.Struct, frozen=True):
     """Parts of a document that were read, in the order of the specs that asked for them."""
 
     cas: Cas
@@ -155,7 +155,7 @@ class LookupInResult(msgspec.Struct, frozen=True, gc=False):
         return at_path(self.context, FailedPath(index, self.specs[index].path, self.outcomes[index][0]))
 
 
-class LookupInReplicaResult(LookupInResult, frozen=True, gc=False, kw_only=True):
+class LookupInReplicaResult(LookupInResult, frozen=True, kw_only=True):
     """Parts of a document that were read from any of its copies; a replica may be behind the active one."""
 
     is_replica: bool
@@ -167,7 +167,7 @@ def as_lookup_of_copy(result: LookupInResult, *, is_replica: bool) -> LookupInRe
     return LookupInReplicaResult(**msgspec.structs.asdict(result), is_replica=is_replica)
 
 
-class MutateInResult(msgspec.Struct, frozen=True, gc=False):
+class MutateInResult(msgspec.Struct, frozen=True):
     """A mutation of parts of a document that was applied."""
 
     cas: Cas
@@ -203,7 +203,7 @@ class RangeScanCreated(msgspec.Struct, frozen=True, gc=False):
     scan_id: bytes
 
 
-class ScanResult(msgspec.Struct, frozen=True, gc=False):
+class ScanResult(msgspec.Struct, frozen=True):
     """A document that a scan has found."""
 
     id: str
@@ -263,7 +263,7 @@ class ScanResult(msgspec.Struct, frozen=True, gc=False):
         return self.transcoder.decode(data, self.flags, as_type)
 
 
-class ScanPage(msgspec.Struct, frozen=True, gc=False):
+class ScanPage(msgspec.Struct, frozen=True):
     """The next documents of a scan."""
 
     items: tuple[ScanResult, ...]

@@ -1,0 +1,82 @@
+"""Types that the garbage collector skips: the rule is in ``triclinium_core.client.actions``."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Collection, Iterator, Mapping
+from enum import Enum
+from types import UnionType
+from typing import NewType, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+import pytest
+
+import triclinium
+import triclinium_core
+
+pytestmark = pytest.mark.native
+
+PLAIN = frozenset({bool, bytes, float, int, str, type(None)})
+"""Types whose values refer to nothing."""
+CONTAINERS = frozenset({Collection, Mapping, tuple})
+"""Types whose values refer to what their parameters name, and to nothing else."""
+EXPECTED_MIN = 30
+"""Minimum number of untracked types; with fewer the search is broken."""
+
+
+def modules(package: str) -> Iterator[str]:
+    """Return the names of all modules of a package, except for its program and adapters of optional packages."""
+    for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+        if not module.name.endswith("__main__") and ".adapters." not in module.name:
+            yield module.name
+
+
+def untracked_types() -> list[type[msgspec.Struct]]:
+    """Return all types of both packages that are declared with ``gc=False``."""
+    for package in (triclinium_core, triclinium):
+        for module in modules(package.__name__):
+            importlib.import_module(module)
+    found, unseen = dict[type[msgspec.Struct], None](), [msgspec.Struct]
+    while unseen:
+        for subclass in unseen.pop().__subclasses__():
+            unseen.append(subclass)
+            if subclass.__module__.partition(".")[0] in ("triclinium", "triclinium_core"):
+                found[subclass] = None
+    return [each for each in found if not each.__struct_config__.gc]
+
+
+def is_harmless(annotation: object) -> bool:
+    """Return whether no value of ``annotation`` can refer to a task or to an object of a user."""
+    if isinstance(annotation, NewType):
+        return is_harmless(annotation.__supertype__)
+    origin = get_origin(annotation)
+    if origin is type:
+        # A class of this library, which lives as long as the program.
+        return all(each.__module__.startswith("triclinium_core.") for each in get_args(annotation))
+    if origin in CONTAINERS or origin in (Union, UnionType):
+        return all(each is Ellipsis or is_harmless(each) for each in get_args(annotation))
+    if not isinstance(annotation, type):
+        return False
+    is_untracked = issubclass(annotation, msgspec.Struct) and not annotation.__struct_config__.gc
+    return annotation in PLAIN or issubclass(annotation, Enum) or is_untracked
+
+
+@pytest.mark.parametrize("annotation", [object, list[object], Exception, Mapping[str, object], int | msgspec.Struct])
+def test_what_may_refer_to_anything_is_not_harmless(annotation: object) -> None:
+    """Annotations whose values may refer to a task or to an object of a user are not harmless."""
+    assert not is_harmless(annotation)
+
+
+def test_untracked_types_hold_plain_values() -> None:
+    """No field of a type with gc=False can hold a task, an exception or an object of a user."""
+    types = untracked_types()
+    risky = {
+        f"{each.__module__}.{each.__qualname__}.{name}": annotation
+        for each in types
+        for name, annotation in get_type_hints(each).items()
+        if name in each.__struct_fields__ and not is_harmless(annotation)
+    }
+
+    assert {} == risky
+    assert EXPECTED_MIN <= len(types)
