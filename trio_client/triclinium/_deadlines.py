@@ -143,7 +143,11 @@ def fail_after(seconds: Duration) -> Iterator[trio.CancelScope]:
         error = _too_slow(seconds, tuple(report.operations))
         if report.operations:
             log_timeout(error, [abandoned.context for abandoned in report.operations], redact=report.redact)
-        raise error
+        try:
+            raise error
+        finally:
+            # The traceback of the error refers to this frame: together they would form a cycle.
+            del error
 
 
 @contextmanager

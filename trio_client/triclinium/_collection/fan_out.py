@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
+from copy import copy
 from typing import Generic, Self, TypeVar
 
 import trio
@@ -97,7 +98,8 @@ class FanOutTasks:
         try:
             result = await self._driver.perform(object, lambda: operation, self._strategy, self._call)
         except (CouchbaseException, trio.ClosedResourceError) as error:
-            self._settle(operation, error)
+            # Its traceback refers to this task, and so to the fan-out, which keeps the error.
+            self._settle(operation, error.with_traceback(None))
         else:
             self._settle(operation, result)
 
@@ -141,8 +143,20 @@ class FanOutResults(Generic[T_co]):
             if self._taken:
                 return self._taken.popleft()
             if self._fan_out.is_over:
-                raise self._fan_out.failure or StopAsyncIteration
+                raise _copy_of(self._fan_out.failure)
             await self._tasks.takers.park()
+
+
+def _copy_of(failure: Exception | None) -> Exception:
+    """Return the exception that ends the iteration: a copy of ``failure``, or StopAsyncIteration for None.
+
+    The fan-out keeps its errors. If it kept one that was raised, both would form a cycle with the frames of the caller.
+    """
+    if failure is None:
+        return StopAsyncIteration()
+    raised = copy(failure)
+    raised.__cause__ = failure.__cause__
+    return raised
 
 
 def in_block(

@@ -42,7 +42,19 @@ class _Leaving:
 
     def __get__(self, block: in_background[T] | None, kind: type[in_background[T]]) -> Leave:
         # An exit stack takes it from the class, and passes the block.
-        return (lambda given, *ending: given._leave(*ending)) if block is None else block._leave
+        return (lambda given, *ending: _leave(given)(*ending)) if block is None else _leave(block)
+
+
+def _leave(block: in_background[T]) -> Leave:
+    """Return the function that ends ``block``. The block does not keep it: a block and its function would form a cycle."""
+
+    @trio.lowlevel.enable_ki_protection
+    async def leave(
+        kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await block._end(error)
+
+    return leave
 
 
 class in_background(Generic[T]):  # noqa: N801  # it reads as the function that it could be
@@ -67,14 +79,6 @@ class in_background(Generic[T]):  # noqa: N801  # it reads as the function that 
         self._gives = gives
         self._nursery: AbstractAsyncContextManager[trio.Nursery] | None = None
         self._scope: trio.CancelScope
-
-        @trio.lowlevel.enable_ki_protection
-        async def leave(
-            kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-        ) -> None:
-            await self._end(error)
-
-        self._leave: Leave = leave
 
     @trio.lowlevel.enable_ki_protection
     async def __aenter__(self) -> T:

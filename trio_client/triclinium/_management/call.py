@@ -89,7 +89,11 @@ class _Call(Generic[R]):
         late = self._last_words(report, self._timeout)
         assert late is not None, "a call whose first step is over has something to tell"
         log_timeout(late, [late.context], redact=self._driver.redacts)
-        raise late
+        try:
+            raise late
+        finally:
+            # The traceback of the error refers to this frame: together they would form a cycle.
+            del late
 
     async def _take_steps(
         self, step: Step, strategy: AnyRetryStrategy | None, parent: RequestSpan | None, scope: trio.CancelScope

@@ -190,13 +190,15 @@ class RetriedCall:
         self.end(None)
 
     def end(self, error: BaseException | None) -> None:
-        """Tell those who trace calls that this one is over, or was left; harmless where they know.
+        """End the call: release the errors of its attempts, and end its span. Harmless after the end.
 
         Args:
             error: what the caller gets instead of a result.
         """
         if self._traced is not None:
             self._traced.end(error)
+        if self._machine is not None:
+            self._machine.forget_errors()
 
     def abandon(self) -> None:
         """Give back what was taken for the attempt to come, which will not be made."""

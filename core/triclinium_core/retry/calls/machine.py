@@ -69,7 +69,11 @@ def refuse_first(refusal: Exception) -> None:
     Source: the Smithy Python retry design, "Example Usage".
     """
     if not is_refusal(refusal):
-        raise refusal
+        try:
+            raise refusal
+        finally:
+            # The traceback of the error refers to this frame: together they would form a cycle.
+            del refusal
 
 
 class CallMachine:
@@ -152,7 +156,14 @@ class CallMachine:
 
     def succeed(self) -> None:
         """Note that the attempt succeeded, and forget the errors of those before."""
-        self._records = []
+        self.forget_errors()
+
+    def forget_errors(self) -> None:
+        """Release the errors of all attempts, because the call has ended.
+
+        Their tracebacks refer to the frames of the call, and those refer to this machine.
+        """
+        self._records, self._error = [], None
 
     def grant(self, token: RetryToken, *, now: float, deadline: float) -> Sleep | GiveUp:
         """Go on with the ``token`` that the strategy answered in its time.
@@ -182,7 +193,11 @@ class CallMachine:
             Exception: ``refusal``, where it is no ``RetryError``.
         """
         if not is_refusal(refusal):
-            raise refusal
+            try:
+                raise refusal
+            finally:
+                # The traceback of the error refers to this frame: together they would form a cycle.
+                del refusal
         if not self._is_safe:
             return self._give_up(RetryEnding.NOT_RETRY_SAFE)
         if getattr(refusal, "retry_after", None) is not None:
@@ -219,7 +234,7 @@ class CallMachine:
     def _give_up(self, ending: RetryEnding) -> GiveUp:
         last = AttemptRecord(self.number, self._error, self._delay, self._elapsed, ending)
         attach(self._records, last, ended=self._began + self._elapsed)
-        self._records, self._error = [], None
+        self.forget_errors()
         return GiveUp(ending)
 
 

@@ -145,7 +145,11 @@ class _Tokens:
 
     def _refuse(self, question: _Question, refusal: Exception) -> RetryAction:
         if not is_refusal(refusal):
-            raise refusal
+            try:
+                raise refusal
+            finally:
+                # The traceback of the error refers to this frame: together they would form a cycle.
+                del refusal
         words = str(refusal).removeprefix(f"{type(question.error).__name__} is not retried: ")
         return RetryAction.no_retry(because=words or str(RetryEnding.REFUSED))
 

@@ -187,6 +187,8 @@ class HttpConnection:
             self.is_busy = False
             what = "ended its answer early" if is_end else "sent an invalid HTTP response"
             ending = AnswerBroken(f"{what}: {one_line(str(error))}")
+            # h11 raises the error from a frame that refers to it: together they would form a cycle.
+            error.__traceback__ = None
         except Exception as error:
             self.is_busy = False
             self.fault = decoder_faults.unexpected(Decoder.HTTP, error)
