@@ -310,6 +310,14 @@ class Holder:
         return JSON.decode(data, flags, as_type)
 
 
+class FailingHolder(Holder):
+    """The same, with a strategy that fails."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Fail."""
+        raise NotDoneError
+
+
 class AsyncHolder(Holder):
     """The same, with an asynchronous strategy that fails."""
 
@@ -383,7 +391,7 @@ async def held(call: HeldCall, fake: FakeCluster, holder: Holder) -> Callable[[]
         return weakref.ref(cluster._driver)
 
 
-@pytest.mark.parametrize("make", [Holder, AsyncHolder])
+@pytest.mark.parametrize("make", [Holder, FailingHolder, AsyncHolder])
 @rows("call", HELD.values())
 async def test_what_a_user_keeps_is_freed(call: HeldCall, make: type[Holder], autojump_clock: MockClock) -> None:
     """An object of a user that keeps the result or the error of its call is freed with the closed client."""

@@ -3,9 +3,8 @@
 Rule for ``gc=False``, here and in all other modules. The garbage collector does not look into such a type, so it can
 never free a cycle through one. The fields of such a type hold plain values: numbers, text, bytes, members of
 enumerations, other types of this kind, and collections of these. They hold no task, no exception (its traceback refers
-to frames, and these to anything), and no object of a user (strategy, transcoder, client context). All other types are
-visible to the collector. msgspec hides an instance from it while its fields hold only plain values, so this costs 16
-bytes for each instance (decision D69).
+to frames, and these to anything), and no object of a user (strategy, transcoder, client context). Otherwise the frames
+that may end up in a traceback release the value; ``tests/test_untracked_types.py`` lists them (decision D69).
 """
 
 from __future__ import annotations
@@ -109,7 +108,7 @@ class RowsReceived(msgspec.Struct, frozen=True):
         return f"RowsReceived(token={self.token}, rows=<{len(self.rows)} rows>)"
 
 
-class CompleteOperation(msgspec.Struct, frozen=True):
+class CompleteOperation(msgspec.Struct, frozen=True, gc=False):
     """Wake the caller with ``result``."""
 
     token: Token

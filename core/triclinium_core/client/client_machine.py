@@ -583,6 +583,9 @@ class ClientMachine:
                 if type(owner) is LiveOperation:
                     answers += 1
                     self._operations.answered(owner, connection, item, now)
+                    if owner.token not in self._operations.open:
+                        # A traceback may keep the request, and the collector does not look into it.
+                        item.request.owner = None
                 else:
                     self._on_own_answer(connection, item, now)
             elif type(item) is Strayed:

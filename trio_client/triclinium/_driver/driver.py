@@ -261,7 +261,8 @@ class Driver:
 
         Only strategies that are recording a success go on, until the scopes around ``run`` are cancelled.
         """
-        # Token strategies get back the tokens of open operations.
+        # Token strategies get back their tokens. The collector does not look into requests in flight, which would keep
+        # their strategies, and with these the client, alive.
         for token in tuple(self._waiters):
             self._feed(OperationAbandoned(token))
         for report in self._machine.last_reports(self.current_time()):
@@ -338,13 +339,15 @@ class Driver:
                     trio.lowlevel.reschedule(self._submitter)
                     self._submitter = None
             del submission  # While the task waits, only the machine needs it.
+        # A traceback may keep this frame, and the collector does not look into operations.
+        del operation
         if token in self._waiters:
             waiter.is_parked = True
             result = await trio.lowlevel.wait_task_rescheduled(waiter.abort)
         else:
             await trio.lowlevel.cancel_shielded_checkpoint()
             result = waiter.unwrap()
-        assert isinstance(result, returns), f"{operation.name} returned {result!r}"
+        assert isinstance(result, returns), f"{waiter.operation.name} returned {result!r}"
         return result
 
     @trio.lowlevel.enable_ki_protection
@@ -509,6 +512,7 @@ class Driver:
         self._watched.forget(token)
         self._calls.abandon(token, reason, is_ambiguous=is_ambiguous)
         self._feed(OperationAbandoned(token, reason=reason))
+        waiter.release()
         return trio.lowlevel.Abort.SUCCEEDED
 
     def _last_words(self, waiter: Waiter) -> AbandonedOperation:

@@ -15,7 +15,7 @@ from triclinium_core.kv.operation.results import Result
 from triclinium_core.services.request import ServiceRequest, ServiceResult
 
 
-class Waiter(msgspec.Struct, eq=False):
+class Waiter(msgspec.Struct, eq=False, gc=False):
     """A task, from the submission of its operation to the settlement, and then what came of it.
 
     Trio asks what a task is woken with for nothing but ``unwrap``, so it is woken with its waiter.
@@ -50,4 +50,9 @@ class Waiter(msgspec.Struct, eq=False):
         try:
             raise error
         finally:
+            self.release()
             del error
+
+    def release(self) -> None:
+        """Refer to nothing any more: a traceback may keep the waiter, and the collector skips it."""
+        del self.task, self.operation, self.give_up

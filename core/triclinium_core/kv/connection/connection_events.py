@@ -44,7 +44,7 @@ class AuthenticatedAgain(msgspec.Struct, frozen=True, gc=False):
     """The connection, which was ready before, is so with other credentials."""
 
 
-class Answered(msgspec.Struct, frozen=True):
+class Answered(msgspec.Struct, frozen=True, gc=False):
     """A request was answered; the frame's value is inflated, and empty where that cannot be done."""
 
     request: InFlightRequest

@@ -86,7 +86,7 @@ _SEVERAL_ANSWERS = int(Opcode.RANGE_SCAN_CONTINUE)
 """A plain number: comparing a member of an enumeration takes far longer."""
 
 
-class InFlightRequest(msgspec.Struct):
+class InFlightRequest(msgspec.Struct, gc=False):
     """One request. ``offset`` is where its frame begins in the bytes ordered for this stream."""
 
     opaque: int

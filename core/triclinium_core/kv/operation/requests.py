@@ -49,7 +49,7 @@ class Keyspace(msgspec.Struct, frozen=True, cache_hash=True):
         return self.scope == check.DEFAULT_NAME and self.collection == check.DEFAULT_NAME
 
 
-class Operation(msgspec.Struct, frozen=True):
+class Operation(msgspec.Struct, frozen=True, gc=False):
     """Base of all operations. Every one raises InvalidArgumentException when an argument is wrong.
 
     ``name`` is the word for it in tables, logs and errors; ``opcode`` is how it travels; ``capability`` is what a bucket
@@ -88,14 +88,14 @@ class Operation(msgspec.Struct, frozen=True):
         return is_idempotent(Service.KV, self.name)
 
 
-class Noop(Operation, frozen=True):
+class Noop(Operation, frozen=True, gc=False):
     """Nothing, answered by the node: for keep-alive, canary and ping."""
 
     name: ClassVar[str] = "noop"
     opcode: ClassVar[Opcode] = Opcode.NOOP
 
 
-class DocumentOperation(Operation, frozen=True):
+class DocumentOperation(Operation, frozen=True, gc=False):
     """An operation on one document."""
 
     is_for_active_copy: ClassVar[bool] = True
@@ -114,7 +114,7 @@ class DocumentOperation(Operation, frozen=True):
             check.check_key(key, in_default_collection=self.keyspace.is_default_collection)
 
 
-class Get(DocumentOperation, frozen=True):
+class Get(DocumentOperation, frozen=True, gc=False):
     """Read a document."""
 
     name: ClassVar[str] = "get"
@@ -128,7 +128,7 @@ class Get(DocumentOperation, frozen=True):
             check.check_transcoder(self.transcoder)
 
 
-class GetReplica(DocumentOperation, frozen=True):
+class GetReplica(DocumentOperation, frozen=True, gc=False):
     """Read a replica of a document: the first, unless ``replica`` says which."""
 
     name: ClassVar[str] = "get_replica"
@@ -149,14 +149,14 @@ class GetReplica(DocumentOperation, frozen=True):
         return self.replica
 
 
-class Exists(DocumentOperation, frozen=True):
+class Exists(DocumentOperation, frozen=True, gc=False):
     """Ask whether a document exists."""
 
     name: ClassVar[str] = "exists"
     opcode: ClassVar[Opcode] = Opcode.GET_META
 
 
-class GetAndTouch(DocumentOperation, frozen=True):
+class GetAndTouch(DocumentOperation, frozen=True, gc=False):
     """Read a document and give it a new expiry, encoded by ``encode_expiry``."""
 
     name: ClassVar[str] = "get_and_touch"
@@ -171,7 +171,7 @@ class GetAndTouch(DocumentOperation, frozen=True):
         check.check_transcoder(self.transcoder)
 
 
-class GetAndLock(DocumentOperation, frozen=True):
+class GetAndLock(DocumentOperation, frozen=True, gc=False):
     """Read a document and lock it for ``lock_time`` seconds."""
 
     name: ClassVar[str] = "get_and_lock"
@@ -186,7 +186,7 @@ class GetAndLock(DocumentOperation, frozen=True):
         check.check_transcoder(self.transcoder)
 
 
-class Unlock(DocumentOperation, frozen=True):
+class Unlock(DocumentOperation, frozen=True, gc=False):
     """Release a lock; ``cas`` is the one that locking returned."""
 
     name: ClassVar[str] = "unlock"
@@ -199,7 +199,7 @@ class Unlock(DocumentOperation, frozen=True):
         check_integer(self.cas, "cas", 1, check.UINT64_MAX)
 
 
-class Touch(DocumentOperation, frozen=True):
+class Touch(DocumentOperation, frozen=True, gc=False):
     """Give a document a new expiry, encoded by ``encode_expiry``."""
 
     name: ClassVar[str] = "touch"
@@ -212,7 +212,7 @@ class Touch(DocumentOperation, frozen=True):
         check_integer(self.expiry, "expiry", 0, UINT32_MAX)
 
 
-class Mutation(DocumentOperation, frozen=True, kw_only=True):
+class Mutation(DocumentOperation, frozen=True, gc=False, kw_only=True):
     """Base of the operations that can be asked to be durable."""
 
     durability: DurabilityLevel = DurabilityLevel.NONE  # type: ignore[misc]  # as with the key
@@ -226,7 +226,7 @@ class Mutation(DocumentOperation, frozen=True, kw_only=True):
             check.check_encode_seconds(self.encode_seconds)
 
 
-class Remove(Mutation, frozen=True):
+class Remove(Mutation, frozen=True, gc=False):
     """Delete a document; a ``cas`` of 0 means whatever its version."""
 
     name: ClassVar[str] = "remove"
@@ -239,7 +239,7 @@ class Remove(Mutation, frozen=True):
         check_integer(self.cas, "cas", 0, check.UINT64_MAX)
 
 
-class Store(Mutation, frozen=True):
+class Store(Mutation, frozen=True, gc=False):
     """Base of the operations that write a whole document."""
 
     value: bytes
@@ -259,14 +259,14 @@ class Store(Mutation, frozen=True):
             check_flag(self.preserve_expiry, "preserve_expiry")
 
 
-class Insert(Store, frozen=True):
+class Insert(Store, frozen=True, gc=False):
     """Create a document that must not exist."""
 
     name: ClassVar[str] = "insert"
     opcode: ClassVar[Opcode] = Opcode.ADD
 
 
-class Upsert(Store, frozen=True):
+class Upsert(Store, frozen=True, gc=False):
     """Create a document, or replace the one there is."""
 
     name: ClassVar[str] = "upsert"
@@ -275,7 +275,7 @@ class Upsert(Store, frozen=True):
     preserve_expiry: bool = False  # type: ignore[misc]  # as with the key
 
 
-class Replace(Store, frozen=True):
+class Replace(Store, frozen=True, gc=False):
     """Replace a document that must exist; a ``cas`` of 0 means whatever its version."""
 
     name: ClassVar[str] = "replace"
@@ -289,7 +289,7 @@ class Replace(Store, frozen=True):
         check_integer(self.cas, "cas", 0, check.UINT64_MAX)
 
 
-class Concatenate(Mutation, frozen=True):
+class Concatenate(Mutation, frozen=True, gc=False):
     """Base of the operations that add bytes to a document that must exist."""
 
     value: bytes
@@ -301,21 +301,21 @@ class Concatenate(Mutation, frozen=True):
         check_integer(self.cas, "cas", 0, check.UINT64_MAX)
 
 
-class Append(Concatenate, frozen=True):
+class Append(Concatenate, frozen=True, gc=False):
     """Add bytes at the end."""
 
     name: ClassVar[str] = "append"
     opcode: ClassVar[Opcode] = Opcode.APPEND
 
 
-class Prepend(Concatenate, frozen=True):
+class Prepend(Concatenate, frozen=True, gc=False):
     """Add bytes at the beginning."""
 
     name: ClassVar[str] = "prepend"
     opcode: ClassVar[Opcode] = Opcode.PREPEND
 
 
-class Count(Mutation, frozen=True):
+class Count(Mutation, frozen=True, gc=False):
     """Base of the counter operations. ``initial`` None means that the document must exist."""
 
     delta: int = 1
@@ -330,14 +330,14 @@ class Count(Mutation, frozen=True):
         check_integer(self.expiry, "expiry", 0, UINT32_MAX - 1)
 
 
-class Increment(Count, frozen=True):
+class Increment(Count, frozen=True, gc=False):
     """Add to a counter; it wraps around at 2**64."""
 
     name: ClassVar[str] = "increment"
     opcode: ClassVar[Opcode] = Opcode.INCREMENT
 
 
-class Decrement(Count, frozen=True):
+class Decrement(Count, frozen=True, gc=False):
     """Subtract from a counter; it stops at 0."""
 
     name: ClassVar[str] = "decrement"

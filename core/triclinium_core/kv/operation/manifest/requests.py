@@ -11,7 +11,7 @@ from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.wire.constants import Opcode
 
 
-class GetCollectionsManifest(Operation, frozen=True):
+class GetCollectionsManifest(Operation, frozen=True, gc=False):
     """Read all scopes and collections of a bucket; any of its nodes answers. Scope and collection do not matter."""
 
     name: ClassVar[str] = "get_collections_manifest"

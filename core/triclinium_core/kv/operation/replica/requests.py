@@ -13,7 +13,7 @@ from triclinium_core.kv.operation.subdocument.requests import LookupIn
 from triclinium_core.kv.topology.capabilities import BucketCapability
 
 
-class LookupInReplica(LookupIn, frozen=True):
+class LookupInReplica(LookupIn, frozen=True, gc=False):
     """Read parts of a replica: of the first, unless ``replica`` says which."""
 
     name: ClassVar[str] = "lookup_in_replica"

@@ -23,7 +23,7 @@ SCAN_ID_SIZE = 16
 """Bytes of the id of a scan."""
 
 
-class VBucketOperation(Operation, frozen=True):
+class VBucketOperation(Operation, frozen=True, gc=False):
     """An operation on one vbucket."""
 
     vbucket: int
@@ -33,7 +33,7 @@ class VBucketOperation(Operation, frozen=True):
         check_integer(self.vbucket, "vbucket", 0, VBUCKET_MAX)
 
 
-class RangeScanCreate(VBucketOperation, frozen=True):
+class RangeScanCreate(VBucketOperation, frozen=True, gc=False):
     """Open a scan of what a collection has in one vbucket. Given up, it leaves no open scan behind.
 
     With a ``token``, the scan has the mutation that it stands for, and those before it.
@@ -56,7 +56,7 @@ class RangeScanCreate(VBucketOperation, frozen=True):
             check_mutation_token(self.token, "token")
 
 
-class ScanOperation(VBucketOperation, frozen=True):
+class ScanOperation(VBucketOperation, frozen=True, gc=False):
     """Base of the operations on a scan that is open."""
 
     scan_id: bytes
@@ -70,7 +70,7 @@ class ScanOperation(VBucketOperation, frozen=True):
             )
 
 
-class RangeScanContinue(ScanOperation, frozen=True):
+class RangeScanContinue(ScanOperation, frozen=True, gc=False):
     """Take the next documents of a scan: so many at most, and no more bytes, but for the last document, which is whole.
 
     The server stops after ``time_limit_ms`` too, but not before it has found one. 0 bytes or milliseconds mean any.
@@ -93,7 +93,7 @@ class RangeScanContinue(ScanOperation, frozen=True):
         check.check_transcoder(self.transcoder)
 
 
-class RangeScanCancel(ScanOperation, frozen=True):
+class RangeScanCancel(ScanOperation, frozen=True, gc=False):
     """End a scan before all of it was taken. Whoever has left a scan does not wait for that, nor retries it."""
 
     name: ClassVar[str] = "range_scan_cancel"

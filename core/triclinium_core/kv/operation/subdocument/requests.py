@@ -23,7 +23,7 @@ from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.transcoding.transcoder import Transcoder
 
 
-class LookupIn(DocumentOperation, frozen=True):
+class LookupIn(DocumentOperation, frozen=True, gc=False):
     """Read parts of a document. With ``access_deleted``, what is left of one that was removed is read too."""
 
     name: ClassVar[str] = "lookup_in"
@@ -41,7 +41,7 @@ class LookupIn(DocumentOperation, frozen=True):
         check.check_transcoder(self.transcoder)
 
 
-class MutateIn(Mutation, frozen=True):
+class MutateIn(Mutation, frozen=True, gc=False):
     """Change parts of a document, all of them or none; ``transcoder`` is for what the changes return.
 
     With ``access_deleted``, the extended attributes of a document that was removed are changed too; with
