@@ -291,7 +291,6 @@ class Driver:
         Always a checkpoint; if ``make`` raises or the operation settles while it is submitted, it cannot be cancelled.
 
         Args:
-            returns: the type of the result.
             make: builds the operation out of ``args`` and ``kwargs``; a pending cancellation may be noticed only later.
             strategy: the call's own; None for that of the block, or the cluster. No matter for an inquiry.
             parent: the span that the call's is a part of, or its shared call; None for what the tracer takes for it.
@@ -308,8 +307,7 @@ class Driver:
         if get_ident() != self._thread:
             self._run.check_caller()
         is_alone = not self._waiters
-        if is_alone:
-            # Beside others it is submitted when this task is parked, and so known not to be cancelled.
+        if is_alone:  # Beside others it is submitted when the task is parked, and so known not to be cancelled.
             await trio.lowlevel.checkpoint_if_cancelled()
         token = next(self._tokens)
         make = make if self.telemetry is None and parent is None else self._calls.told(token, parent, make)
@@ -339,8 +337,7 @@ class Driver:
                     trio.lowlevel.reschedule(self._submitter)
                     self._submitter = None
             del submission  # While the task waits, only the machine needs it.
-        # A traceback may keep this frame, and the collector does not look into operations.
-        del operation
+        del operation  # A traceback may keep this frame, and the collector skips operations.
         if token in self._waiters:
             waiter.is_parked = True
             result = await trio.lowlevel.wait_task_rescheduled(waiter.abort)
