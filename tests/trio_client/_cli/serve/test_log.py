@@ -142,11 +142,16 @@ async def test_lines_come_in_the_order_of_the_answers(
     ]
 
 
+@pytest.mark.parametrize(("limit", "value"), [("LINES_WAITING_MAX", 1), ("LINES_WAITING_SIZE_MAX", 300)])
 async def test_what_nobody_reads_is_counted(
-    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    autojump_clock: MockClock,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    limit: str,
+    value: int,
 ) -> None:
-    """The first lines are kept, and whoever reads them hears how many are missing."""
-    monkeypatch.setattr("triclinium._cli.serve.log.LINES_WAITING_MAX", 1)
+    """Beyond the limit in lines or in characters, the log keeps the first line and the number of lost lines."""
+    monkeypatch.setattr(f"triclinium._cli.serve.log.{limit}", value)
     async with open_fake_cluster() as fake:
         log = ServeLog(fake.nodes, as_json=True)
         async with open_cluster(fake.connection_string, fake.authenticator, connector=fake.connector) as cluster:

@@ -18,6 +18,8 @@ from triclinium_core.testing.fakes.fault_names import described, spelled
 
 LINES_WAITING_MAX = 100_000
 """Lines that wait to be written; what comes then is counted and not kept."""
+LINES_WAITING_SIZE_MAX = 16 * 1024 * 1024
+"""Maximum number of characters that wait to be written: as JSON, a line has the whole statement of a request."""
 LINES_AT_ONCE = 1000
 """Lines that are written together where many wait."""
 LAST_LINES_SECONDS = 1.0
@@ -33,6 +35,7 @@ class ServeLog:
         self._nodes = nodes
         self._as_json = as_json
         self._lost = 0
+        self._waiting_size = 0
         self._lines, self._waiting = trio.open_memory_channel[str](LINES_WAITING_MAX)
         for number, node in enumerate(nodes):
             node.set_log_listener(partial(self._tell, number))
@@ -52,6 +55,7 @@ class ServeLog:
                     lines.append(self._waiting.receive_nowait())
             except (trio.WouldBlock, trio.EndOfChannel):
                 pass
+            self._waiting_size -= sum(map(len, lines))
             await trio.to_thread.run_sync(click.echo, "\n".join(lines), abandon_on_cancel=True)
             lost, self._lost = self._lost, 0
             if lost:
@@ -64,10 +68,16 @@ class ServeLog:
         self._lines.close()
 
     def _tell(self, number: int, logged: Logged) -> None:
+        text = (json_line if self._as_json else line)(number, logged)
+        if self._waiting_size + len(text) > LINES_WAITING_SIZE_MAX:
+            self._lost += 1
+            return
         try:
-            self._lines.send_nowait((json_line if self._as_json else line)(number, logged))
+            self._lines.send_nowait(text)
         except trio.WouldBlock:
             self._lost += 1
+        else:
+            self._waiting_size += len(text)
 
     def _told_of(self, lost: int) -> str:
         if self._as_json:

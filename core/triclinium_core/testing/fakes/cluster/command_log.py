@@ -9,10 +9,11 @@ from triclinium_core.testing.fakes.answers import CommandRefused
 from triclinium_core.testing.fakes.commands.index import COMMANDS
 from triclinium_core.testing.fakes.commands.requests import Needs, split_key
 from triclinium_core.testing.fakes.faults import CommandFault
+from triclinium_core.testing.fakes.log_limit import LogLimit
 from triclinium_core.testing.fakes.store.state import ClientConnection
 
 COMMAND_LOG_MAX = 100_000
-"""Commands that a node remembers; then it forgets the older half, so that a node that serves for days stays small."""
+"""Maximum number of commands in the log; a full log drops the older half."""
 
 
 class LoggedCommand(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,8 +38,14 @@ class LoggedCommand(msgspec.Struct, frozen=True, kw_only=True):
     vbucket: int
 
 
+def command_log_limit() -> LogLimit[LoggedCommand]:
+    """Return the limits of a command log, in commands and in the bytes of keys."""
+    return LogLimit(COMMAND_LOG_MAX, lambda command: len(command.key))
+
+
 def log_command(
     log: list[LoggedCommand],
+    limit: LogLimit[LoggedCommand],
     connection: ClientConnection,
     frame: Frame,
     *,
@@ -47,7 +54,7 @@ def log_command(
     status: int | None,
     applied: bool,
 ) -> LoggedCommand:
-    """Add a command to the log, keep the log within ``COMMAND_LOG_MAX``, and return what was added."""
+    """Add a command to the log, within ``limit``, and return the entry."""
     command = COMMANDS.get(frame.opcode)
     collection_id, key = 0, frame.key
     if command is not None and command.needs is Needs.DOCUMENT:
@@ -56,8 +63,6 @@ def log_command(
         except CommandRefused:
             # The key as it came tells more than none.
             pass
-    if len(log) >= COMMAND_LOG_MAX:
-        del log[: COMMAND_LOG_MAX // 2]
     logged = LoggedCommand(
         connection=connection.number,
         opcode=frame.opcode if command is None else command.opcode,
@@ -72,5 +77,5 @@ def log_command(
         collection_id=collection_id,
         vbucket=frame.status,
     )
-    log.append(logged)
+    limit.add(log, logged)
     return logged

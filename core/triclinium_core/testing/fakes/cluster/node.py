@@ -40,7 +40,7 @@ from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.shown import total_repr
 from triclinium_core.testing.fakes.answers import CommandAnswer, CommandRefused
-from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand, log_command
+from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand, command_log_limit, log_command
 from triclinium_core.testing.fakes.cluster.network import FakeNetwork
 from triclinium_core.testing.fakes.cluster.outbox import Delivery, HangUp, NodeAction, Outbox, SendReply, strike_after
 from triclinium_core.testing.fakes.commands.durable import HeldCommand, carry_out
@@ -125,6 +125,7 @@ class FakeNode:
         """The map that clients were last notified of, or could fetch from the beginning."""
         self.faults: Faults = Faults()
         self.command_log: list[LoggedCommand] = []
+        self._command_log_limit = command_log_limit()
         self._listener: LogListener | None = None
         self.documents: FakeDocuments = self._state.documents
         self.collections: FakeCollections = self._state.collections
@@ -492,7 +493,14 @@ class FakeNode:
         applied: bool,
     ) -> None:
         logged = log_command(
-            self.command_log, connection, frame, came_at=came_at, fault=fault, status=status, applied=applied
+            self.command_log,
+            self._command_log_limit,
+            connection,
+            frame,
+            came_at=came_at,
+            fault=fault,
+            status=status,
+            applied=applied,
         )
         if self._listener is not None:
             self._listener(logged)

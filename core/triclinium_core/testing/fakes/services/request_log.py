@@ -6,9 +6,10 @@ import msgspec
 
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.faults import ServiceFault
+from triclinium_core.testing.fakes.log_limit import LogLimit
 
 REQUEST_LOG_MAX = 100_000
-"""Requests that a node remembers; then it forgets the older half, so that a node that serves for days stays small."""
+"""Maximum number of requests in the log; a full log drops the older half."""
 
 
 class LoggedRequest(msgspec.Struct, kw_only=True):
@@ -37,8 +38,10 @@ class LoggedRequest(msgspec.Struct, kw_only=True):
     """Whether the client hung up, or was lost, while the answer was on its way."""
 
 
-def log_request(log: list[LoggedRequest], request: LoggedRequest) -> None:
-    """Add a request to the log, and keep the log within ``REQUEST_LOG_MAX``."""
-    if len(log) >= REQUEST_LOG_MAX:
-        del log[: REQUEST_LOG_MAX // 2]
-    log.append(request)
+def request_log_limit() -> LogLimit[LoggedRequest]:
+    """Return the limits of a request log, in requests and in the bytes of bodies, statements and targets."""
+    return LogLimit(REQUEST_LOG_MAX, _size)
+
+
+def _size(request: LoggedRequest) -> int:
+    return len(request.body) + len(request.statement or "") + len(request.target)

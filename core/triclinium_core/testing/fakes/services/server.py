@@ -17,7 +17,7 @@ from triclinium_core.testing.fakes.services.answers import ServiceReply
 from triclinium_core.testing.fakes.services.connection.connection import ServedConnection
 from triclinium_core.testing.fakes.services.connection.credentials import is_let_in, is_public
 from triclinium_core.testing.fakes.services.management import management
-from triclinium_core.testing.fakes.services.request_log import LoggedRequest, log_request
+from triclinium_core.testing.fakes.services.request_log import LoggedRequest, request_log_limit
 from triclinium_core.testing.fakes.services.requests import FakeRequest
 from triclinium_core.testing.fakes.services.search import search
 from triclinium_core.testing.fakes.services.statements import analytics, query
@@ -54,6 +54,7 @@ class ServiceServer:
 
     def __init__(self, node: NodeState, faults: Faults, network: FakeNetwork) -> None:
         self.log: list[LoggedRequest] = []
+        self._log_limit = request_log_limit()
         self.listener: Callable[[LoggedRequest], None] | None = None
         """Who is told of each request that is logged."""
         self._node = node
@@ -169,7 +170,7 @@ class ServiceServer:
             applied=reply.applied,
         )
         logged.status = connection.travel(reply, fault, self._network.slowness, now).status
-        log_request(self.log, logged)
+        self._log_limit.add(self.log, logged)
         if self.listener is not None:
             self.listener(logged)
 

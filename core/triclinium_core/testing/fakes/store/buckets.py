@@ -111,6 +111,7 @@ class FakeBuckets:
         del self._buckets[name]
         self.dropped += 1
         self._documents.forget_bucket(name)
+        self._documents.forget_history(name)
 
     def flush(self, name: str) -> None:
         """Remove the documents of a bucket."""

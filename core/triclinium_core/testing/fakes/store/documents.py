@@ -5,9 +5,10 @@ Source: kv_engine docs/BinaryProtocol.md ("Expiration", 0x94, 0x95); the rules o
 
 from __future__ import annotations
 
+import heapq
 import math
 import zlib
-from collections import Counter, defaultdict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,14 @@ LOCKED_CAS = 0xFFFF_FFFF_FFFF_FFFF
 LOCK_SECONDS_DEFAULT = 15
 LOCK_SECONDS_MAX = 30
 """A longer lock is taken for the default, silently."""
+
+REMAINS_MAX = 250
+"""Maximum number of removed and expired documents of which the node keeps the remains. A real node purges them after days; a
+test reads those of the newest few."""
+REMAINS_SIZE_BYTES_MAX = 4 * 1024 * 1024
+"""Maximum size of the attributes of all remains: a document may leave one megabyte."""
+EXPIRIES_MIN = 64
+"""Minimum length at which the heap of expiries is rebuilt; shorter ones are not worth it."""
 
 _VBUCKET_UUID_BASE = 0x7C11_0000_0000
 _CAS_LOW_BITS = 0xFFFF
@@ -79,12 +88,17 @@ class FakeDocuments:
         self._wall_seconds_at_zero = wall_seconds_at_zero
         self._documents: dict[DocumentAddress, Document] = {}
         self._addresses: defaultdict[tuple[str, int, int], set[DocumentAddress]] = defaultdict(set)
-        """All that documents ever had, by bucket, vbucket and collection, so that a scan looks no further."""
+        """Addresses of all documents, by bucket, vbucket and collection, so that a scan looks no further."""
         self.prepared: dict[DocumentAddress, Document] = {}
         """What durable writes that are not committed yet make of documents."""
         self._hidden: list[Document] | None = None
         """What was written while writes are kept out of sight; None while they are not."""
         self._sequence_numbers: Counter[tuple[str, int]] = Counter()
+        self._remains: OrderedDict[DocumentAddress, int] = OrderedDict()
+        """Size of the attributes of each removed document, the one removed first in front."""
+        self._remains_size = 0
+        self._expiries: list[tuple[float, DocumentAddress]] = []
+        """Heap of the times at which documents expire. Entries of earlier versions stay in it."""
         self._last_cas = 0
 
     @total_repr
@@ -175,8 +189,7 @@ class FakeDocuments:
         document = (self._documents if snapshot is None else snapshot).get(address)
         if document is None:
             return None
-        xattrs = system_attributes(document.xattrs)
-        return replace(document, is_deleted=True, value=b"", datatype=Datatype.RAW, xattrs=xattrs)
+        return _remains_of(document)
 
     def find_for_writing(self, address: DocumentAddress, cas: int) -> Document | None:
         """Return what a writer with this CAS, 0 for any, may change; CommandRefused for another CAS, or somebody else's lock."""
@@ -204,10 +217,39 @@ class FakeDocuments:
         if self._hidden is not None:
             self._hidden.append(document)
             return document
-        self._documents[address] = document
-        self._addresses[address[:3]].add(address)
+        self._put(address, document)
         self.changes += 1
         return document
+
+    def purge(self) -> None:
+        """Reduce expired documents to their remains, and drop the oldest remains beyond their limits."""
+        while self._expiries and self._expiries[0][0] <= self.now:
+            _, address = heapq.heappop(self._expiries)
+            document = self._documents.get(address)
+            if document is not None and not document.is_deleted and document.expires_at <= self.now:
+                self._put(address, _remains_of(document))
+        if len(self._expiries) > max(EXPIRIES_MIN, 2 * len(self._documents)):
+            self._expiries = [(each.expires_at, address) for address, each in self._documents.items() if _expires(each)]
+            heapq.heapify(self._expiries)
+        while len(self._remains) > REMAINS_MAX or self._remains_size > REMAINS_SIZE_BYTES_MAX:
+            address, size = self._remains.popitem(last=False)
+            self._remains_size -= size
+            del self._documents[address]
+            places = self._addresses[address[:3]]
+            places.discard(address)
+            if not places:
+                del self._addresses[address[:3]]
+
+    def _put(self, address: DocumentAddress, document: Document) -> None:
+        """Keep a version of a document, and what ``purge`` has to know of it."""
+        self._documents[address] = document
+        self._addresses[address[:3]].add(address)
+        self._remains_size -= self._remains.pop(address, 0)
+        if document.is_deleted:
+            self._remains[address] = size = sum(map(len, document.xattrs.values()))
+            self._remains_size += size
+        elif _expires(document):
+            heapq.heappush(self._expiries, (document.expires_at, address))
 
     def in_vbucket(self, bucket: str, vbucket: int, collection_id: int) -> list[tuple[bytes, Document]]:
         """Return the documents of a collection that readers find in one vbucket, by key."""
@@ -243,9 +285,10 @@ class FakeDocuments:
     def roll_back(self, snapshot: Snapshot, vbuckets: Collection[int]) -> None:
         """Lose all that was written into some vbuckets since ``snapshot`` was taken."""
         there = {address: document for address, document in snapshot.items() if address.vbucket in vbuckets}
-        self._documents = there | {
-            address: document for address, document in self._documents.items() if address.vbucket not in vbuckets
-        }
+        self._replace_all(
+            there
+            | {address: document for address, document in self._documents.items() if address.vbucket not in vbuckets}
+        )
 
     def forget_collection(self, collection_id: int, buckets: Collection[str]) -> None:
         """Lose the documents of a collection that was dropped, in these buckets: nobody can reach them any more."""
@@ -255,14 +298,27 @@ class FakeDocuments:
         """Lose the documents of a bucket."""
         self._forget(lambda of, _: of == bucket)
 
+    def forget_history(self, bucket: str) -> None:
+        """Drop the sequence numbers of a bucket that was dropped."""
+        for history in [history for history in self._sequence_numbers if history[0] == bucket]:
+            del self._sequence_numbers[history]
+
     def _forget(self, is_gone: Callable[[str, int], bool]) -> None:
-        self._documents = {
-            address: document
-            for address, document in self._documents.items()
-            if not is_gone(address.bucket, address.collection_id)
-        }
-        for place in [(bucket, vbucket, of) for bucket, vbucket, of in self._addresses if is_gone(bucket, of)]:
-            del self._addresses[place]
+        self._replace_all(
+            {
+                address: document
+                for address, document in self._documents.items()
+                if not is_gone(address.bucket, address.collection_id)
+            }
+        )
+
+    def _replace_all(self, documents: Mapping[DocumentAddress, Document]) -> None:
+        self._documents, self._remains_size = {}, 0
+        self._addresses.clear()
+        self._remains.clear()
+        self._expiries.clear()
+        for address, document in documents.items():
+            self._put(address, document)
 
     def is_locked(self, document: Document) -> bool:
         """Tell whether somebody holds a lock on this version."""
@@ -366,6 +422,16 @@ def vbucket_uuid(vbucket: int) -> int:
 def system_attributes(xattrs: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return the extended attributes that outlive their document."""
     return {key: value for key, value in xattrs.items() if key.startswith("_")}
+
+
+def _remains_of(document: Document) -> Document:
+    """Return a document without its value, and without the attributes that do not outlive it."""
+    xattrs = system_attributes(document.xattrs)
+    return replace(document, is_deleted=True, value=b"", datatype=Datatype.RAW, xattrs=xattrs)
+
+
+def _expires(document: Document) -> bool:
+    return document.expires_at < math.inf and not document.is_deleted
 
 
 def _check_attributes(xattrs: Mapping[str, bytes]) -> None:

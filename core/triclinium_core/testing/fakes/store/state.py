@@ -139,6 +139,9 @@ class ClusterStore:
         if now < self._now:
             raise ValueError(f"now={now!r} goes back; it was {self._now!r} already")
         self._now = self.documents.now = now
+        # Replicas that are held compare their progress by what they have of removed documents.
+        if not self.held_replicas:
+            self.documents.purge()
         self.sync_writes.expire(now)
 
     def review_sync_writes(self) -> None:

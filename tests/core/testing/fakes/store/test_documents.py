@@ -11,7 +11,10 @@ from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException, ValueTooLargeException
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Datatype
+from triclinium_core.testing.fakes.store import documents
 from triclinium_core.testing.fakes.store.documents import (
+    EXPIRIES_MIN,
+    REMAINS_MAX,
     FakeDocuments,
     vbucket_of,
     vbucket_uuid,
@@ -168,3 +171,114 @@ def test_what_readers_find_in_one_vbucket() -> None:
     assert [(b"a", b"1"), (b"c", b"1")] == [(key, found.value) for key, found in store.in_vbucket("default", 0, 0)]
     assert [b"x"] == [key for key, _ in in_collection]
     assert [] == store.in_vbucket("default", 0, 8) == store.in_vbucket("default", 1, 0)
+
+
+def remains_of(store: FakeDocuments, keys: range) -> list[int]:
+    """Return the numbers of the removed documents of which the store has the remains."""
+    return [number for number in keys if store.find_remains(store.address("default", f"k{number}")) is not None]
+
+
+@rows("ends", ["removed", "expired"])
+def test_the_oldest_remains_are_purged(ends: str) -> None:
+    """Of documents that were removed or have expired, the newest remains stay, and the others leave nothing."""
+    store, keys = new_store(), range(REMAINS_MAX + 50)
+    for number in keys:
+        store.now = float(number)
+        store.put("default", f"k{number}", b"1", expires_after=1 if ends == "expired" else math.inf)
+        if ends == "removed":
+            store.remove("default", f"k{number}")
+    store.put("default", "stays", b"1")
+    store.now += 1
+    store.purge()
+
+    assert list(keys[50:]) == remains_of(store, keys)
+    assert REMAINS_MAX + 1 == len(store.snapshot())
+    assert store.get("default", "stays") is not None
+
+
+def test_a_purged_document_can_be_written_again() -> None:
+    """A write of a removed document takes it from the remains, so that a purge keeps it."""
+    store, keys = new_store(), range(REMAINS_MAX + 1)
+    for number in keys:
+        store.put("default", f"k{number}", b"1")
+        store.remove("default", f"k{number}")
+    store.put("default", "k0", b"2")
+    store.purge()
+    found = store.get("default", "k0")
+
+    assert found is not None
+    assert b"2" == found.value
+    assert list(keys) == remains_of(store, keys)
+
+
+def test_remains_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remains with large attributes are purged before there are many."""
+    monkeypatch.setattr(documents, "REMAINS_SIZE_BYTES_MAX", 1000)
+    store, keys = new_store(), range(20)
+    for number in keys:
+        store.put("default", f"k{number}", b"1", xattrs={"_sync": b'"%098d"' % number})
+        store.remove("default", f"k{number}")
+    store.purge()
+
+    assert list(keys[10:]) == remains_of(store, keys)
+
+
+def test_an_expired_document_leaves_what_a_removed_one_does() -> None:
+    """A purge drops the value and the user's attributes of an expired document, and changes nothing that readers find."""
+    store = new_store()
+    store.put("default", "ada", b"1", expires_after=1, xattrs={"_sync": b"1", "mine": b"2"})
+    address, changes = store.address("default", "ada"), store.changes
+    store.now = 1.0
+    before = store.find_remains(address)
+    store.purge()
+
+    assert before is not None
+    assert before == store.find_remains(address) == store.snapshot()[address]
+    assert {"_sync": b"1"} == before.xattrs
+    assert changes == store.changes
+    assert store.get("default", "ada") is None
+
+
+def test_an_expiry_that_was_put_off_counts_from_its_last_write() -> None:
+    """A document whose expiry changed with every write stays until the newest one, and the store keeps no earlier ones."""
+    store = new_store()
+    for number in range(10 * EXPIRIES_MIN):
+        store.now = float(number)
+        store.put("default", "ada", b"1", expires_after=10_000)
+        store.purge()
+    kept = len(store._expiries)
+    store.now += 9999
+    store.purge()
+    before = store.get("default", "ada")
+    store.now += 1
+    store.purge()
+
+    assert kept <= EXPIRIES_MIN
+    assert before is not None
+    assert store.get("default", "ada") is None
+
+
+def test_a_rollback_brings_back_what_expires() -> None:
+    """A document that a rollback restores still expires, and its value is purged then."""
+    store = FakeDocuments(vbuckets=1, wall_seconds_at_zero=WALL)
+    store.put("default", "ada", b"1", expires_after=1)
+    snapshot = store.snapshot()
+    store.remove("default", "ada")
+    store.roll_back(snapshot, [0])
+    before = store.get("default", "ada")
+    store.now = 1.0
+    store.purge()
+
+    assert before is not None
+    assert [True] == [document.is_deleted for document in store.snapshot().values()]
+
+
+def test_a_dropped_bucket_leaves_no_history() -> None:
+    """The sequence numbers of a bucket go with it, and those of another bucket stay."""
+    store = new_store()
+    for bucket in ("default", "other"):
+        store.put(bucket, "ada", b"1")
+    store.forget_bucket("default")
+    store.forget_history("default")
+
+    assert [0, 1] == [store.sequence_number(bucket, vbucket_of(b"ada", 1024)) for bucket in ("default", "other")]
