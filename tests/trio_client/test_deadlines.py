@@ -23,7 +23,7 @@ from tests.trio_client.doubles import (
 )
 from tests.trio_client.pair import Never, open_pair
 from triclinium import AbandonedOperation, Collection, RetryAction, RetryReason, RetryRequest, fail_after
-from triclinium._deadlines import Report, _open_reports, abandon_reason, leave_reason
+from triclinium._deadlines import REMEMBERED_MAX, Report, _open_reports, abandon_reason, leave_reason, reports_of
 from triclinium._driver.driver import Driver
 from triclinium._driver.log import CONTEXTS_MAX
 from triclinium.errors import (
@@ -406,11 +406,83 @@ def test_the_exceptions_survive_pickling(kind: type[TooSlow]) -> None:
     """Message, context and operations arrive on the other side."""
     error = kind("too slow")
     error.operations = (AbandonedOperation("upsert", "ada", True),)
+    error.ambiguous_count, error.unambiguous_count = 3, 2
     copy = pickle.loads(pickle.dumps(error))  # noqa: S301 (our own bytes)
 
     assert type(error) is type(copy)
     assert isinstance(copy, TimeoutException)
     assert (error.message, error.context, error.operations) == (copy.message, copy.context, copy.operations)
+    assert (3, 2) == (copy.ambiguous_count, copy.unambiguous_count)
+
+
+async def abandon(driver: Driver, operations: Sequence[Operation]) -> None:
+    """Cancel operations in order, each after it was submitted, in a scope inside of the block."""
+    for operation in operations:
+        with trio.move_on_after(1e-6):
+            await perform(driver, operation)
+
+
+@rows(
+    ("before", "after", "ambiguous", "unambiguous"),
+    [
+        (read, read, 0, 2 * REMEMBERED_MAX),
+        (write, write, 2 * REMEMBERED_MAX, 0),
+        (write, read, REMEMBERED_MAX, REMEMBERED_MAX),
+        (read, write, REMEMBERED_MAX, REMEMBERED_MAX),
+    ],
+)
+async def test_a_long_block_keeps_the_newest_operations_and_counts_all(
+    autojump_clock: MockClock,
+    caplog: pytest.LogCaptureFixture,
+    before: Callable[[str], Operation],
+    after: Callable[[str], Operation],
+    ambiguous: int,
+    unambiguous: int,
+) -> None:
+    """After many cancellations, the error lists the newest operations, ambiguous ones before others, and counts all."""
+    first = [before(f"old-{number}") for number in range(REMEMBERED_MAX)]
+    second = [after(f"new-{number}") for number in range(REMEMBERED_MAX)]
+
+    async def body(driver: Driver) -> None:
+        await abandon(driver, [*first, *second])
+        await trio.sleep_forever()
+
+    error = await time_out(body)
+    kept = first if before is write and after is read else second
+
+    assert (ambiguous, unambiguous) == (error.ambiguous_count, error.unambiguous_count)
+    assert [operation.name for operation in kept] == [each.operation for each in error.operations]
+    assert [f"{'old' if kept is first else 'new'}-{number}" for number in range(REMEMBERED_MAX)] == [
+        each.key for each in error.operations
+    ]
+    assert f"and {2 * REMEMBERED_MAX - 3} more" in str(error)
+    assert f"and {2 * REMEMBERED_MAX - CONTEXTS_MAX} more" in caplog.text
+
+
+async def test_the_class_does_not_depend_on_what_was_dropped(autojump_clock: MockClock) -> None:
+    """One ambiguous operation before any number of unambiguous ones makes the timeout ambiguous, and stays in the list."""
+
+    async def body(driver: Driver) -> None:
+        await abandon(driver, [write("ada"), *(read(f"k{number}") for number in range(2 * REMEMBERED_MAX))])
+        await trio.sleep_forever()
+
+    error = await time_out(body)
+
+    assert isinstance(error, AmbiguousTimeoutException)
+    assert AbandonedOperation("upsert", "ada", True) == error.operations[0]
+    assert REMEMBERED_MAX == len(error.operations)
+    assert (1, 2 * REMEMBERED_MAX) == (error.ambiguous_count, error.unambiguous_count)
+
+
+async def test_a_block_without_end_stays_small(autojump_clock: MockClock) -> None:
+    """The report of a block that is open holds a bounded number of operations, whatever was cancelled inside."""
+    async with open_driver(silent_machine()) as driver:
+        with fail_after(math.inf):
+            await abandon(driver, [write(f"k{number}") for number in range(REMEMBERED_MAX + 10)])
+            (report,) = reports_of(trio.lowlevel.current_task())
+
+    assert REMEMBERED_MAX == len(report.operations)
+    assert REMEMBERED_MAX + 10 == report.ambiguous_count
 
 
 def plain(seconds: float) -> AbstractContextManager[object]:

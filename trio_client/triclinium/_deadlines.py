@@ -50,16 +50,22 @@ class _BlockTimeout(TimeoutException, trio.TooSlowError):
     """What the two exceptions of ``fail_after`` share."""
 
     operations: tuple[AbandonedOperation, ...] = ()
-    """What was given up, in the order in which it was."""
+    """The newest abandoned operations, in order; at most 256, of which unambiguous ones are dropped first."""
+    ambiguous_count: int = 0
+    """Number of abandoned operations that may have been applied, including those that are not in ``operations``."""
+    unambiguous_count: int = 0
+    """Number of abandoned operations that were not applied, including those that are not in ``operations``."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.message, self.context), {"operations": self.operations}
+        names = ("operations", "ambiguous_count", "unambiguous_count")
+        return type(self), (self.message, self.context), {name: getattr(self, name) for name in names}
 
 
 class AmbiguousTooSlowError(AmbiguousTimeoutException, _BlockTimeout, rfc_class=AmbiguousTimeoutException):
     """A ``fail_after`` block ran out of time, and something in it may or may not have been applied.
 
-    ``trio.TooSlowError`` as well. ``operations`` lists what was given up, in that order.
+    ``trio.TooSlowError`` as well. ``operations`` lists the abandoned operations in order, at most 256 of them;
+    ``ambiguous_count`` and ``unambiguous_count`` count all.
     """
 
     # Where users find it, and what tracebacks show.
@@ -69,14 +75,18 @@ class AmbiguousTooSlowError(AmbiguousTimeoutException, _BlockTimeout, rfc_class=
 class UnambiguousTooSlowError(UnambiguousTimeoutException, _BlockTimeout, rfc_class=UnambiguousTimeoutException):
     """A ``fail_after`` block ran out of time, and nothing that it gave up was applied.
 
-    ``trio.TooSlowError`` as well. ``operations`` lists what was given up, in that order.
+    ``trio.TooSlowError`` as well. ``operations`` lists the abandoned operations in order, at most 256 of them;
+    ``unambiguous_count`` counts all.
     """
 
     __module__ = "triclinium.errors"
 
 
 SHOWN = 3
-"""Of how many operations the message tells; ``operations`` has them all."""
+"""Maximum number of operations that the message names."""
+REMEMBERED_MAX = 256
+"""Maximum number of abandoned operations in one report, a few kilobytes each: enough to find the keys of a burst. A block may
+last as long as its program, and each cancelled operation adds one."""
 
 
 class Report:
@@ -86,11 +96,16 @@ class Report:
         is_last: whether no other block is to hear of it.
     """
 
-    __slots__ = ("is_last", "operations", "reason", "redact", "scope")
+    __slots__ = ("ambiguous_count", "is_last", "operations", "reason", "redact", "scope", "unambiguous_count")
 
     def __init__(self, *, is_last: bool = False) -> None:
         self.is_last: bool = is_last
         self.operations: list[AbandonedOperation] = []
+        """The newest ``REMEMBERED_MAX`` of them; unambiguous ones make room first."""
+        self.ambiguous_count: int = 0
+        """Number of ambiguous operations since the block was entered."""
+        self.unambiguous_count: int = 0
+        """Number of unambiguous operations since the block was entered."""
         self.redact: bool = False
         """Whether a client that gave up one of them marks document ids in its log."""
         self.scope: trio.CancelScope | None = None
@@ -101,7 +116,23 @@ class Report:
     @property
     def is_ambiguous(self) -> bool:
         """Whether one of the operations may have been or may still be applied."""
-        return any(abandoned.ambiguous for abandoned in self.operations)
+        return self.ambiguous_count > 0
+
+    @property
+    def count(self) -> int:
+        """Number of abandoned operations since the block was entered."""
+        return self.ambiguous_count + self.unambiguous_count
+
+    def add(self, abandoned: AbandonedOperation) -> None:
+        """Record an abandoned operation. Never raises."""
+        operations = self.operations
+        if abandoned.ambiguous:
+            self.ambiguous_count += 1
+        else:
+            self.unambiguous_count += 1
+        operations.append(abandoned)
+        if len(operations) > REMEMBERED_MAX:
+            del operations[next((at for at, each in enumerate(operations) if not each.ambiguous), 0)]
 
 
 _open_reports: WeakKeyDictionary[trio.lowlevel.Task, list[Report]] = WeakKeyDictionary()
@@ -125,9 +156,10 @@ def fail_after(seconds: Duration) -> Iterator[trio.CancelScope]:
             UnambiguousTimeoutException.
         InvalidArgumentException: ``seconds`` is negative or not a number.
 
-    Both are ``trio.TooSlowError`` as well, and their ``operations`` lists all that were given up, each with its context.
-    Their own ``context`` has all of a single operation, and of several what is the same of all. An operation that an
-    inner scope had given up earlier counts too.
+    Both are ``trio.TooSlowError`` as well, and their ``operations`` lists the newest 256 that were given up, each with its
+    context. Older ones are dropped, unambiguous ones first; the counts and the class of the error include them. Their
+    own ``context`` has all of a single operation, and of several what is the same of all. An operation that an inner
+    scope had given up earlier counts too. The slower copies of ``get_any_replica`` do not count.
     """
     seconds = check_duration(seconds, "seconds", endless=True)
     report = Report()
@@ -140,9 +172,10 @@ def fail_after(seconds: Duration) -> Iterator[trio.CancelScope]:
     finally:
         reports.remove(report)
     if scope.cancelled_caught:
-        error = _too_slow(seconds, tuple(report.operations))
+        error = _too_slow(seconds, report)
         if report.operations:
-            log_timeout(error, [abandoned.context for abandoned in report.operations], redact=report.redact)
+            contexts, dropped = [each.context for each in error.operations], report.count - len(error.operations)
+            log_timeout(error, contexts, redact=report.redact, dropped=dropped)
         try:
             raise error
         finally:
@@ -167,7 +200,8 @@ def noted(report: Report) -> Iterator[None]:
 def tell(operations: Sequence[AbandonedOperation], *, redact: bool) -> None:
     """Write what this task gave up into the reports of all blocks that may have cancelled it. Never raises."""
     for report in reports_of(trio.lowlevel.current_task()):
-        report.operations += operations
+        for abandoned in operations:
+            report.add(abandoned)
         report.redact |= redact
 
 
@@ -233,24 +267,25 @@ def _can_cancel(scope: trio.CancelScope, task: trio.lowlevel.Task) -> bool:
     return True
 
 
-def _too_slow(
-    seconds: float, operations: tuple[AbandonedOperation, ...]
-) -> AmbiguousTooSlowError | UnambiguousTooSlowError:
-    ambiguous = [abandoned for abandoned in operations if abandoned.ambiguous]
-    kind = AmbiguousTooSlowError if ambiguous else UnambiguousTooSlowError
-    error = kind(_message(seconds, operations, len(ambiguous)), _context(seconds, operations))
+def _too_slow(seconds: float, report: Report) -> AmbiguousTooSlowError | UnambiguousTooSlowError:
+    operations = tuple(report.operations)
+    # The class depends on the counts, never on the operations that were dropped.
+    kind = AmbiguousTooSlowError if report.ambiguous_count else UnambiguousTooSlowError
+    error = kind(_message(seconds, operations, report), _context(seconds, operations))
     error.operations = operations
+    error.ambiguous_count, error.unambiguous_count = report.ambiguous_count, report.unambiguous_count
     return error
 
 
-def _message(seconds: float, operations: tuple[AbandonedOperation, ...], ambiguous: int) -> str:
+def _message(seconds: float, operations: tuple[AbandonedOperation, ...], report: Report) -> str:
     if not operations:
         return f"not done within {seconds:g} s; no operation was in flight"
     names = ", ".join(map(_name, operations[:SHOWN]))
-    more = f" and {len(operations) - SHOWN} more" if len(operations) > SHOWN else ""
+    ambiguous, count = report.ambiguous_count, report.count
+    more = f" and {count - SHOWN} more" if count > SHOWN else ""
     verdict = "nothing was applied"
     if ambiguous:
-        who = "it" if len(operations) == 1 else f"{ambiguous} of them"
+        who = "it" if count == 1 else f"{ambiguous} of them"
         verdict = f"{who} may have been applied: read before writing again"
     return f"not done within {seconds:g} s: {names}{more}; {verdict}{_stories(operations)}"
 

@@ -186,6 +186,24 @@ async def test_time_that_is_up(autojump_clock: MockClock) -> None:
         assert ["get", "get_replica", "get_replica"] == sorted(each.operation for each in caught.value.operations)
 
 
+@rows("call", ["get_any_replica", "lookup_in_any_replica"])
+async def test_slower_copies_are_no_entries(autojump_clock: MockClock, call: str) -> None:
+    """The copies that a successful call gives up are not among the operations of a later timeout."""
+    async with open_copies(value=b'{"a":1}') as copies:
+        copies.strike(1, drop_response())
+        copies.strike(2, drop_response())
+        with pytest.raises(UnambiguousTimeoutException) as caught, triclinium.fail_after(0.5):  # noqa: PT012
+            if call == "get_any_replica":
+                await copies.people.get_any_replica("ada")
+            else:
+                await copies.people.lookup_in_any_replica("ada", [LookupInSpec.get("a")])
+            await trio.sleep_forever()
+
+        assert isinstance(caught.value, triclinium.errors.UnambiguousTooSlowError)
+        assert () == caught.value.operations
+        assert (0, 0) == (caught.value.ambiguous_count, caught.value.unambiguous_count)
+
+
 class Aftermath(NamedTuple):
     """What is left when everything has settled."""
 

@@ -499,11 +499,11 @@ class Driver:
         # Given up before it was submitted, it was never sent.
         self._submissions.pop(token, None)
         reason, reports, is_ambiguous = abandon_reason(waiter.task), reports_of(waiter.task), False
-        if reports:
+        if reports and reason is not AbandonReason.NOT_NEEDED:
             abandoned = self._last_words(waiter)
             is_ambiguous = abandoned.ambiguous
             for report in reports:
-                report.operations.append(abandoned)
+                report.add(abandoned)
                 report.redact |= self._log.redact
         self._call_off_consultation(token)
         self._watched.forget(token)

@@ -54,7 +54,7 @@ timeout_logger = logging.getLogger("triclinium.timeout")
 logging.getLogger("triclinium").addHandler(logging.NullHandler())
 
 CONTEXTS_MAX = 10
-"""Of how many operations a line tells that were given up at once; the exception has them all."""
+"""Maximum number of operations in the line of one timeout; the exception has more of them."""
 
 USERS_MAX = 8
 """Maximum number of user names that are marked in texts: those of the newest authenticators. Connections may still use
@@ -191,15 +191,16 @@ class Log:
         return text if self._users is None else self._users.sub(lambda found: marked(found[0]), text)
 
 
-def log_timeout(error: TimeoutException, contexts: Sequence[ErrorContext], *, redact: bool) -> None:
+def log_timeout(error: TimeoutException, contexts: Sequence[ErrorContext], *, redact: bool, dropped: int = 0) -> None:
     """Log one timeout with the contexts of the operations that it ended.
 
     Args:
+        dropped: number of further operations, whose contexts were dropped.
         redact: mark user data.
     """
     told = [_redacted(context) if redact else context for context in contexts[:CONTEXTS_MAX]]
     text = ", ".join(context.to_json() for context in told)
-    more = f" and {len(contexts) - CONTEXTS_MAX} more" if len(contexts) > CONTEXTS_MAX else ""
+    more = f" and {len(contexts) + dropped - CONTEXTS_MAX} more" if len(contexts) > CONTEXTS_MAX else ""
     timeout_logger.warning("%s: %s%s", type(error).__name__, text, more)
 
 

@@ -12,7 +12,7 @@ from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.options import FakeNodeOptions
-from triclinium_core.testing.fakes.store.documents import LOCKED_CAS, vbucket_of
+from triclinium_core.testing.fakes.store.documents import LOCKED_CAS, REMAINS_MAX, vbucket_of
 
 ADA = vbucket_of(b"ada", 1024)
 
@@ -109,6 +109,22 @@ def test_what_is_stale_expires_too(nodes: FakeNodes) -> None:
     client.wait(5.0)
 
     assert Status.KEY_NOT_FOUND == status_of(client.ask_of(Opcode.GET_REPLICA, "ada"))
+
+
+def test_removed_documents_stay_while_replicas_are_held(nodes: FakeNodes) -> None:
+    """A node purges nothing while a replica is held, since a failover compares progress, and purges after its release."""
+    client = clients_of(nodes)[0]
+    nodes.hold_replication(1)
+    for number in range(REMAINS_MAX + 1):
+        nodes.documents.put("default", f"k{number}", b"1")
+        nodes.documents.remove("default", f"k{number}")
+    client.ask(Opcode.NOOP)
+    held = len(nodes.documents.snapshot())
+    nodes.release_replication(1)
+    client.ask(Opcode.NOOP)
+
+    assert REMAINS_MAX + 2 == held
+    assert REMAINS_MAX + 1 == len(nodes.documents.snapshot())
 
 
 def test_a_replica_takes_over(nodes: FakeNodes) -> None:
