@@ -9,31 +9,27 @@ Source: kv_engine ``docs/Collections.md``; SDK-RFC 0049 reason KV_COLLECTION_OUT
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum, unique
 
 from triclinium_core.kv.wire.leb128 import encode_unsigned
 
 QUESTION_SECONDS = 0.5
 """Seconds after which an unanswered question is asked again, for it may have got lost."""
 
+KNOWN_MAX = 1200
+"""Maximum number of known ids of one bucket: as many collections as a cluster can have. A full table drops the id that was
+used least recently, often that of a dropped collection. If it is needed again, the node is asked again."""
+
 DEFAULT_COLLECTION_PREFIX = b"\x00"
 """The default collection has the id 0, always."""
 
 
-@unique
-class CollectionState(Enum):
-    """What is known of an id that anybody has asked for."""
-
-    ASKED = "asked"
-    KNOWN = "known"
-
-
 @dataclass(slots=True)
-class _Collection:
-    state: CollectionState = CollectionState.ASKED
-    prefix: bytes = b""
+class _Question:
+    """One id that was asked for and is not known yet."""
+
     asked_at: float = -math.inf
     source: object = None
     """Who was asked last."""
@@ -49,23 +45,25 @@ class CollectionIds:
     """The ids of one bucket's collections, by ``scope.collection``. Of one that is not there nothing is kept."""
 
     def __init__(self) -> None:
-        self._collections: dict[str, _Collection] = {}
-        self._asked: dict[str, _Collection] = {}
-        """Those whose question has no answer: of all that are known, the few that a lost connection concerns."""
+        self._known: OrderedDict[str, bytes] = OrderedDict()
+        """Key prefixes, the one used last at the end."""
+        self._asked: dict[str, _Question] = {}
 
     def __len__(self) -> int:
         """Return how many ids are known, or asked for."""
-        return len(self._collections)
+        return len(self._known) + len(self._asked)
 
     def prefix(self, path: str) -> bytes | None:
         """Return the key prefix of a collection, or None where its id is not known."""
-        collection = self._collections.get(path)
-        return collection.prefix if collection is not None and collection.state is CollectionState.KNOWN else None
+        prefix = self._known.get(path)
+        if prefix is not None:
+            self._known.move_to_end(path)
+        return prefix
 
     def waiting(self, path: str) -> int:
         """Return how many wait for an id."""
-        collection = self._collections.get(path)
-        return len(collection.waiting) if collection is not None else 0
+        question = self._asked.get(path)
+        return len(question.waiting) if question is not None else 0
 
     def wait(self, path: str, waiter: int, now: float, source: object = None) -> bool:
         """Let ``waiter`` wait for an id, and return whether it has to be asked for now.
@@ -73,42 +71,44 @@ class CollectionIds:
         Args:
             source: who is asked then, such as a connection.
         """
-        collection = self._collections.setdefault(path, _Collection())
-        collection.waiting[waiter] = None
-        if collection.state is CollectionState.ASKED and now < collection.overdue_at:
+        self._known.pop(path, None)
+        question = self._asked.setdefault(path, _Question())
+        question.waiting[waiter] = None
+        if now < question.overdue_at:
             return False
-        collection.state, collection.asked_at, collection.source = CollectionState.ASKED, now, source
-        self._asked[path] = collection
+        question.asked_at, question.source = now, source
         return True
 
     def ask_again(self, path: str, now: float, source: object = None) -> bool:
-        """Return whether ``source`` has to be asked for an id, since somebody waits and the question has got lost."""
-        collection = self._collections.get(path)
-        if collection is None or collection.state is not CollectionState.ASKED or not collection.waiting:
+        """Return whether ``source`` has to be asked for an id, since the question has got lost and has waiters.
+
+        A lost question without waiters is dropped.
+        """
+        question = self._asked.get(path)
+        if question is None or now < question.overdue_at:
             return False
-        if now < collection.overdue_at:
+        if not question.waiting:
+            del self._asked[path]
             return False
-        collection.asked_at, collection.source = now, source
+        question.asked_at, question.source = now, source
         return True
 
     def found(self, path: str, collection_id: int) -> list[int]:
         """Keep an id, and return who waited for it."""
-        collection = self._collections.setdefault(path, _Collection())
-        collection.state, collection.prefix = CollectionState.KNOWN, encode_unsigned(collection_id)
-        self._asked.pop(path, None)
-        return _release(collection)
+        self._known[path] = encode_unsigned(collection_id)
+        self._known.move_to_end(path)
+        if len(self._known) > KNOWN_MAX:
+            self._known.popitem(last=False)
+        return self._release(path)
 
     def missing(self, path: str) -> list[int]:
         """Record that the bucket has no such collection, and return who waited for its id."""
-        collection = self._collections.pop(path, None)
-        self._asked.pop(path, None)
-        return _release(collection) if collection is not None else []
+        self._known.pop(path, None)
+        return self._release(path)
 
     def outdated(self, path: str) -> None:
         """Drop an id that a node did not know, so that the next operation asks for it again."""
-        collection = self._collections.get(path)
-        if collection is not None and collection.state is CollectionState.KNOWN:
-            del self._collections[path]
+        self._known.pop(path, None)
 
     def agree(self, ids: Mapping[str, int]) -> None:
         """Drop the ids that are not those of a manifest: of collections that were dropped, or made anew.
@@ -116,24 +116,23 @@ class CollectionIds:
         Args:
             ids: those of all collections that there are.
         """
-        for path, collection in tuple(self._collections.items()):
-            if path not in ids or collection.prefix != encode_unsigned(ids[path]):
-                self.outdated(path)
+        for path, prefix in tuple(self._known.items()):
+            if path not in ids or prefix != encode_unsigned(ids[path]):
+                del self._known[path]
 
     def stop_waiting(self, path: str, waiter: int) -> None:
         """Let ``waiter`` wait no longer."""
-        collection = self._collections.get(path)
-        if collection is not None:
-            collection.waiting.pop(waiter, None)
+        question = self._asked.get(path)
+        if question is not None:
+            question.waiting.pop(waiter, None)
 
     def connection_lost(self, source: object = None) -> list[int]:
         """Give up all questions that ``source`` was asked and has not answered, and return who waited for them."""
         waiting: list[int] = []
-        for path in [path for path, collection in self._asked.items() if collection.source is source]:
+        for path in [path for path, question in self._asked.items() if question.source is source]:
             waiting += self.missing(path)
         return waiting
 
-
-def _release(collection: _Collection) -> list[int]:
-    waiting, collection.waiting = collection.waiting, {}
-    return list(waiting)
+    def _release(self, path: str) -> list[int]:
+        question = self._asked.pop(path, None)
+        return list(question.waiting) if question is not None else []

@@ -83,6 +83,9 @@ class Pool:
             bucket: whose nodes are meant; None for those of the cluster.
         """
         addresses = addresses_of(service, self._topologies(), bucket=bucket, tls=self._tls)
+        if any((service, address) not in self._endpoints for address in addresses):
+            # New nodes often replace others, and a busy client may have no idle stream whose timer prunes.
+            self.prune()
         return [self._endpoint(service, address) for address in addresses]
 
     def obstacle_to(self, service: Service, bucket: str | None = None) -> tuple[RetryReason, str]:
@@ -235,6 +238,7 @@ class Pool:
         }
         for place, endpoint in list(self._endpoints.items()):
             if endpoint.address not in known and not endpoint.is_used:
+                self._timers.cancel(endpoint.breaker_timer)
                 del self._endpoints[place]
 
     def has(self, endpoint: Endpoint) -> bool:

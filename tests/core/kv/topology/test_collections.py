@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from triclinium_core.kv.topology.collections import CollectionIds
+from triclinium_core.kv.topology.collections import KNOWN_MAX, CollectionIds
 
 PATH, OTHER = "inventory.hotel", "inventory.airline"
 
@@ -51,6 +51,44 @@ def test_nothing_is_kept_of_what_is_not_there() -> None:
     ids.agree({"a.kept": 8})
 
     assert 1 == len(ids)
+
+
+def test_known_ids_are_bounded() -> None:
+    """Beyond the limit, the id that was used least recently is dropped, and the collection is asked for again."""
+    ids = CollectionIds()
+    for number in range(KNOWN_MAX):
+        ids.found(f"a.job{number}", number + 8)
+    used = ids.prefix("a.job0")
+    ids.found("a.later", 8)
+
+    assert KNOWN_MAX == len(ids)
+    assert used == ids.prefix("a.job0") is not None
+    assert ids.prefix("a.job1") is None
+    assert ids.wait("a.job1", 1, 0.0)
+    assert [1] == ids.found("a.job1", 9)
+
+
+def test_open_questions_are_not_dropped_for_room() -> None:
+    """A full table keeps the questions that have waiters."""
+    ids = CollectionIds()
+    ids.wait(PATH, 1, 0.0)
+    for number in range(KNOWN_MAX + 1):
+        ids.found(f"a.job{number}", number + 8)
+
+    assert KNOWN_MAX + 1 == len(ids)
+    assert [1] == ids.found(PATH, 8)
+
+
+def test_a_lost_question_without_waiters_is_dropped() -> None:
+    """Names that were asked for and abandoned, of which no answer came, leave nothing behind."""
+    ids = CollectionIds()
+    for number in range(100):
+        ids.wait(f"a.job{number}", number, 0.0)
+        ids.stop_waiting(f"a.job{number}", number)
+    asked = [ids.ask_again(f"a.job{number}", 0.5) for number in range(100)]
+
+    assert not any(asked)
+    assert 0 == len(ids)
 
 
 def test_what_a_manifest_tells() -> None:
