@@ -610,6 +610,8 @@ class ClientMachine:
             # One more question where the answer is older than what was announced meanwhile, and no third.
             self._fetch_announced(connection, now)
             connection.announced = None
+        elif owner is Purpose.MANIFEST:
+            self._keyspaces.manifest_received(connection, frame, now)
         elif isinstance(owner, AbandonedScan):
             self._orphans += owner.is_orphan
             self._operations.end_scan(connection, owner, frame, now)

@@ -18,12 +18,13 @@ from triclinium_core.errors import CouchbaseException, DecodingFailureException,
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.connection.bootstrap import BootstrapFailure, FailureKind
 from triclinium_core.kv.connection.connection import Connection
-from triclinium_core.kv.connection.in_flight import CollectionQuestion
+from triclinium_core.kv.connection.in_flight import CollectionQuestion, Purpose
 from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.connection.waiting_line import WAITING_MAX
 from triclinium_core.kv.destinations import Destinations
 from triclinium_core.kv.known_configs import KnownConfigs
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
+from triclinium_core.kv.operation.manifest.codec import decode_manifest
 from triclinium_core.kv.operation.manifest.types import CollectionsManifest
 from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, Operation
 from triclinium_core.kv.operation.scan.requests import RangeScanCreate, VBucketOperation
@@ -271,7 +272,11 @@ class Keyspaces:
         if verdict.is_success:
             collection_id = _collection_id(frame)
             self._terminal_states.collection_found(bucket, scope, collection)
-            return CollectionAnswer(ids.found(path, collection_id))
+            answer = CollectionAnswer(ids.found(path, collection_id))
+            if ids.has_to_be_reviewed():
+                request = encode_request(Opcode.GET_COLLECTIONS_MANIFEST, opaque=connection.in_flight.next_opaque)
+                self._connections.send(connection, Purpose.MANIFEST, request)
+            return answer
         waiters = ids.missing(path)
         detail = f"{connection.node}: bucket {bucket!r} has no collection {path}"
         if frame.status == Status.UNKNOWN_COLLECTION:
@@ -292,6 +297,21 @@ class Keyspaces:
         ids = self._collections.get(keyspace.bucket)
         if ids is not None:
             ids.outdated(_path(keyspace.scope, keyspace.collection))
+
+    def manifest_received(self, connection: Connection, frame: Frame, now: float) -> None:
+        """Drop the ids of dropped collections, by the manifest that was fetched for that. Ignore a refusal."""
+        if frame.status != Status.SUCCESS:
+            return
+        try:
+            manifest = decode_manifest(frame.value)
+        except MalformedResponse as error:
+            text = f"sent an invalid collections manifest: {error}"
+            self._emit(ReportConnection(StreamId(connection.stream_number), connection.node, text))
+        except Exception as error:
+            fault = decoder_faults.unexpected(Decoder.COLLECTIONS_MANIFEST, error)
+            self._connections.close_after_fault(connection, fault, now)
+        else:
+            self.take_manifest(connection.bucket, manifest)
 
     def take_manifest(self, bucket: str | None, manifest: CollectionsManifest) -> None:
         """Forget the collection ids that are others by now, so that no operation has to be refused for that."""

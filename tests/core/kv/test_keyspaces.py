@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -33,6 +34,7 @@ from triclinium_core.errors import (
 from triclinium_core.kv.operation.requests import Keyspace, Noop, Operation
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.kv.topology.bucket_map import vbucket_of
+from triclinium_core.kv.topology.collections import REVIEW_MIN
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, FailFastRetryStrategy
@@ -46,6 +48,11 @@ ASK = Opcode.GET_COLLECTION_ID
 NO_COLLECTIONS = IMPLEMENTED_FEATURES - {HelloFeature.COLLECTIONS}
 NOWHERE = Keyspace("travel", "inventory", "nowhere")
 NO_SCOPE = Keyspace("travel", "nowhere", "hotel")
+
+
+def respond_with(status: Status, **parts: Any) -> Callable[[Frame], bytes]:
+    """Return how to answer a request with a status."""
+    return lambda request: respond(request, status, **parts)
 
 
 def questions(simulation: Recorded) -> list[bytes]:
@@ -166,6 +173,67 @@ def test_dropped_collection() -> None:
     assert 1 == error.context.retry_attempts
     assert "COLLECTION_NOT_FOUND" == error.context.refused_reason
     assert "inventory.hotel" in (error.context.last_dispatch_error or "")
+
+
+def job(number: int) -> Keyspace:
+    """Return the keyspace of a collection that exists for one job."""
+    return Keyspace("travel", "inventory", f"job{number}")
+
+
+def known_ids(simulation: Recorded) -> int:
+    """Return how many collection ids of the bucket the client knows or has asked for."""
+    return len(simulation.machine._keyspaces._collections["travel"])
+
+
+def test_ids_of_dropped_collections_are_dropped() -> None:
+    """A client that uses ever new collections, each dropped afterwards, keeps the ids of some, and of those that exist."""
+    simulation = ready()
+    simulation.result(upsert("ada", HOTELS))
+    for number in range(5 * REVIEW_MIN):
+        simulation.node.collections.create("inventory", f"job{number}")
+        simulation.result(upsert("ada", job(number)))
+        simulation.node.collections.drop("inventory", f"job{number}")
+    before = len(questions(simulation))
+    simulation.result(upsert("ada", HOTELS))
+
+    assert known_ids(simulation) <= REVIEW_MIN
+    assert 5 == len(simulation.commands(Opcode.GET_COLLECTIONS_MANIFEST))
+    assert before == len(questions(simulation))
+
+
+def test_ids_of_collections_that_exist_are_kept() -> None:
+    """Each of many collections is asked for once, and the client fetches the manifest at each doubling only."""
+    count = 4 * REVIEW_MIN
+    names = {f"job{number}": number + 8 for number in range(count)}
+    simulation = ready(collections={"_default": {"_default": 0}, "inventory": names})
+    for _ in range(2):
+        for number in range(count):
+            simulation.result(upsert("ada", job(number)))
+
+    assert count == known_ids(simulation) == len(questions(simulation))
+    assert 3 == len(simulation.commands(Opcode.GET_COLLECTIONS_MANIFEST))
+
+
+@rows(
+    "answer",
+    [
+        respond_with(Status.NO_ACCESS),
+        respond_with(Status.SUCCESS, value=b"{"),
+        respond_with(Status.SUCCESS, value=b'{"uid": "1", "scopes": []}'),
+    ],
+)
+def test_a_manifest_that_does_not_help(answer: Callable[[Frame], bytes]) -> None:
+    """A refused, malformed or empty manifest costs at most a further question, and the next operation works."""
+    simulation = ready()
+    for number in range(REVIEW_MIN):
+        simulation.node.collections.create("inventory", f"job{number}")
+        simulation.node.faults.always(Opcode.GET_COLLECTIONS_MANIFEST, drop_response())
+        simulation.result(upsert("ada", job(number)))
+    (question,) = [each for each in simulation.requests[StreamId(2)] if each.opcode == Opcode.GET_COLLECTIONS_MANIFEST]
+    simulation.inject(answer(question), StreamId(2))
+    simulation.result(upsert("ada", job(0)))
+
+    assert [] == simulation.closings()
 
 
 # Refusals.

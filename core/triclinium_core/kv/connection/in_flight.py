@@ -34,6 +34,7 @@ class Purpose(Enum):
     CONFIG = "config"
     AUTHENTICATION = "authentication"
     SCAN_CANCEL = "scan_cancel"
+    MANIFEST = "manifest"
     NOT_NEEDED = "not_needed"
     """An operation of a caller whose result is complete without it: its late answer is no orphan."""
 

@@ -18,9 +18,13 @@ from triclinium_core.kv.wire.leb128 import encode_unsigned
 QUESTION_SECONDS = 0.5
 """Seconds after which an unanswered question is asked again, for it may have got lost."""
 
-KNOWN_MAX = 1200
-"""Maximum number of known ids of one bucket: as many collections as a cluster can have. A full table drops the id that was
-used least recently, often that of a dropped collection. If it is needed again, the node is asked again."""
+REVIEW_MIN = 64
+"""Number of known ids of one bucket that is compared with a manifest, which drops those of dropped collections. The next
+comparison is due at twice the number that is left, so that it costs little per new collection."""
+
+KNOWN_MAX = 16_384
+"""Maximum number of known ids of one bucket, about 110 bytes each: ten times as many collections as a cluster can have. It
+counts if no node sends a manifest. A full table drops the id that was used least recently."""
 
 DEFAULT_COLLECTION_PREFIX = b"\x00"
 """The default collection has the id 0, always."""
@@ -47,6 +51,8 @@ class CollectionIds:
     def __init__(self) -> None:
         self._known: OrderedDict[str, bytes] = OrderedDict()
         """Key prefixes, the one used last at the end."""
+        self._review_at = REVIEW_MIN
+        """Number of known ids at which a manifest is to be fetched."""
         self._asked: dict[str, _Question] = {}
 
     def __len__(self) -> int:
@@ -110,6 +116,13 @@ class CollectionIds:
         """Drop an id that a node did not know, so that the next operation asks for it again."""
         self._known.pop(path, None)
 
+    def has_to_be_reviewed(self) -> bool:
+        """Return, once for each number of ids, whether so many are known that a manifest is to be fetched."""
+        if len(self._known) < self._review_at:
+            return False
+        self._review_at = 2 * len(self._known)
+        return True
+
     def agree(self, ids: Mapping[str, int]) -> None:
         """Drop the ids that are not those of a manifest: of collections that were dropped, or made anew.
 
@@ -119,6 +132,7 @@ class CollectionIds:
         for path, prefix in tuple(self._known.items()):
             if path not in ids or prefix != encode_unsigned(ids[path]):
                 del self._known[path]
+        self._review_at = max(REVIEW_MIN, 2 * len(self._known))
 
     def stop_waiting(self, path: str, waiter: int) -> None:
         """Let ``waiter`` wait no longer."""

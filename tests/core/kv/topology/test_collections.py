@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from triclinium_core.kv.topology.collections import KNOWN_MAX, CollectionIds
+from triclinium_core.kv.topology.collections import KNOWN_MAX, REVIEW_MIN, CollectionIds
 
 PATH, OTHER = "inventory.hotel", "inventory.airline"
 
@@ -66,6 +66,25 @@ def test_known_ids_are_bounded() -> None:
     assert ids.prefix("a.job1") is None
     assert ids.wait("a.job1", 1, 0.0)
     assert [1] == ids.found("a.job1", 9)
+
+
+def test_a_review_is_due_at_twice_the_number_of_ids() -> None:
+    """A manifest is due at each doubling of the ids, and after a review at twice the number that is left."""
+    ids = CollectionIds()
+    due = list[int]()
+    for number in range(4 * REVIEW_MIN):
+        ids.found(f"a.job{number}", number + 8)
+        if ids.has_to_be_reviewed():
+            due.append(len(ids))
+    ids.agree({f"a.job{number}": number + 8 for number in range(REVIEW_MIN)})
+    left = len(ids)
+    for number in range(REVIEW_MIN):
+        assert not ids.has_to_be_reviewed()
+        ids.found(f"a.new{number}", number + 8)
+
+    assert [REVIEW_MIN, 2 * REVIEW_MIN, 4 * REVIEW_MIN] == due
+    assert REVIEW_MIN == left
+    assert ids.has_to_be_reviewed()
 
 
 def test_open_questions_are_not_dropped_for_room() -> None:
