@@ -21,12 +21,13 @@ actions, never an exception.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from operator import attrgetter
 from typing import cast
 
-from triclinium_core.checks import check_type, is_number
+from triclinium_core.checks import check_integer, check_type, is_number
 from triclinium_core.client.actions import Action, ReportConnection, ReportTelemetry, TelemetryKind
 from triclinium_core.client.events import (
     AuthenticatorChanged,
@@ -44,6 +45,7 @@ from triclinium_core.client.events import (
     StreamId,
     StreamLost,
     StreamOpened,
+    SubscribersChanged,
     TimePassed,
     Token,
 )
@@ -153,7 +155,7 @@ class ClientMachine:
         self._bare, tls = connection_string.scheme is Scheme.MEMCACHED, connection_string.tls
         self._actions: list[Action] = []
         self._timers, self._scheme = Timers(), connection_string.scheme
-        self._started, self._now, self._orphans = False, -TIME_MAX, 0
+        self._started, self._now, self._orphans, self._subscribers = False, -TIME_MAX, 0, 0
         error_maps, terminal_states, destinations = ErrorMapStore(), TerminalStates(), Destinations()
         self._configs = configs = KnownConfigs()
         connection_timers = ConnectionTimers(self._timers)
@@ -464,6 +466,12 @@ class ClientMachine:
         if durations is not None:
             durations.count(event.name.service, event.name.value, event.seconds, now)
 
+    def _on_subscribers_changed(self, event: SubscribersChanged, now: float) -> None:
+        self._subscribers = check_integer(event.count, "count", 0, sys.maxsize)
+        if not self._subscribers:
+            for bucket in self._connections.routes.buckets:
+                self._forget_if_unused(bucket, now)
+
     def _on_strategy_decided(self, event: StrategyDecided, now: float) -> None:
         self._operations.strategy_decided(event, now)
         self._requests.strategy_decided(event, now)
@@ -511,10 +519,30 @@ class ClientMachine:
                 self._requests.stream_timer_passed(cast(StreamId, subject), now)
             elif kind is TimerKind.HTTP_BREAKER:
                 self._service_pings.breaker_woken(cast(Endpoint, subject), now)
+            elif kind is TimerKind.UNUSED_BUCKET:
+                self._on_bucket_unused(cast(Connection, subject), now)
             elif kind in TIMERS_OF_CONNECTIONS:
                 self._connections.on_timer(kind, cast(Connection, subject), now)
             else:
                 self._keep_alive.on_timer(kind, cast(Connection, subject), now)
+
+    def _on_bucket_unused(self, connection: Connection, now: float) -> None:
+        assert connection.bucket is not None, "only a bucket can be refused"
+        if not self._forget_if_unused(connection.bucket, now):
+            self._connections.keep_bucket(connection, now)
+
+    def _forget_if_unused(self, bucket: str, now: float) -> bool:
+        """Forget a bucket that its nodes do not have or refuse, unless something uses it. Return whether it is forgotten."""
+        if not self._connections.can_forget(bucket, now):
+            return False
+        if bucket in self._configs and (self._subscribers or len(self._configs.all) == 1):
+            # A subscriber has seen its topology, or the services over HTTP are found only by its topology.
+            return False
+        if self._operations.use(bucket) or self._requests.use(bucket) or self._inquiries.use(bucket):
+            return False
+        self._connections.forget_bucket(bucket)
+        self._keyspaces.forget_bucket(bucket)
+        return True
 
     def _on_collection_id(self, connection: Connection, question: CollectionQuestion, frame: Frame, now: float) -> None:
         try:
@@ -703,6 +731,7 @@ _HANDLERS: Mapping[type, Callable[..., None]] = {
     RowsWanted: ClientMachine._on_rows_wanted,
     InquirySubmitted: ClientMachine._on_inquiry_submitted,
     OperationAbandoned: ClientMachine._on_operation_abandoned,
+    SubscribersChanged: ClientMachine._on_subscribers_changed,
     ServiceLookedUp: ClientMachine._on_service_looked_up,
     StreamOpened: ClientMachine._on_stream_opened,
     BytesReceived: ClientMachine._on_bytes_received,

@@ -122,6 +122,15 @@ class OperationAbandoned(msgspec.Struct, frozen=True):
     reason: AbandonReason = AbandonReason.CANCELLED
 
 
+class SubscribersChanged(msgspec.Struct, frozen=True, gc=False):
+    """Another number of subscribers reads ``PublishTopology``.
+
+    As long as there is one, no bucket with a topology is forgotten, so that its sequence of versions has no gap.
+    """
+
+    count: int
+
+
 def _check_nonce(nonce: str) -> None:
     check_type(nonce, "nonce", str)
     # RFC 5802, 7, and the blank, which ``scram`` takes as well; plain memcached and HTTP need none, so it may be empty. It
@@ -280,6 +289,7 @@ Event = (
     | RowsWanted
     | InquirySubmitted
     | OperationAbandoned
+    | SubscribersChanged
     | ServiceLookedUp
     | StreamOpened
     | BytesReceived

@@ -25,6 +25,7 @@ class TimerKind(Enum):
     RETRY = "the wait before an attempt at one operation is over: it is dispatched"
     CONNECT = "a stream was not opened and bootstrapped in time: it is given up"
     RECONNECT = "the backoff of one connection is over: it is opened again"
+    UNUSED_BUCKET = "the backoff of a bucket that its nodes do not have is over: it is forgotten if nothing uses it"
     OPENING = "a stream was not opened in a moment: the next connection has its turn"
     KEEP_ALIVE = "a connection may have been silent for too long: it is sent a NOOP"
     KEEP_ALIVE_ANSWER = "a NOOP was not answered in time: the connection is given up"

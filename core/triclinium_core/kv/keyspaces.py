@@ -372,6 +372,14 @@ class Keyspaces:
                 self._follow_cluster(now)
         return None
 
+    def forget_bucket(self, bucket: str) -> None:
+        """Drop the config, the topology and the collection ids of a bucket (decision C7)."""
+        self._configs.forget(bucket)
+        self._maps.pop(bucket, None)
+        self._topologies.pop(bucket, None)
+        self._collections.pop(bucket, None)
+        self.own_addresses.forget(bucket)
+
     def _nodes_of(self, connection: Connection, config: ClusterConfig) -> Sequence[Address]:
         network = self._network.name(config.nodes_ext, connection.address)
         addresses, _ = addresses_of(config, source=connection.address, tls=self._tls, network=network)

@@ -116,6 +116,12 @@ class KnownConfigs:
         }
         return True
 
+    def forget(self, bucket: str) -> None:
+        """Drop the config of a bucket. The next one counts, whatever its revision."""
+        self._configs.pop(bucket, None)
+        self._lost.discard(bucket)
+        self._doubts.pop(bucket, None)
+
     def lose(self, bucket: str | None) -> None:
         """Record that no node of a bucket can be reached, so that others may have taken their place."""
         self._lost.add(bucket)

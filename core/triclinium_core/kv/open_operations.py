@@ -207,6 +207,10 @@ class Operations:
         else:
             self._feed(operation, undispatched, now)
 
+    def use(self, bucket: str) -> bool:
+        """Return whether an open operation concerns a bucket."""
+        return any(operation.request.keyspace.bucket == bucket for operation in self.open.values())
+
     def abandon(self, token: int, now: float, reason: AbandonReason) -> None:
         """Measure and forget an operation whose caller has left. Ignore an unknown token.
 

@@ -146,6 +146,10 @@ class OpenRequests:
         """How many requests of users are open."""
         return sum(not live.is_own for live in self.open.values())
 
+    def use(self, bucket: str) -> bool:
+        """Return whether an open request goes to the nodes of a bucket."""
+        return any(live.request.bucket == bucket for live in self.open.values())
+
     # -- A request begins: its deadline, its token, its first dispatch.
 
     def submit(self, event: RequestSubmitted, now: float) -> None:

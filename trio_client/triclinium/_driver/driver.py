@@ -79,6 +79,7 @@ from triclinium_core.client.events import (
     StrategyDecided,
     StreamId,
     StreamLost,
+    SubscribersChanged,
     TimePassed,
     Token,
 )
@@ -140,7 +141,9 @@ class Driver:
         """Whether the log marks user data."""
         self.started: trio.Event = trio.Event()
         """Set when operations may be performed."""
-        self.subscriptions: Subscriptions = Subscriptions(lambda: machine.topologies, self.check_caller)
+        self.subscriptions: Subscriptions = Subscriptions(
+            lambda: machine.topologies, self.check_caller, self._subscribers_changed
+        )
         self.vbucket_count: Callable[[str | None], int] = machine.vbucket_count
         self.replica_count: Callable[[str | None], int | None] = machine.replica_count
         self._machine = machine
@@ -461,6 +464,10 @@ class Driver:
     def call_ended(self, name: WrappingCall, seconds: float) -> None:
         """Report that a call of several operations has ended. For tasks of ours, as ``send_off``."""
         self._feed(CallEnded(name, seconds))
+
+    @trio.lowlevel.enable_ki_protection
+    def _subscribers_changed(self, count: int) -> None:
+        self._feed(SubscribersChanged(count))
 
     def statistics(self) -> ClientStatistics:
         """Return the machine's snapshot."""

@@ -71,11 +71,18 @@ class Subscriptions:
     Args:
         present: tells the topologies as they are.
         check_caller: refuses callers in another trio run.
+        changed: receives the number of subscribers after each change.
     """
 
-    def __init__(self, present: Callable[[], Sequence[Topology]], check_caller: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        present: Callable[[], Sequence[Topology]],
+        check_caller: Callable[[], None],
+        changed: Callable[[int], None],
+    ) -> None:
         self._present = present
         self._check_caller = check_caller
+        self._changed = changed
         self._subscribers: set[TopologyChanges] = set()
         self._is_closed = False
 
@@ -108,7 +115,9 @@ class Subscriptions:
         changes = TopologyChanges(self._present())
         self._subscribers.add(changes)
         try:
+            self._changed(len(self))
             yield changes
         finally:
             self._subscribers.discard(changes)
             changes.close()
+            self._changed(len(self))

@@ -83,6 +83,11 @@ class Inquiries:
     def __contains__(self, token: object) -> bool:
         return token in self._pings.open or token in self._readiness.open or token in self._node_waits.open
 
+    def use(self, bucket: str) -> bool:
+        """Return whether an open ping or wait concerns a bucket."""
+        found = (*self._pings.open.values(), *self._readiness.open.values(), *self._node_waits.open.values())
+        return any(each.request.bucket == bucket for each in found)
+
     def submit(
         self, token: Token, inquiry: Ping | WaitUntilReady | WaitForNodes, now: float, *, is_traced: bool
     ) -> None:

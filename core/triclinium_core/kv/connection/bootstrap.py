@@ -118,6 +118,11 @@ class BootstrapFailure:
         return cls(kind, refusal.text, refusal.status, refusal.advice)
 
     @property
+    def lacks_bucket(self) -> bool:
+        """Whether the node does not have the bucket, or refuses it to the user."""
+        return self.kind is FailureKind.BUCKET and self.status in {Status.NO_ACCESS, Status.KEY_NOT_FOUND}
+
+    @property
     def is_denial(self) -> bool:
         """Whether the bucket is not open to this user, so that only an administrator can help."""
         return self.kind is FailureKind.BUCKET and self.status == Status.NO_ACCESS

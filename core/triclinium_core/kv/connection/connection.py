@@ -72,6 +72,10 @@ class Connection:
     """Addition to the errors of a stream that is not open yet: why the client uses its address. Often empty."""
     faulty_streams: int = 0
     """Number of consecutive streams that were closed because a decoder failed on their bytes."""
+    lacks_bucket: bool = False
+    """Whether the last stream ended because the node does not have the bucket, or refuses it to the user."""
+    earlier_failures: int = 0
+    """Failed attempts at the bucket before the client forgot it. They count for the backoff."""
     is_refused: bool = False
     """Whether all addresses were tried and the client refused to authenticate with the last node (decision C6)."""
     _frames_came: bool = False

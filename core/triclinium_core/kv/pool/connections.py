@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections import defaultdict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -66,6 +66,13 @@ RECONNECT_BACKOFF = ExponentialBackoff(first=0.01, most=1.0, factor=2.0, jitter=
 """Jittered, so that the clients of a node that restarts do not come back all at once."""
 
 
+UNUSED_BUCKET_SECONDS = 1.0
+"""Interval at which the client looks again whether a bucket that its nodes refuse is still in use."""
+FORGOTTEN_MAX = 64
+"""Maximum number of forgotten buckets of which the client remembers how often they failed, about 150 bytes each. Without the
+number, a program that goes on asking would begin with the shortest backoff each time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Loss:
     """A connection that is gone, or whose node has left the map, and the tokens of those who waited for it."""
@@ -117,6 +124,8 @@ class Connections:
         """Connections that are opened again when they are needed, and not before this time."""
         self._without_config: defaultdict[str | None, GracePeriod] = defaultdict(lambda: GracePeriod(NO_CONFIG_SECONDS))
         """With buckets of which every node that was asked says that they have no cluster config."""
+        self._failures: OrderedDict[str, int] = OrderedDict()
+        """Failed attempts at buckets that were forgotten, the one forgotten last at the end."""
         self._outages = Outages()
         self._faults = FaultReports(emit=emit)
         self._advised: set[str] = set()
@@ -180,6 +189,8 @@ class Connections:
             circuit_breaker=self._options.circuit_breaker,
             is_seeking=address is None,
         )
+        if bucket is not None and self._failures:
+            connection.earlier_failures = self._failures.get(bucket, 0)
         self.routes.add(route, connection)
         self._connect(connection, now)
         return connection
@@ -220,6 +231,36 @@ class Connections:
         self.refused.discard(connection)
         self._error_maps.forget(connection)
         self._terminal_states.connection_removed(connection)
+
+    def can_forget(self, bucket: str, now: float) -> bool:
+        """Return whether no node has a bucket for the user, as far as they have answered last, and its backoff is over."""
+        connections = self.routes.all_of(bucket)
+        return bool(connections) and all(
+            each.lacks_bucket and each.state is ConnectionState.LOST and self._idle_until.get(each, now) <= now
+            for each in connections
+        )
+
+    def forget_bucket(self, bucket: str) -> None:
+        """Drop the connections of a bucket, and all that is known of it but the number of failures."""
+        failures = 0
+        for connection in self.routes.drop(bucket):
+            failures = max(failures, connection.failed_attempts + connection.earlier_failures)
+            self._timers.cancel(connection, TimerKind.RECONNECT)
+            self._timers.cancel(connection, TimerKind.UNUSED_BUCKET)
+            self._idle_until.pop(connection, None)
+            self._forget(connection)
+        self._without_config.pop(bucket, None)
+        self.seeds.forget(bucket)
+        self._terminal_states.bucket_forgotten(bucket)
+        self._failures[bucket] = failures
+        self._failures.move_to_end(bucket)
+        if len(self._failures) > FORGOTTEN_MAX:
+            self._failures.popitem(last=False)
+
+    def keep_bucket(self, connection: Connection, now: float) -> None:
+        """Have the client look again later whether the bucket of a connection, which its node refuses, is in use."""
+        if connection in self._idle_until:
+            self._timers.schedule(connection, TimerKind.UNUSED_BUCKET, now + UNUSED_BUCKET_SECONDS)
 
     def send(self, connection: Connection, owner: Owner, frame: bytes) -> None:
         """Order a request to be sent, which has the connection's ``next_opaque``; it leaves with ``flush``."""
@@ -276,8 +317,16 @@ class Connections:
         # Whether it has a config in the end decides, and must not wait for a backoff that has grown.
         is_in_doubt = failure is not None and connection.bucket in self._without_config
         reopen_by = self._without_config[connection.bucket].ends if is_in_doubt else math.inf
+        lacks_bucket = failure is not None and failure.lacks_bucket
         requests, waiting = self._give_up(
-            connection, stream, detail, now, advice=advice, reopen_on_demand=on_demand, reopen_by=reopen_by
+            connection,
+            stream,
+            detail,
+            now,
+            advice=advice,
+            reopen_on_demand=on_demand,
+            reopen_by=reopen_by,
+            lacks_bucket=lacks_bucket,
         )
         connection.is_unsupported |= is_of_no_use
         self.streams.keep(stream, requests, detail)
@@ -414,6 +463,9 @@ class Connections:
         self.routes.moved(connection)
         self._timers.cancel(connection, TimerKind.CONNECT)
         self._without_config.pop(connection.bucket, None)
+        connection.earlier_failures = 0
+        if connection.bucket is not None and self._failures:
+            self._failures.pop(connection.bucket, None)
         self.refused.discard(connection)
         problem = self._error_maps.ready(connection)
         if problem is not None:
@@ -460,6 +512,7 @@ class Connections:
         advice: str,
         reopen_on_demand: bool = False,
         reopen_by: float = math.inf,
+        lacks_bucket: bool = False,
     ) -> tuple[Sequence[InFlightRequest], Sequence[int]]:
         """Forget the present stream, and return the requests that have no answer and the tokens that waited for it."""
         self.streams.forget(connection, stream)
@@ -480,8 +533,13 @@ class Connections:
             self.refused.add(connection)
         self.routes.moved(connection)
         # If the next stream meets the defect again, streams must not open every few milliseconds.
-        failures = max(connection.failed_attempts, connection.faulty_streams)
+        failures = max(connection.failed_attempts + connection.earlier_failures, connection.faulty_streams)
         reopen_at = min(now + RECONNECT_BACKOFF(failures, self._rng), reopen_by)
+        connection.lacks_bucket = lacks_bucket
+        self._error_maps.share(connection)
+        if lacks_bucket and not connection.is_leaving:
+            # It is due before the next attempt.
+            self._timers.schedule(connection, TimerKind.UNUSED_BUCKET, reopen_at)
         if reopen_on_demand:
             self._idle_until[connection] = reopen_at
         elif not connection.is_leaving:

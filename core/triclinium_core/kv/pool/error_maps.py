@@ -34,6 +34,7 @@ class NegotiatedErrorMaps:
             self.forget(connection)
             self._node_of[connection] = node
             self._connections[node] += 1
+        self.share(connection)
         if negotiated.error_map is not None:
             self._maps.load(node, negotiated.error_map)
         problem = negotiated.error_map_problem
@@ -42,6 +43,12 @@ class NegotiatedErrorMaps:
             return None
         self._problems[node] = problem
         return problem
+
+    def share(self, connection: Connection) -> None:
+        """Have a connection hold the known map that equals its own: one takes 100 kB."""
+        negotiated = connection.negotiated
+        if negotiated.error_map is not None:
+            negotiated.error_map = self._maps.shared(negotiated.error_map)
 
     def forget(self, connection: Connection) -> None:
         """Forget a connection that is gone for good, and with the last one of a node all that is known of its map."""

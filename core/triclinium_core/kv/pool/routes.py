@@ -115,6 +115,16 @@ class Routes:
             }
             bucket.connections[address] = connection
 
+    @property
+    def buckets(self) -> Sequence[str]:
+        """The buckets that have connections."""
+        return [name for name, bucket in self._buckets.items() if name is not None and bucket.connections]
+
+    def drop(self, bucket: str) -> Collection[Connection]:
+        """Forget a bucket, and return the connections that it had."""
+        self._destinations.forget()
+        return self._buckets.pop(bucket).connections.values()
+
     def drop_others(self, bucket: str | None, addresses: Iterable[Address]) -> Sequence[Connection]:
         """Forget a bucket's connections to nodes that have none of these addresses, and return them."""
         kept, found = frozenset(addresses), self._buckets[bucket]

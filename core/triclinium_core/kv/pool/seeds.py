@@ -99,6 +99,10 @@ class Seeds:
         is_of_use = self.service is not None or not tried.issuperset(self.addresses(bucket))
         return is_of_use and self._routes.get((bucket, None)) is None
 
+    def forget(self, bucket: str) -> None:
+        """Drop the time of the last search for a bucket."""
+        self._sought_at.pop(bucket, None)
+
     def know(self, nodes: Iterable[Address]) -> None:
         """Record the nodes of the newest global config, so that the cluster is found when all seeds are gone."""
         self._known = tuple(nodes)

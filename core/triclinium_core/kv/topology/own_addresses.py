@@ -36,6 +36,10 @@ class OwnAddresses:
                         known[reached] = own
         self._of[bucket] = known
 
+    def forget(self, bucket: str) -> None:
+        """Drop the addresses from the config of a bucket."""
+        self._of.pop(bucket, None)
+
     def of(self, reached: Address) -> Address:
         """Return the address of a node in its own network; the same where no config tells of another."""
         return next((known[reached] for known in self._of.values() if reached in known), reached)

@@ -74,6 +74,14 @@ class TerminalStates:
         elif status == Status.NO_ACCESS:
             self._inaccessible_buckets.add(bucket)
 
+    def bucket_forgotten(self, bucket: str) -> None:
+        """Clear all reasons of a bucket (decision C7)."""
+        self._inaccessible_buckets.discard(bucket)
+        for scope in [each for each in self._missing_scopes if each[0] == bucket]:
+            del self._missing_scopes[scope]
+        for collection in [each for each in self._missing_collections if each[0] == bucket]:
+            del self._missing_collections[collection]
+
     def scope_missing(self, bucket: str | None, scope: str) -> None:
         """Record that the bucket's collection map was fetched and lacks ``scope``."""
         _remember(self._missing_scopes, (bucket, scope))

@@ -224,6 +224,11 @@ class ErrorMapStore:
     def __init__(self) -> None:
         self._maps: dict[str, ErrorMap] = {}
 
+    def shared(self, error_map: ErrorMap) -> ErrorMap:
+        """Return the map of some node that equals ``error_map``, or that one itself: most nodes of a cluster have equal ones."""
+        distinct = {id(known): known for known in self._maps.values()}
+        return next((known for known in distinct.values() if known == error_map), error_map)
+
     def load(self, node: str, error_map: ErrorMap) -> None:
         """Keep ``error_map`` for ``node`` unless the one it has is of a higher revision."""
         known = self._maps.get(node)
