@@ -470,7 +470,7 @@ class ClientMachine:
         self._subscribers = check_integer(event.count, "count", 0, sys.maxsize)
         if not self._subscribers:
             for bucket in self._connections.routes.buckets:
-                self._forget_if_unused(bucket, now)
+                self._on_bucket_unused(bucket, now)
 
     def _on_strategy_decided(self, event: StrategyDecided, now: float) -> None:
         self._operations.strategy_decided(event, now)
@@ -520,29 +520,28 @@ class ClientMachine:
             elif kind is TimerKind.HTTP_BREAKER:
                 self._service_pings.breaker_woken(cast(Endpoint, subject), now)
             elif kind is TimerKind.UNUSED_BUCKET:
-                self._on_bucket_unused(cast(Connection, subject), now)
+                self._on_bucket_unused(cast(Connection, subject).bucket, now)
             elif kind in TIMERS_OF_CONNECTIONS:
                 self._connections.on_timer(kind, cast(Connection, subject), now)
             else:
                 self._keep_alive.on_timer(kind, cast(Connection, subject), now)
 
-    def _on_bucket_unused(self, connection: Connection, now: float) -> None:
-        assert connection.bucket is not None, "only a bucket can be refused"
-        if not self._forget_if_unused(connection.bucket, now):
-            self._connections.keep_bucket(connection, now)
-
-    def _forget_if_unused(self, bucket: str, now: float) -> bool:
-        """Forget a bucket that its nodes do not have or refuse, unless something uses it. Return whether it is forgotten."""
+    def _on_bucket_unused(self, bucket: str | None, now: float) -> None:
+        """Forget a bucket that its nodes do not have or refuse, unless something uses it (decision C7)."""
+        assert bucket is not None, "only a bucket can be refused"
         if not self._connections.can_forget(bucket, now):
-            return False
-        if bucket in self._configs and (self._subscribers or len(self._configs.all) == 1):
-            # A subscriber has seen its topology, or the services over HTTP are found only by its topology.
-            return False
-        if self._operations.use(bucket) or self._requests.use(bucket) or self._inquiries.use(bucket):
-            return False
+            return
+        is_known = bucket in self._configs
+        if is_known and self._subscribers:
+            # A subscriber has seen its topology. When the last one leaves, the client looks again.
+            return
+        # Without a config of the cluster, the services over HTTP are found by the last topology.
+        is_needed = is_known and len(self._configs.all) == 1
+        if is_needed or self._operations.use(bucket) or self._requests.use(bucket) or self._inquiries.use(bucket):
+            self._connections.keep_bucket(bucket, now)
+            return
         self._connections.forget_bucket(bucket)
         self._keyspaces.forget_bucket(bucket)
-        return True
 
     def _on_collection_id(self, connection: Connection, question: CollectionQuestion, frame: Frame, now: float) -> None:
         try:

@@ -172,3 +172,27 @@ def test_a_read_may_be_cancelled_at_any_moment() -> None:
 
     assert (False, 0, []) == runs.undisturbed == runs.cancelled[-1]
     assert {(True, 0, (2,)), (False, 0, ())} == {(caught, left, tuple(later)) for caught, left, later in runs.cancelled}
+
+
+async def test_a_subscriber_keeps_a_dropped_bucket(autojump_clock: MockClock) -> None:
+    """A bucket that is dropped stays known while any subscriber is open, is forgotten afterwards, and can be used again."""
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
+        buckets = fake.node.cluster.buckets
+
+        def known() -> set[str | None]:
+            return {each.bucket for each in cluster.statistics().topologies}
+
+        await cluster.bucket("travel").default_collection().upsert("ada", 1)
+        async with cluster.subscribe_topology():
+            async with cluster.subscribe_topology():
+                await cluster.buckets().drop_bucket("travel")
+                await trio.sleep(10.0)
+                with_two = known()
+            await trio.sleep(10.0)
+            with_one = known()
+        with_none, connections = known(), len(cluster.statistics().connections)
+        buckets.create("travel", {})
+        await cluster.bucket("travel").default_collection().upsert("ada", 1)
+
+        assert {None, "travel"} == with_two == with_one == known()
+        assert ({None}, 1) == (with_none, connections)

@@ -257,9 +257,10 @@ class Connections:
         if len(self._failures) > FORGOTTEN_MAX:
             self._failures.popitem(last=False)
 
-    def keep_bucket(self, connection: Connection, now: float) -> None:
-        """Have the client look again later whether the bucket of a connection, which its node refuses, is in use."""
-        if connection in self._idle_until:
+    def keep_bucket(self, bucket: str, now: float) -> None:
+        """Have the client look again later whether a bucket is in use, if no further attempt leads to that."""
+        connection = next((each for each in self.routes.all_of(bucket) if each in self._idle_until), None)
+        if connection is not None:
             self._timers.schedule(connection, TimerKind.UNUSED_BUCKET, now + UNUSED_BUCKET_SECONDS)
 
     def send(self, connection: Connection, owner: Owner, frame: bytes) -> None:

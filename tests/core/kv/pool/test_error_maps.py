@@ -63,3 +63,29 @@ def test_a_problem_is_told_again_after_its_node_has_left() -> None:
         maps.forget(each)
 
     assert (["odd", None, None], "odd") == (told, maps.ready(second))
+
+
+def test_equal_maps_are_shared() -> None:
+    """Connections to any node hold one object for equal maps, and a different map stays a different one."""
+    maps, first, second, other = NegotiatedErrorMaps(ErrorMapStore()), connection(A), connection(B), connection(A)
+    other.negotiated.error_map = ErrorMap(2, 1, {})
+    assert first.negotiated.error_map is not second.negotiated.error_map
+    for each in (first, second):
+        maps.ready(each)
+    maps.share(other)
+
+    assert first.negotiated.error_map is second.negotiated.error_map
+    assert ErrorMap(2, 1, {}) == other.negotiated.error_map
+
+
+def test_a_connection_that_was_never_ready_shares_its_map() -> None:
+    """The map of a connection whose bucket was refused is the one that the node's other connection holds."""
+    maps, used, refused = NegotiatedErrorMaps(ErrorMapStore()), connection(A), connection(A)
+    maps.ready(used)
+    maps.share(refused)
+    without = connection(B)
+    without.negotiated.error_map = None
+    maps.share(without)
+
+    assert used.negotiated.error_map is refused.negotiated.error_map
+    assert without.negotiated.error_map is None
