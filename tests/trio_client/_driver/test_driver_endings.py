@@ -331,6 +331,8 @@ async def test_ctrl_c_does_not_strike_in_the_middle_of_an_event() -> None:
                 await theirs.send_eof()
                 await trio.testing.wait_all_tasks_blocked()
                 unprotected = trio.lowlevel.currently_ki_protected()
+                async with driver.subscriptions.open():
+                    pass
                 driver.set_authenticator(PasswordAuthenticator("ada", "secret"))
                 driver.call_ended(WrappingCall.RANGE_SCAN, 1.0)
                 scope.cancel()
