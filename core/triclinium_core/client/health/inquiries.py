@@ -85,8 +85,13 @@ class Inquiries:
 
     def use(self, bucket: str) -> bool:
         """Return whether an open ping or wait concerns a bucket."""
-        found = (*self._pings.open.values(), *self._readiness.open.values(), *self._node_waits.open.values())
-        return any(each.request.bucket == bucket for each in found)
+        pings, waits, node_waits = self._pings.open, self._readiness.open, self._node_waits.open
+        buckets = [
+            *(each.request.bucket for each in pings.values()),
+            *(each.request.bucket for each in waits.values()),
+            *(each.request.bucket for each in node_waits.values()),
+        ]
+        return bucket in buckets
 
     def submit(
         self, token: Token, inquiry: Ping | WaitUntilReady | WaitForNodes, now: float, *, is_traced: bool
