@@ -7,6 +7,7 @@ import pytest
 from tests.core.kv.simulated import HOTELS, TRAVEL, Recorded, client_options, get, node_options, ready, upsert
 from tests.rows import rows
 from triclinium_core.client.actions import PublishTopology
+from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.client.events import OperationAbandoned, SubscribersChanged
 from triclinium_core.errors import BucketAccessException, InvalidArgumentException, UnambiguousTimeoutException
 from triclinium_core.kv.operation.inquiries import WaitForNodes, WaitUntilReady
@@ -24,6 +25,13 @@ from triclinium_core.testing.fakes.faults import drop_response, refuse_connectio
 OTHER = Keyspace("other")
 SETTLED = 5.0
 """Seconds after which every backoff is over, and whatever can be forgotten is forgotten."""
+
+
+def machine_of(simulation: Recorded) -> ClientMachine:
+    """Return the only client."""
+    machine = simulation.machine
+    assert isinstance(machine, ClientMachine)
+    return machine
 
 
 def names(simulation: Recorded) -> set[str | None]:
@@ -58,7 +66,7 @@ def test_a_name_that_is_no_bucket() -> None:
         simulation.failure(BucketAccessException, get("k", Keyspace(f"nowhere{number}")))
     before = names(simulation)
     simulation.live(SETTLED)
-    machine = simulation.machine
+    machine = machine_of(simulation)
 
     assert {"nowhere0", "nowhere1", "nowhere2"} <= before
     assert {None, "travel"} == names(simulation)
@@ -73,11 +81,11 @@ def test_a_dropped_bucket() -> None:
     simulation.result(upsert("ada", HOTELS))
     drop(simulation)
     simulation.live(SETTLED)
-    keyspaces = simulation.machine._keyspaces
+    keyspaces = machine_of(simulation)._keyspaces
 
     assert {None} == names(simulation)
-    assert [None] == [topology.bucket for topology in simulation.machine.topologies]
-    assert "travel" not in simulation.machine._configs
+    assert [None] == [topology.bucket for topology in machine_of(simulation).topologies]
+    assert "travel" not in machine_of(simulation)._configs
     assert (0, None, {}) == (
         keyspaces.vbucket_count("travel"),
         keyspaces.map_of("travel"),
@@ -160,7 +168,7 @@ def test_a_subscriber_keeps_what_it_has_seen() -> None:
 
     assert {None, "travel"} == with_two == with_one
     assert {None} == names(simulation)
-    assert [None] == [topology.bucket for topology in simulation.machine.topologies]
+    assert [None] == [topology.bucket for topology in machine_of(simulation).topologies]
 
 
 def test_a_subscriber_sees_no_gap() -> None:
@@ -196,7 +204,7 @@ def test_a_bucket_that_exists_is_kept() -> None:
     for stream in list(simulation.links):
         simulation.lose(stream)
     simulation.live(60.0)
-    during, topologies = names(simulation), len(simulation.machine.topologies)
+    during, topologies = names(simulation), len(machine_of(simulation).topologies)
     simulation.node.faults.clear()
     simulation.result(upsert())
 
@@ -208,7 +216,9 @@ def test_a_bucket_that_exists_is_kept() -> None:
 def test_a_bucket_that_one_node_still_has_is_kept() -> None:
     """While one node serves a bucket, the refusal of another one does not make the client forget it."""
     nodes = FakeNodes(node_options(), nodes=2)
-    simulation = Recorded(nodes, client_options(nodes.connection_string()))
+    connection_string = nodes.connection_string()
+    assert connection_string is not None
+    simulation = Recorded(nodes, client_options(connection_string))
     for key in "abcdefgh":
         simulation.result(upsert(key))
     stream = simulation.newest
@@ -218,7 +228,7 @@ def test_a_bucket_that_one_node_still_has_is_kept() -> None:
     simulation.live(10 * SETTLED)
 
     assert 3 == len(simulation.machine.statistics().connections)
-    assert 2 == len(simulation.machine.topologies)
+    assert 2 == len(machine_of(simulation).topologies)
 
 
 def attempts_while_asking(simulation: Recorded, seconds: float, pause: float) -> int:
@@ -275,7 +285,7 @@ def test_numbers_of_failures_are_bounded() -> None:
         simulation.failure(BucketAccessException, get("k", Keyspace(f"nowhere{number}")))
     simulation.live(SETTLED)
 
-    assert FORGOTTEN_MAX == len(simulation.machine._connections._failures)
+    assert FORGOTTEN_MAX == len(machine_of(simulation)._connections._failures)
 
 
 def test_the_reasons_of_a_forgotten_bucket() -> None:
@@ -286,7 +296,7 @@ def test_the_reasons_of_a_forgotten_bucket() -> None:
         simulation.finish(get("k", Keyspace(bucket, "nowhere", "hotel")))
     drop(simulation)
     simulation.live(SETTLED)
-    states = simulation.machine._connections._terminal_states
+    states = machine_of(simulation)._connections._terminal_states
 
     assert [None, None] == [
         states.reason_for(Service.KV, bucket="travel", scope=scope, collection="nowhere")
@@ -325,5 +335,5 @@ def test_the_only_topology_is_kept() -> None:
     drop(simulation, "travel")
     simulation.live(SETTLED)
 
-    assert 1 == len(simulation.machine.topologies)
+    assert 1 == len(machine_of(simulation).topologies)
     assert 1 == len(names(simulation) - {None})

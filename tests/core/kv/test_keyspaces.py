@@ -19,6 +19,7 @@ from tests.core.kv.simulated import (
 )
 from tests.rows import rows
 from triclinium_core.client.actions import ReportConnection
+from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.client.events import StreamId, TimePassed
 from triclinium_core.errors import (
     AuthenticationFailureException,
@@ -182,7 +183,9 @@ def job(number: int) -> Keyspace:
 
 def known_ids(simulation: Recorded) -> int:
     """Return how many collection ids of the bucket the client knows or has asked for."""
-    return len(simulation.machine._keyspaces._collections["travel"])
+    machine = simulation.machine
+    assert isinstance(machine, ClientMachine)
+    return len(machine._keyspaces._collections["travel"])
 
 
 def test_ids_of_dropped_collections_are_dropped() -> None:

@@ -30,6 +30,7 @@ from triclinium_core.client.events import (
     StreamId,
     StreamLost,
     StreamOpened,
+    SubscribersChanged,
     TimePassed,
     Token,
 )
@@ -71,7 +72,7 @@ class Clients:
             stream, index = divmod(event.stream, len(self._clients))
             own = StreamId(stream - self._before[index])
             return self._feed(index, msgspec.structs.replace(event, stream=own), now)
-        if isinstance(event, AuthenticatorChanged | ServiceLookedUp):
+        if isinstance(event, AuthenticatorChanged | ServiceLookedUp | SubscribersChanged):
             return [action for index in range(len(self._clients)) for action in self._feed(index, event, now)]
         if isinstance(event, OperationsSubmitted):
             batches: list[list[OperationSubmitted]] = [[] for _ in self._clients]
