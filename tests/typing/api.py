@@ -62,6 +62,7 @@ from triclinium import (
 )
 from triclinium.abc import ConnectedStream, Connector
 from triclinium.errors import AmbiguousTooSlowError, CouchbaseException, ErrorContext
+from triclinium_core.retry import smithy
 
 T = TypeVar("T")
 
@@ -257,6 +258,59 @@ async def retrying_anything(quota: AdaptiveRetryStrategy) -> None:
     await triclinium.retry(fetch, "u", strategy=quota, on=KeyboardInterrupt)  # type: ignore[arg-type]
     triclinium.retried(strategy=quota, retry_result=is_short)(fetch)  # type: ignore[arg-type]
     await fetch_again(1)  # type: ignore[arg-type]
+
+
+class Tokens:
+    """The methods of a token strategy, and nothing else."""
+
+    def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> smithy.RetryToken:
+        """Stand for a strategy of another library."""
+        raise smithy.RetryError
+
+    def refresh_retry_token_for_retry(
+        self, *, token_to_renew: smithy.RetryToken, error: Exception
+    ) -> smithy.RetryToken:
+        """Refuse."""
+        raise smithy.RetryError from error
+
+    def record_success(self, *, token: smithy.RetryToken) -> None:
+        """Do nothing."""
+
+
+class LimitedTokens(Tokens):
+    """A token strategy as the Smithy design has it: with the two attributes."""
+
+    max_attempts = 3
+
+    def __init__(self, backoff: smithy.RetryBackoffStrategy) -> None:
+        self.backoff_strategy = backoff
+
+
+def limits(strategy: smithy.RetryStrategy) -> tuple[smithy.RetryBackoffStrategy, int]:
+    """Read what every strategy of the design has."""
+    return strategy.backoff_strategy, strategy.max_attempts
+
+
+def delays(strategy: smithy.AsyncRetryStrategy) -> smithy.RetryBackoffStrategy:
+    """Read it from a strategy that is awaited."""
+    return strategy.backoff_strategy
+
+
+async def lending(people: Collection, limited: LimitedTokens) -> None:
+    """The protocol of the design has the attributes; arguments accept a strategy without them."""
+    assert_type(limits(StandardRetryStrategy()), tuple[smithy.RetryBackoffStrategy, int])
+    limits(limited)
+    limits(Tokens())  # type: ignore[arg-type]
+    assert_type(smithy.as_async(limited), smithy.AsyncRetryStrategy)
+    delays(smithy.as_async(SimpleRetryStrategy()))
+    delays(smithy.as_async(Tokens()))  # type: ignore[arg-type]
+    await triclinium.retry(fetch, "u", strategy=Tokens())
+    await people.get("ada", retry_strategy=Tokens())
+    with triclinium.retrying(triclinium.TokenScope(Tokens(), "reports")):
+        await people.get("ada", retry_strategy=limited)
+    await people.get("ada", retry_strategy=smithy.as_async(Tokens()))
+    least: smithy.MinimalRetryStrategy = limited
+    assert_type(smithy.as_async(least), smithy.AsyncMinimalRetryStrategy)
 
 
 async def failing(people: Collection) -> None:

@@ -25,17 +25,7 @@ __all__ = ["LimitedRetryStrategy", "SmithyCoreRetryStrategy"]
 
 
 class LimitedRetryStrategy(protocols.RetryStrategy, Protocol):
-    """A strategy that tells its limit and its delays, as all shipped ones do: what ``smithy-core`` looks for."""
-
-    @property
-    def max_attempts(self) -> int:
-        """Attempts of one request at most, the first included."""
-        ...
-
-    @property
-    def backoff_strategy(self) -> RetryBackoffStrategy:
-        """What computes the delay of an error that is no throttling."""
-        ...
+    """A strategy with ``max_attempts`` and ``backoff_strategy``, as ``smithy-core`` requires."""
 
 
 class SmithyCoreRetryStrategy:

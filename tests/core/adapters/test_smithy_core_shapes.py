@@ -198,20 +198,13 @@ class Bare:
     record_success = StandardRetryStrategy.record_success
 
 
-class Waiting(AsyncShape):
-    """Has to be awaited, and all that is looked for otherwise."""
-
-    max_attempts = 3
-    backoff_strategy = None
-
-
 @pytest.mark.parametrize(
     ("strategy", "said"),
     [
         (None, "strategy=None must be .* it lacks acquire_initial_retry_token, "),
         (Bare(), "lacks max_attempts, which smithy-core looks for"),
         (StandardRetryStrategy, "is a class"),
-        (Waiting(StandardRetryStrategy(rng=random.Random(7))), "has to be awaited"),
+        (AsyncShape(StandardRetryStrategy(rng=random.Random(7))), "has to be awaited"),
     ],
 )
 def test_what_is_no_strategy(adapter: type[SmithyCoreRetryStrategy], strategy: object, said: str) -> None:

@@ -7,7 +7,7 @@ from typing import cast
 from triclinium_core.retry.combined.reason_infos import FailedAttemptError
 from triclinium_core.retry.combined.request_tokens import RequestTokens
 from triclinium_core.retry.combined.strategies import TokenScope, TokenStrategy
-from triclinium_core.retry.smithy.protocols import RetryStrategy, RetryToken
+from triclinium_core.retry.smithy.protocols import MinimalRetryStrategy, RetryToken
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 
 SHOWN_CLAUSE = "decision T2"
@@ -22,7 +22,7 @@ class RecordedTokens:
 
     def __init__(self, strategy: TokenStrategy | TokenScope) -> None:
         self.scope: str | None = strategy.token_scope if isinstance(strategy, TokenScope) else None
-        self._strategy = cast(RetryStrategy, strategy.strategy if isinstance(strategy, TokenScope) else strategy)
+        self._strategy = cast(MinimalRetryStrategy, strategy.strategy if isinstance(strategy, TokenScope) else strategy)
         self.shown: FailedAttemptError | None = None
         """What the strategy was shown last; None where it was not asked about a failure."""
         self.before: int | None = None

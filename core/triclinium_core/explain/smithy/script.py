@@ -11,7 +11,7 @@ from enum import StrEnum, unique
 from typing import Self
 
 from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo
-from triclinium_core.retry.smithy.protocols import RetryError, RetryStrategy
+from triclinium_core.retry.smithy.protocols import MinimalRetryStrategy, RetryError
 
 
 @unique
@@ -77,7 +77,7 @@ class PlayedAttempt:
 
 
 def play(
-    strategy: RetryStrategy,
+    strategy: MinimalRetryStrategy,
     responses: Iterable[ScriptedResponse],
     available: Callable[[], int | None],
     *,

@@ -22,8 +22,8 @@ RETRY_SAFE = ErrorInfo(is_retry_safe=True)
 _CODE_IS_COROUTINE = 0x80
 """The flag of the code of an ``async def``."""
 
-_ATTRIBUTES = ("is_retry_safe", "retry_after", "is_throttling_error", "is_timeout_error")
-"""What other people's strategies look for, all four of them."""
+_ATTRIBUTES = ("is_retry_safe", "retry_after", "is_throttling_error")
+"""Attributes of ``ErrorRetryInfo``; strategies may read each of them."""
 
 
 def check_retry_on(on: object) -> None:
@@ -149,7 +149,9 @@ def check_info(parameter: str, info: ErrorInfo) -> ErrorInfo:
 
 
 def for_strategy(error: Exception | None, info: ErrorInfo) -> Exception:
-    """Return the error that a strategy is shown: ``error`` where it says all of ``info`` itself, else one that does.
+    """Return the error that a strategy gets: ``error`` if it says all of ``info`` itself, else one that does.
+
+    ``error`` needs the three attributes of ``ErrorRetryInfo``. Further attributes have their defaults where they are missing.
 
     Args:
         error: None where it was a result that was not welcome.

@@ -11,6 +11,7 @@ Source: the Smithy Python retry design, "Specification", "Example Usage"; decisi
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple, cast
 
 from triclinium_core import errors as e
@@ -23,7 +24,7 @@ from triclinium_core.retry.combined.reason_infos import FailedAttempt, FailedAtt
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy, TokenScope, TokenStrategy
 from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS, RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.smithy.protocols import AsyncRetryStrategy, RetryStrategy, RetryToken, is_async
+from triclinium_core.retry.smithy.protocols import AsyncMinimalRetryStrategy, MinimalRetryStrategy, RetryToken, is_async
 from triclinium_core.shown import total_repr
 
 ERRORS_OF_UNWELL_SERVICES: tuple[type[CouchbaseException], ...] = (
@@ -141,7 +142,9 @@ class _Tokens:
         token, self._token = self._token, None
         if token is None:
             return RetryAction.no_retry(because=str(RetryEnding.NO_TOKEN))
-        return _Question(token, FailedAttemptError(request, reason, attempt.info), attempt)
+        # The machine of the request knows these tokens only, and the strategy knows itself.
+        seen = replace(request, retry_strategy=self._strategy)
+        return _Question(token, FailedAttemptError(seen, reason, attempt.info), attempt)
 
     def _refuse(self, question: _Question, refusal: Exception) -> RetryAction:
         if not is_refusal(refusal):
@@ -176,7 +179,7 @@ class RequestTokens(_Tokens):
             ArgumentError: the strategy answered nonsense.
             Exception: whatever else it raised that is no ``RetryError``.
         """
-        strategy = cast(RetryStrategy, self._strategy)
+        strategy = cast(MinimalRetryStrategy, self._strategy)
         try:
             token = strategy.acquire_initial_retry_token(token_scope=self._scope)
         except Exception as refusal:
@@ -189,7 +192,7 @@ class RequestTokens(_Tokens):
         question = self._question(request, reason)
         if isinstance(question, RetryAction):
             return question
-        strategy = cast(RetryStrategy, self._strategy)
+        strategy = cast(MinimalRetryStrategy, self._strategy)
         try:
             token = strategy.refresh_retry_token_for_retry(token_to_renew=question.token, error=question.error)
         except Exception as refusal:
@@ -206,7 +209,7 @@ class RequestTokens(_Tokens):
             return
         token = self._end(succeeded=succeeded)
         if token is not None:
-            cast(RetryStrategy, self._strategy).record_success(token=token)
+            cast(MinimalRetryStrategy, self._strategy).record_success(token=token)
 
 
 class AsyncRequestTokens(_Tokens):
@@ -226,7 +229,7 @@ class AsyncRequestTokens(_Tokens):
 
         Cancellation: a token that comes when the request is over is handed back.
         """
-        strategy = cast(AsyncRetryStrategy, self._strategy)
+        strategy = cast(AsyncMinimalRetryStrategy, self._strategy)
         try:
             token = await strategy.acquire_initial_retry_token(token_scope=self._scope)
         except Exception as refusal:
@@ -242,7 +245,7 @@ class AsyncRequestTokens(_Tokens):
         question = self._question(request, reason)
         if isinstance(question, RetryAction):
             return question
-        strategy = cast(AsyncRetryStrategy, self._strategy)
+        strategy = cast(AsyncMinimalRetryStrategy, self._strategy)
         try:
             token = await strategy.refresh_retry_token_for_retry(token_to_renew=question.token, error=question.error)
         except Exception as refusal:
@@ -263,7 +266,7 @@ class AsyncRequestTokens(_Tokens):
         """Tell the strategy of the success. Whatever it raises passes."""
         token, self._recorded = self._recorded, None
         if token is not None:
-            await cast(AsyncRetryStrategy, self._strategy).record_success(token=token)
+            await cast(AsyncMinimalRetryStrategy, self._strategy).record_success(token=token)
 
 
 AnyRequestTokens = RequestTokens | AsyncRequestTokens

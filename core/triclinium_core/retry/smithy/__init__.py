@@ -32,9 +32,11 @@ if TYPE_CHECKING:
     from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
     from triclinium_core.retry.smithy.protocols import (
         AnyRetryStrategy,
+        AsyncMinimalRetryStrategy,
         AsyncRetryStrategy,
         ErrorRetryInfo,
         HasFault,
+        MinimalRetryStrategy,
         PartyAtFault,
         RetryBackoffStrategy,
         RetryError,
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 _MODULE_OF = {
     "AdaptiveRetryStrategy": "triclinium_core.retry.smithy.adaptive",
     "AnyRetryStrategy": "triclinium_core.retry.smithy.protocols",
+    "AsyncMinimalRetryStrategy": "triclinium_core.retry.smithy.protocols",
     "AsyncRetryStrategy": "triclinium_core.retry.smithy.protocols",
     "AwsRetryNumbers": "triclinium_core.retry.smithy.numbers",
     "BreakerRetryStrategy": "triclinium_core.retry.smithy.breaker",
@@ -60,6 +63,7 @@ _MODULE_OF = {
     "ExponentialRetryBackoffStrategy": "triclinium_core.retry.smithy.backoff",
     "HasFault": "triclinium_core.retry.smithy.protocols",
     "Jitter": "triclinium_core.retry.smithy.backoff",
+    "MinimalRetryStrategy": "triclinium_core.retry.smithy.protocols",
     "PartyAtFault": "triclinium_core.retry.smithy.protocols",
     "RetryBackoffStrategy": "triclinium_core.retry.smithy.protocols",
     "RetryError": "triclinium_core.retry.smithy.protocols",
@@ -81,6 +85,7 @@ if not TYPE_CHECKING:  # A type checker would take every misspelt name for one t
 __all__ = [
     "AdaptiveRetryStrategy",
     "AnyRetryStrategy",
+    "AsyncMinimalRetryStrategy",
     "AsyncRetryStrategy",
     "AwsRetryNumbers",
     "BreakerRetryStrategy",
@@ -92,6 +97,7 @@ __all__ = [
     "ExponentialRetryBackoffStrategy",
     "HasFault",
     "Jitter",
+    "MinimalRetryStrategy",
     "PartyAtFault",
     "RetryBackoffStrategy",
     "RetryError",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from typing import cast
+from typing import cast, overload
 
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.kinds import SMITHY, other_kind
 from triclinium_core.retry.smithy.protocols import (
     AnyRetryStrategy,
+    AsyncMinimalRetryStrategy,
     AsyncRetryStrategy,
+    MinimalRetryStrategy,
+    RetryBackoffStrategy,
     RetryStrategy,
     RetryToken,
     is_async,
@@ -30,14 +33,32 @@ class AsyncShape:
         ArgumentError: ``strategy`` is not a strategy, or has to be awaited itself.
     """
 
-    def __init__(self, strategy: RetryStrategy) -> None:
+    def __init__(self, strategy: MinimalRetryStrategy) -> None:
         require_strategy(strategy)
         if is_async(strategy):
             raise ArgumentError(
                 f"strategy={shown(strategy)} has to be awaited already; use it as it is", parameter="strategy"
             )
-        self.strategy: RetryStrategy = strategy
+        self.strategy: MinimalRetryStrategy = strategy
         """What answers."""
+
+    @property
+    def backoff_strategy(self) -> RetryBackoffStrategy:
+        """The backoff of the strategy.
+
+        Raises:
+            AttributeError: the strategy has no such attribute.
+        """
+        return cast(RetryStrategy, self.strategy).backoff_strategy
+
+    @property
+    def max_attempts(self) -> int:
+        """Maximum number of attempts of one request under the strategy, including the first.
+
+        Raises:
+            AttributeError: the strategy has no such attribute.
+        """
+        return cast(RetryStrategy, self.strategy).max_attempts
 
     async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
         """Return the token of a request's first attempt, or raise what the strategy raises."""
@@ -61,14 +82,20 @@ class AsyncShape:
             take_back(token=token)
 
 
-def as_async(strategy: AnyRetryStrategy) -> AsyncRetryStrategy:
+@overload
+def as_async(strategy: RetryStrategy | AsyncRetryStrategy) -> AsyncRetryStrategy: ...
+@overload
+def as_async(strategy: AnyRetryStrategy) -> AsyncMinimalRetryStrategy: ...
+def as_async(strategy: AnyRetryStrategy) -> AsyncMinimalRetryStrategy:
     """Return ``strategy`` in the shape that is awaited; one that has it is returned as it is.
+
+    The result has ``backoff_strategy`` and ``max_attempts`` if ``strategy`` has them.
 
     Raises:
         ArgumentError: ``strategy`` is not a strategy.
     """
     require_strategy(strategy)
-    return strategy if is_async(strategy) else AsyncShape(cast(RetryStrategy, strategy))
+    return strategy if is_async(strategy) else AsyncShape(cast(MinimalRetryStrategy, strategy))
 
 
 def require_strategy(strategy: object, parameter: str = "strategy") -> None:

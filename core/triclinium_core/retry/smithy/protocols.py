@@ -52,8 +52,10 @@ class RetryBackoffStrategy(Protocol):
         ...
 
 
-class RetryStrategy(Protocol):
-    """Decides about retries, and answers at once. Many requests share one.
+class MinimalRetryStrategy(Protocol):
+    """The methods of a strategy that answers immediately: all that arguments of this library require.
+
+    Many requests share one strategy.
 
     It may have a fourth method, ``abandon(*, token)``, and then hears of tokens whose attempts are never made (decision S11).
     """
@@ -82,8 +84,25 @@ class RetryStrategy(Protocol):
         ...
 
 
-class AsyncRetryStrategy(Protocol):
-    """The same for a strategy that may wait before it answers, as in smithy-core since 0.6.
+class RetryStrategy(MinimalRetryStrategy, Protocol):
+    """The strategy of the Smithy design: the methods, and the two attributes that other code may read.
+
+    All shipped strategies have both. An argument also accepts a ``MinimalRetryStrategy``, which needs neither.
+    """
+
+    @property
+    def backoff_strategy(self) -> RetryBackoffStrategy:
+        """The backoff that computes the delays of the tokens."""
+        ...
+
+    @property
+    def max_attempts(self) -> int:
+        """Maximum number of attempts of one request, including the first."""
+        ...
+
+
+class AsyncMinimalRetryStrategy(Protocol):
+    """The methods of a strategy that may wait before it answers, as in smithy-core since 0.6.
 
     Its three methods are ``async def``, all of them. An ``abandon`` is a plain method here too: a caller that was
     cancelled cannot wait for it.
@@ -102,23 +121,40 @@ class AsyncRetryStrategy(Protocol):
         ...
 
 
-AnyRetryStrategy = RetryStrategy | AsyncRetryStrategy
+class AsyncRetryStrategy(AsyncMinimalRetryStrategy, Protocol):
+    """The strategy of the Smithy design in the shape that is awaited: the methods, and the two attributes."""
+
+    @property
+    def backoff_strategy(self) -> RetryBackoffStrategy:
+        """The backoff that computes the delays of the tokens."""
+        ...
+
+    @property
+    def max_attempts(self) -> int:
+        """Maximum number of attempts of one request, including the first."""
+        ...
 
 
-def is_async(strategy: AnyRetryStrategy) -> TypeGuard[AsyncRetryStrategy]:
+AnyRetryStrategy = MinimalRetryStrategy | AsyncMinimalRetryStrategy
+
+
+def is_async(strategy: AnyRetryStrategy) -> TypeGuard[AsyncMinimalRetryStrategy]:
     """Tell whether the methods of ``strategy`` are ``async def``."""
     return inspect.iscoroutinefunction(strategy.refresh_retry_token_for_retry)
 
 
 @runtime_checkable
 class ErrorRetryInfo(Protocol):
-    """What an error may say about retries. An attribute that is missing has the default of ``classification.ErrorInfo``."""
+    """An error that carries information about retries.
 
-    is_retry_safe: bool | None
+    A class that inherits the protocol has its defaults. They hold for any other error without an attribute as well.
+    """
+
+    is_retry_safe: bool | None = None
     """Whether a retry is allowed; None, like False, permits none."""
-    retry_after: float | None
+    retry_after: float | None = None
     """Seconds that should pass before a retry."""
-    is_throttling_error: bool
+    is_throttling_error: bool = False
     """Whether the service asked for fewer requests."""
 
 

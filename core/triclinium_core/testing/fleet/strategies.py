@@ -50,7 +50,7 @@ from triclinium_core.retry.smithy.breaker import BreakerRetryStrategy
 from triclinium_core.retry.smithy.budget import BudgetRetryStrategy
 from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
-from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy, RetryStrategy, RetryToken
+from triclinium_core.retry.smithy.protocols import MinimalRetryStrategy, RetryBackoffStrategy, RetryToken
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 from triclinium_core.testing.fleet.retries import (
@@ -208,7 +208,7 @@ class CouchbaseCall(Call):
             self._machine.handle(_TIME_PASSED, now)
 
 
-MakeStrategy = Callable[[Random, Callable[[], float]], RetryStrategy]
+MakeStrategy = Callable[[Random, Callable[[], float]], MinimalRetryStrategy]
 """Makes the strategy of one process, given its randomness and its clock."""
 
 
@@ -233,7 +233,7 @@ class SmithyProcess:
 
     def __init__(self, make_strategy: MakeStrategy, fleet: Fleet, rng: Random) -> None:
         self.now: float = 0.0
-        self.strategy: RetryStrategy = make_strategy(rng, lambda: self.now)
+        self.strategy: MinimalRetryStrategy = make_strategy(rng, lambda: self.now)
         self.terms: CallTerms[None] = CallTerms(self.strategy)
         self.infos: Mapping[AttemptOutcome, ErrorInfo] = _INFOS[fleet.idempotent]
         self.attempt_timeout: float = fleet.attempt_timeout if fleet.attempt_timeout is not None else math.inf

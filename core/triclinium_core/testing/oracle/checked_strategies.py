@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from triclinium_core.retry.calls.terms import is_refusal
 from triclinium_core.retry.combined.reason_infos import FailedAttemptError
 from triclinium_core.retry.smithy.budget import BudgetRetryStrategy
-from triclinium_core.retry.smithy.protocols import RetryStrategy, RetryToken
+from triclinium_core.retry.smithy.protocols import MinimalRetryStrategy, RetryToken
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 from triclinium_core.retry.smithy.tokens import SingleUseToken
 from triclinium_core.shown import total_repr
@@ -23,7 +23,7 @@ class CheckedStrategy:
         strategy: answers; what it lends has to be a ``SingleUseToken``.
     """
 
-    def __init__(self, book: LoanBook, strategy: RetryStrategy) -> None:
+    def __init__(self, book: LoanBook, strategy: MinimalRetryStrategy) -> None:
         self.book: LoanBook = book
         self._strategy = strategy
         self._left = _budget_of(strategy)
@@ -151,7 +151,7 @@ class AwaitedStrategy:
         self._strategy.abandon(token=token)
 
 
-def _budget_of(strategy: RetryStrategy) -> Callable[[str | None], float]:
+def _budget_of(strategy: MinimalRetryStrategy) -> Callable[[str | None], float]:
     """Return what tells what is left of a strategy's budget for a scope; always 0 where it has none."""
     if isinstance(strategy, StandardRetryStrategy):
         return strategy.available_quota

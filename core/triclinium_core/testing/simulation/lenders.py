@@ -8,7 +8,7 @@ from triclinium_core.retry.combined.strategies import AnyRetryStrategy, TokenSco
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.breaker import BreakerRetryStrategy
 from triclinium_core.retry.smithy.budget import BudgetRetryStrategy
-from triclinium_core.retry.smithy.protocols import RetryError, RetryStrategy
+from triclinium_core.retry.smithy.protocols import MinimalRetryStrategy, RetryError
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 from triclinium_core.retry.smithy.tokens import SingleUseToken
@@ -100,5 +100,5 @@ class Lenders:
             if token in simulation.consultations.open:
                 simulation.go_on(token)
 
-    def _checked(self, strategy: RetryStrategy) -> CheckedStrategy:
+    def _checked(self, strategy: MinimalRetryStrategy) -> CheckedStrategy:
         return CheckedStrategy(self.book, strategy)

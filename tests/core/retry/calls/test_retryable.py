@@ -180,14 +180,17 @@ def test_what_cannot_judge_results(retry_result: object) -> None:
 
 
 def test_strategies_see_the_error_itself_where_it_says_all() -> None:
-    """Else one that does, whose cause it is."""
+    """An error with the three attributes of the design is shown as it is; any other is the cause of one that has them."""
     complete, plain = Speaking(is_retry_safe=True), OSError("plain")
-    less = Speaking(is_retry_safe=True)
-    del less.is_timeout_error
+    of_the_page, less, late = (Speaking(is_retry_safe=True) for _ in range(3))
+    del of_the_page.is_timeout_error, less.is_throttling_error
+    late_info = ErrorInfo(is_retry_safe=True, is_throttling_error=True, is_timeout_error=True)
     info = info_of_error(OSError, plain)
     shown = for_strategy(plain, info)
 
     assert complete is for_strategy(complete, classify(complete))
+    assert of_the_page is for_strategy(of_the_page, classify(of_the_page))
+    assert isinstance(for_strategy(late, late_info), ClassifiedError)
     assert isinstance(for_strategy(less, classify(less)), ClassifiedError)
     assert isinstance(for_strategy(None, RETRY_SAFE), ClassifiedError)
     assert (ClassifiedError, plain, info, "plain") == (type(shown), shown.__cause__, classify(shown), str(shown))

@@ -56,6 +56,15 @@ def test_the_shapes() -> None:
     assert shape is as_async(shape)
 
 
+def test_the_attributes_of_the_design() -> None:
+    """The awaited shape has the limit and the delays of its strategy, and neither where its strategy has none."""
+    strategy = StandardRetryStrategy(rng=Fixed(), max_attempts=7)
+    full, bare = as_async(strategy), as_async(Plain())
+
+    assert (7, strategy.backoff_strategy) == (full.max_attempts, full.backoff_strategy)
+    assert [False, False] == [hasattr(bare, name) for name in ("max_attempts", "backoff_strategy")]
+
+
 def test_no_shape_of_a_shape() -> None:
     """It would await nothing but itself."""
     shape: Any = AsyncShape(SimpleRetryStrategy(rng=Fixed()))

@@ -38,6 +38,21 @@ def test_the_three_attributes_of_the_page() -> None:
     assert ErrorInfo(is_retry_safe=True, retry_after=2.0, is_throttling_error=True) == classify(error)
 
 
+class Busy(Exception, ErrorRetryInfo):
+    """An error that inherits the protocol, and says one thing."""
+
+    is_retry_safe = True
+
+
+def test_an_error_that_inherits_the_protocol_has_its_defaults() -> None:
+    """Attributes that the class does not set have the defaults of the design."""
+    error = Busy("busy")
+
+    assert (True, None, False) == (error.is_retry_safe, error.retry_after, error.is_throttling_error)
+    assert ErrorInfo(is_retry_safe=True) == classify(error)
+    assert ("busy", True) == (str(error), isinstance(error, ErrorRetryInfo))
+
+
 def test_the_other_two() -> None:
     """A timeout, and who is at fault."""
     error = carrying(is_timeout_error=True, fault="server")
