@@ -244,6 +244,14 @@ def test_policies_that_fail() -> None:
     assert ["what the node answered: QUORUM needs 2 replicas, 1 is alive"] == caught.value.__notes__
 
 
+@rows(("method", "failure"), [("on_unavailable", UNAVAILABLE), ("on_read_timeout", READ)])
+def test_policies_that_fail_leave_no_doubt(method: str, failure: dict[str, Any]) -> None:
+    """The error of a policy that fails says that a statement that is not idempotent was not applied."""
+    question = getattr(DriverRetryPolicy(Always(ZeroDivisionError("oops"))), method)
+    with pytest.raises(errors.PolicyFailed, match="certainly not applied"):
+        question(NOT_IDEMPOTENT, retry_num=0, **failure)
+
+
 @rows("received", range(5))
 @rows("retry_num", [0, 1])
 def test_where_the_driver_agrees(received: int, retry_num: int) -> None:

@@ -89,10 +89,38 @@ def routes_of(error: e.CassandraError) -> ErrorRoutes:
     Raises:
         KeyError: no attempt can meet it.
     """
+    return ROUTES[_row_of(error)]
+
+
+def _row_of(error: e.CassandraError) -> type[e.CassandraError]:
     for kind in type(error).__mro__:
         if kind in ROUTES:
-            return ROUTES[kind]
+            return kind
     raise KeyError(type(error))
+
+
+_UNDECIDED = (e.FrameTooLong, e.CoordinatorError)
+"""Rows of ``ROUTES`` that leave open whether the statement was executed: the answer may be what was too long, and a code
+that is not known may mean anything."""
+
+
+def may_be_applied(error: e.CassandraError) -> bool:
+    """Return whether a statement may have been executed by the attempt that met ``error``."""
+    # The policy gets the others for any statement, because they change nothing (decision A2).
+    row = _row_of(error)
+    return ROUTES[row].of_statement is Route.ASK_IF_IDEMPOTENT or row in _UNDECIDED
+
+
+def aftermath(request: CassandraRequest, *, ambiguous: bool) -> str:
+    """Return the end of a message: whether the failed request may have been applied, in the words of the Couchbase errors.
+
+    Return nothing for a request that may be sent again in any case.
+    """
+    if request.may_repeat:
+        return ""
+    if ambiguous:
+        return "; the statement may have been applied: see what has changed before sending it again"
+    return "; the statement was certainly not applied"
 
 
 @unique
@@ -167,7 +195,8 @@ def _asked(request: CassandraRequest, error: e.CassandraError, node: Hashable, r
     try:
         verdict = verdict_on(request.policy, error, retry_count=retry_count)
     except Exception as raised:
-        text = f"the retry policy failed on {type(error).__name__} of {node}: {shown(raised)}"
+        left = aftermath(request, ambiguous=may_be_applied(error))
+        text = f"the retry policy failed on {type(error).__name__} of {node}: {shown(raised)}{left}"
         return _raised(e.PolicyFailed(text), cause=raised)
     if verdict.decision is RetryDecision.IGNORE and request.is_prepare:
         text = (

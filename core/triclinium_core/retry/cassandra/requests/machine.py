@@ -50,7 +50,15 @@ from triclinium_core.retry.cassandra.requests.events import (
     TimePassed,
 )
 from triclinium_core.retry.cassandra.requests.history import NO_ATTEMPT, Execution, History
-from triclinium_core.retry.cassandra.requests.judgement import Judgement, Route, Step, judge, route_of
+from triclinium_core.retry.cassandra.requests.judgement import (
+    Judgement,
+    Route,
+    Step,
+    aftermath,
+    judge,
+    may_be_applied,
+    route_of,
+)
 from triclinium_core.retry.cassandra.requests.query_plan import QueryPlan
 from triclinium_core.retry.cassandra.requests.request import CassandraRequest
 from triclinium_core.retry.cassandra.requests.speculation import next_delay
@@ -99,6 +107,8 @@ class RequestMachine:
         self._deadline = math.inf
         self._history = History(request.consistency)
         self._speculation: _Speculation | None = None
+        self._may_be_applied = False
+        """Whether the newest attempt may have executed the statement. Only an idempotent request has several at a time."""
 
     @total_repr
     def __repr__(self) -> str:
@@ -110,6 +120,16 @@ class RequestMachine:
         if self.state is not RequestState.RUNNING:
             return math.inf
         return min(self._deadline, self._speculation.due) if self._speculation else self._deadline
+
+    @property
+    def is_ambiguous(self) -> bool:
+        """Whether the request, if abandoned now, may have been or may still be applied.
+
+        That holds from each ``Send`` until the node answers or the driver reports that nothing was handed over, and after
+        an error that leaves it open. It never holds for an idempotent request or a PREPARE. A settled request keeps the
+        value that it had at its end.
+        """
+        return self._may_be_applied and not self.request.may_repeat
 
     def handle(self, event: CassandraEvent, now: float) -> Sequence[CassandraAction]:
         """Hear ``event`` and return what to do, in order.
@@ -140,6 +160,8 @@ class RequestMachine:
             )
         self._now = now
         if not isinstance(event, RequestWritten):
+            if execution.state is not ExecutionState.PREPARING:
+                self._may_be_applied = _may_be_applied_after(event, execution)
             execution.attempt = NO_ATTEMPT
         execution.follow(type(event))
         return _HANDLERS_OF_ATTEMPTS[type(event)](self, event, execution)
@@ -291,7 +313,8 @@ class RequestMachine:
             node = self._plan.take()
         except Exception as raised:
             # No node answered this, not even the one that the execution comes from.
-            return self._fail(PolicyFailed(f"the query plan failed: {shown(raised)}"), cause=raised)
+            text = f"the query plan failed: {shown(raised)}{aftermath(self.request, ambiguous=self.is_ambiguous)}"
+            return self._fail(PolicyFailed(text), cause=raised)
         if node is None:
             return self._run_out(execution)
         execution.node, execution.repreparations = node, 0
@@ -301,6 +324,7 @@ class RequestMachine:
         if self._now >= self._deadline:
             return self._time_out()
         execution.follow(Send)
+        self._may_be_applied = True
         execution.returns = returns
         return [Send(self._history.next_attempt(execution), execution.index, execution.node, execution.consistency)]
 
@@ -316,7 +340,8 @@ class RequestMachine:
         return self._fail(failure, cause=errors[-1][1] if errors else None, ran_out=execution)
 
     def _time_out(self) -> Sequence[CassandraAction]:
-        return self._fail(DriverTimeout(f"no answer within {self.request.timeout} s"))
+        left = aftermath(self.request, ambiguous=self.is_ambiguous)
+        return self._fail(DriverTimeout(f"no answer within {self.request.timeout} s{left}"))
 
     def _fail(
         self,
@@ -340,6 +365,18 @@ class RequestMachine:
         self, execution: Execution, error: CassandraError, verdict: RetryVerdict | None = None, *, unsent: bool = False
     ) -> ReportFailure:
         return ReportFailure(execution.index, execution.node, error, execution.retry_count, verdict, unsent)
+
+
+def _may_be_applied_after(event: AttemptEvent, execution: Execution) -> bool:
+    """Return whether the attempt that ends with ``event`` may have executed the statement."""
+    match event:
+        case AttemptAborted(error=error):
+            is_unsent = event.is_unsent and execution.state is not ExecutionState.WAITING
+            return not is_unsent and may_be_applied(error)
+        case ErrorReceived(error=error):
+            return may_be_applied(error)
+        case _:
+            return False
 
 
 # Bound methods in the machine itself would be a cycle, and each request would wait for a collector.

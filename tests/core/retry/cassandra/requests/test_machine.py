@@ -46,8 +46,10 @@ from triclinium_core.retry.cassandra.requests.actions import (
 from triclinium_core.retry.cassandra.requests.events import (
     AttemptAborted,
     AttemptEvent,
+    CassandraEvent,
     ConnectionMissed,
     ErrorReceived,
+    RequestAbandoned,
     RequestSubmitted,
     RequestWritten,
     ResultReceived,
@@ -449,6 +451,71 @@ def test_one_timeout_for_the_whole_call() -> None:
     assert "no answer within 2.0 s" == str(fail.error)
     assert ExecutionInfo(None, (("n1", SERVER),), -1, 0, Level.QUORUM, 1) == fail.error.execution_info
     assert math.inf == machine.wakeup
+
+
+@rows(
+    ("events", "expected"),
+    [
+        ([], True),
+        ([RequestWritten(0)], True),
+        ([ConnectionMissed(0), ConnectionMissed(1), ConnectionMissed(2)], False),
+        ([AttemptAborted(0, CLOSED)], True),
+        ([AttemptAborted(0, CLOSED, handed_over=1)], True),
+        ([AttemptAborted(0, CLOSED, handed_over=0), ConnectionMissed(1), ConnectionMissed(2)], False),
+        ([RequestWritten(0), AttemptAborted(0, CLOSED, handed_over=0)], True),
+        ([AttemptAborted(0, e.RequestThrottled("full"))], False),
+        ([RequestWritten(0), AttemptAborted(0, e.FrameTooLong("the answer"))], True),
+        ([RequestWritten(0), ResultReceived(0)], False),
+        ([RequestWritten(0), ErrorReceived(0, UNAVAILABLE)], False),
+        ([RequestWritten(0), ErrorReceived(0, e.InvalidQuery("no"))], False),
+        ([RequestWritten(0), ErrorReceived(0, WRITE)], True),
+        ([RequestWritten(0), ErrorReceived(0, SERVER)], True),
+        ([RequestWritten(0), ErrorReceived(0, e.CoordinatorError("news"))], True),
+        ([RequestWritten(0), ErrorReceived(0, e.AuthenticationError("who"))], False),
+        ([RequestWritten(0), ErrorReceived(0, e.Bootstrapping("not yet"))], True),
+        ([RequestWritten(0), ErrorReceived(0, UNPREPARED)], False),
+        ([RequestWritten(0), ErrorReceived(0, UNPREPARED), RequestWritten(1)], False),
+        ([RequestWritten(0), ErrorReceived(0, UNPREPARED), AttemptAborted(1, CLOSED), ConnectionMissed(2)], True),
+        ([RequestWritten(0), ErrorReceived(0, UNPREPARED), StatementPrepared(1, b"id")], True),
+        ([RequestWritten(0), TimePassed()], True),
+        ([RequestWritten(0), RequestAbandoned()], True),
+    ],
+)
+def test_ambiguity(events: Sequence[CassandraEvent], expected: bool) -> None:
+    """A statement is ambiguous from its order on until nothing of it was sent, or an answer shows that nothing was done."""
+    asked = request(Always(RETHROW), idempotent=False)
+    machine, idempotent, preparing = submitted(asked), submitted(request(Always(RETHROW))), submitted(prepare())
+    for event in events:
+        hear(machine, event, at=START + 2.0 * isinstance(event, TimePassed))
+        hear(idempotent, event, at=START + 2.0 * isinstance(event, TimePassed))
+
+    assert (expected, False, False) == (machine.is_ambiguous, idempotent.is_ambiguous, preparing.is_ambiguous)
+
+
+def test_nothing_is_ambiguous_before_the_first_order() -> None:
+    """A statement that is not submitted, or that finds no node, was not applied."""
+    machine = RequestMachine(request(idempotent=False), [])
+    before = machine.is_ambiguous
+    hear(machine, RequestSubmitted())
+
+    assert (False, False) == (before, machine.is_ambiguous)
+
+
+@rows(
+    ("events", "words"),
+    [
+        ([RequestWritten(0)], "may have been applied"),
+        ([RequestWritten(0), ErrorReceived(0, UNPREPARED)], "certainly not applied"),
+    ],
+)
+def test_a_timeout_says_whether_it_is_ambiguous(events: Sequence[CassandraEvent], words: str) -> None:
+    """The error of the client's own timeout says whether the statement may have been applied."""
+    machine = submitted(request(idempotent=False))
+    hear(machine, *events)
+    error = error_of(hear(machine, TimePassed(), at=START + 2.0))
+
+    assert type(error) is e.DriverTimeout
+    assert words in str(error)
 
 
 def test_nothing_is_sent_when_time_is_up() -> None:
