@@ -29,6 +29,9 @@ from triclinium import (
     MutateInSpec,
     PrefixScan,
     RequestSpan,
+    RetryAction,
+    RetryReason,
+    RetryRequest,
     Service,
     StatusCode,
     fail_after,
@@ -39,6 +42,7 @@ from triclinium.errors import (
     EncodingFailureException,
     InternalServerFailureException,
     InvalidArgumentException,
+    UnambiguousTooSlowError,
 )
 from triclinium.testing import (
     FakeAnswer,
@@ -89,6 +93,17 @@ def assert_as_in_the_tables(tracer: RecordingTracer, meter: RecordingMeter) -> N
         required = {key for key, row in ATTRIBUTES.items() if Bearer.METRIC in row.bearers and not row.when}
         assert required <= tags.keys()
     assert [] == tracer.broken_rules
+
+
+class Waits:
+    """A strategy that retries after the same delay."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return a retry."""
+        return RetryAction.after(self.seconds)
 
 
 async def test_attributes_of_a_document_operation(autojump_clock: MockClock) -> None:
@@ -158,6 +173,23 @@ async def test_every_operation_on_documents(autojump_clock: MockClock) -> None:
     told = repr([(span.name, span.attributes, span.events) for span in tracer.spans]) + repr(meter.values)
     assert SECRET not in told
     assert VALUE not in told
+
+
+@rows(("strategy", "retries"), [(Waits(0.5), 0), (Waits(0.1), 1), (Waits(100.0), 0)])
+async def test_a_retry_that_is_never_sent_does_not_count(
+    strategy: Waits, retries: int, autojump_clock: MockClock
+) -> None:
+    """An operation that is abandoned while it waits for a retry, or that waits for its deadline, counts the sent ones."""
+    tracer = RecordingTracer()
+    async with open_pair(tracer=tracer, meter=RecordingMeter(), retry_strategy=strategy) as pair:
+        pair.fake.node.faults.always(Opcode.SET, temporary_failure())
+        with pytest.raises(UnambiguousTooSlowError) as caught, fail_after(0.15):
+            await pair.people.upsert("ada", 1)
+        counted = sum(pair.cluster.statistics().retries_by_reason.values())
+
+    (upsert,) = tracer.roots
+    assert (retries, retries) == (upsert.attributes["couchbase.retries"], counted)
+    assert [retries] == [each.context.retry_attempts for each in caught.value.operations]
 
 
 async def test_a_retried_write(autojump_clock: MockClock) -> None:

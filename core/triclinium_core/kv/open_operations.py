@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import assert_never
+from typing import assert_never, cast
 
 from triclinium_core import decoder_faults
 from triclinium_core.client.actions import (
@@ -123,7 +123,7 @@ class Operations:
         self.next_deadline: float = math.inf
         """No operation without a timer has an earlier deadline; it may be that of one that is settled."""
         self.retries_by_reason: Counter[RetryReason] = Counter()
-        """Retries ordered so far, of operations that are settled too."""
+        """Retries whose delay is over, including those of completed operations."""
 
     def is_ambiguous(self, token: int) -> bool:
         """Tell whether an operation, given up now, may still be applied or have been. False for unknown tokens."""
@@ -480,7 +480,8 @@ class Operations:
                 self._end_attempt(operation, now, response.server_duration)
             case facts.SocketClosed():
                 self._end_attempt(operation, now)
-        ordered = operation.retry_machine(rng=self._rng, error_maps=self._error_maps).handle(event, now)
+        machine = operation.retry_machine(rng=self._rng, error_maps=self._error_maps)
+        ordered = machine.handle(event, now)
         if isinstance(event, facts.ResponseReceived | facts.SocketClosed):
             operation.opaque = None
         for action in ordered:
@@ -491,6 +492,7 @@ class Operations:
                     operation.retry_timer = self._timers.schedule(now + delay, TimerKind.RETRY, operation)
                 case orders.Dispatch():
                     is_to_be_dispatched = True
+                    self.retries_by_reason[cast(RetryReason, machine.last_reason)] += 1
                 case orders.Fail(error):
                     self._fail(operation, error, now)
                 case orders.RefreshTopology():
@@ -523,7 +525,6 @@ class Operations:
             case orders.ConsultStrategy(strategy, request, reason):
                 self._emit(ConsultStrategy(token, strategy, request, reason))
             case orders.ReportRetry(request, reason, delay, dispatches, node):
-                self.retries_by_reason[reason] += 1
                 self._emit(ReportRetry(token, request, reason, delay, dispatches, node))
             case orders.ReportRefusal(request, reason, error, node):
                 self._emit(ReportRefusal(token, request, reason, error, node))

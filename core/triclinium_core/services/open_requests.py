@@ -50,7 +50,7 @@ from triclinium_core.client.lent_tokens import Begins, FirstAttempt, LentTokens,
 from triclinium_core.client.timers import TimerKind, Timers
 from triclinium_core.decoder_faults import Decoder, DecoderFault
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import CouchbaseException, DecodingFailureException, RequestCanceledException
+from triclinium_core.errors import CouchbaseException, DecodingFailureException
 from triclinium_core.kv.known_configs import KnownConfigs
 from triclinium_core.kv.topology.own_addresses import OwnAddresses
 from triclinium_core.options import Authenticator, ClientOptions
@@ -137,7 +137,7 @@ class OpenRequests:
         self.own_answers: list[OwnAnswer] = []
         """What became of the client's own requests, and nobody has taken yet."""
         self.retries_by_reason: Counter[RetryReason] = Counter()
-        """Retries ordered so far, of requests that are settled too."""
+        """Retries whose delay is over, including those of completed requests."""
         self.work: int = 0
         """Units of work on received bytes so far."""
 
@@ -502,11 +502,7 @@ class OpenRequests:
     def _lose(self, live: LiveRequest, handed_over: facts.HandedOver, detail: str, now: float) -> None:
         """Retry or fail a request whose stream is gone before its answer was whole."""
         live.leave_endpoint()
-        if live.answer.has_given_rows:
-            text = f"the connection was lost while rows were read: {detail}; ask again, because a part is missing"
-            self._fail_for_good(live, RequestCanceledException, text, now)
-            return
-        self._feed(live, facts.SocketClosed(handed_over, detail), now)
+        self._feed(live, facts.SocketClosed(handed_over, detail, is_partial=live.answer.has_given_rows), now)
 
     def stream_timer_passed(self, stream: StreamId, now: float) -> None:
         """Close a stream that was idle, or did not open in time; what waits for the latter is retried, or fails."""
@@ -544,6 +540,8 @@ class OpenRequests:
         for action in live.retry.handle(event, now):
             match action:
                 case orders.Dispatch():
+                    if not live.is_own:
+                        self.retries_by_reason[cast(RetryReason, live.retry.last_reason)] += 1
                     self._dispatch(live, now)
                 case orders.RetryAfter(delay, dispatches):
                     if live.tokens is not None and not dispatches:
@@ -572,7 +570,6 @@ class OpenRequests:
     def _report(self, token: Token, report: orders.ReportRetry | orders.ReportRefusal) -> None:
         match report:
             case orders.ReportRetry(request, reason, delay, dispatches, node):
-                self.retries_by_reason[reason] += 1
                 self._emit(ReportRetry(token, request, reason, delay, dispatches, node))
             case orders.ReportRefusal(request, reason, error_name, node):
                 self._emit(ReportRefusal(token, request, reason, error_name, node))

@@ -108,6 +108,7 @@ def test_the_strategy_says_when_to_try_again_and_is_told_why() -> None:
     assert RetryReason.KV_TEMPORARY_FAILURE is first.reason
     assert (first.is_retry_safe, first.is_throttling_error, first.is_timeout_error) == (True, True, False)
     assert [0, 1] == [first.request.retry_attempts, second.request.retry_attempts]
+    assert book is first.request.retry_strategy
 
 
 def test_a_refusal_ends_the_operation_with_its_own_error_and_the_words_of_the_strategy() -> None:

@@ -17,6 +17,7 @@ from triclinium_core.client.actions import (
     PauseReading,
     ReportConnection,
     ReportLevel,
+    ReportRefusal,
     ResumeReading,
     SendBytes,
     TelemetryKind,
@@ -83,6 +84,11 @@ class Never:
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
         """Refuse."""
         return RetryAction.no_retry()
+
+
+def refusals(simulation: Asking) -> list[ReportRefusal]:
+    """Return the refusals that the client reported."""
+    return [action for action in simulation.actions if isinstance(action, ReportRefusal)]
 
 
 def test_rows_and_then_what_came_after_them() -> None:
@@ -230,7 +236,11 @@ def test_rows_that_were_handed_out_are_not_handed_out_again() -> None:
     simulation.lose(StreamId(stream))
     simulation.run()
 
-    assert isinstance(simulation.errors[token], RequestCanceledException)
+    error, (report,) = simulation.errors[token], refusals(simulation)
+
+    assert isinstance(error, RequestCanceledException)
+    assert RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT == report.reason == error.context.refused_reason
+    assert (token, "RequestCanceledException") == (report.token, report.error)
     assert 1 == len(simulation.asked)
 
 
@@ -242,8 +252,11 @@ def test_an_error_after_rows_is_raised_after_them() -> None:
 
     token = simulation.finish(asking(readonly=True))
 
+    error, (report,) = simulation.errors[token], refusals(simulation)
+
     assert [b'{"n":1}'] == simulation.rows[token]
-    assert isinstance(simulation.errors[token], CouchbaseException)
+    assert isinstance(error, CouchbaseException)
+    assert RetryReason.QUERY_INDEX_NOT_FOUND == report.reason == error.context.refused_reason
     assert 1 == len(simulation.asked)
 
 
@@ -749,8 +762,11 @@ def test_an_asynchronous_strategy_that_thinks_for_too_long() -> None:
     stale = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
     simulation.nodes.script.answer(STATEMENT, stale)
 
-    simulation.failure(UnambiguousTimeoutException, asking(), retry_strategy=Later())
+    error = simulation.failure(UnambiguousTimeoutException, asking(), retry_strategy=Later())
+    (report,) = refusals(simulation)
 
+    assert RetryReason.QUERY_INDEX_NOT_FOUND is report.reason
+    assert {str(report.reason)} == error.context.retry_reasons
     assert 1 == len(simulation.consulted)
     assert 1 == len(simulation.asked)
 

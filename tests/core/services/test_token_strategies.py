@@ -54,6 +54,7 @@ def test_the_strategy_says_when_to_try_again_and_is_told_why() -> None:
 
     assert isinstance(shown, FailedAttemptError)
     assert (RetryReason.QUERY_INDEX_NOT_FOUND, Service.QUERY) == (shown.reason, shown.request.service)
+    assert book is shown.request.retry_strategy
     assert ["renewed", "recorded"] == book.ends
     assert [0.3] == [retry.delay for retry in simulation.retries]
     assert ROWS == simulation.rows[token]

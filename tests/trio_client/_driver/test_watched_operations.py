@@ -10,9 +10,13 @@ from trio.testing import MockClock
 
 from tests.trio_client.pair import Never, open_pair
 from triclinium import (
+    ErrorMapRetryStrategy,
+    RetryAction,
     RetryEnding,
     RetryGivenUp,
+    RetryReason,
     RetryReport,
+    RetryRequest,
     RetryScheduled,
     RetrySucceeded,
     fail_after,
@@ -21,12 +25,16 @@ from triclinium import (
 )
 from triclinium.errors import (
     AmbiguousTooSlowError,
+    CouchbaseException,
     DocumentNotFoundException,
     TemporaryFailureException,
     UnambiguousTimeoutException,
 )
+from triclinium.testing import open_fake_cluster, status
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.testing import FakeNodeOptions
+from triclinium_core.testing.fakes.error_map import ErrorMapDocument, ErrorMapRow
 from triclinium_core.testing.fakes.faults import drop_response, hang_up, temporary_failure
 
 TEMPORARY = "KV_TEMPORARY_FAILURE"
@@ -86,9 +94,51 @@ async def test_an_operation_that_runs_out_of_time(autojump_clock: MockClock) -> 
             await people.get("ada")
 
     *retries, end = told
+    sent = sum(command.opcode == Opcode.GET for command in fake.node.command_log)
+
     assert {RetryScheduled} == {type(report) for report in retries}
     assert isinstance(end, RetryGivenUp)
-    assert RetryEnding.DEADLINE is end.ending
+    assert (RetryEnding.DEADLINE, sent) == (end.ending, end.attempt)
+
+
+class Slow:
+    """A strategy that is awaited for longer than an operation may take."""
+
+    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Sleep, and permit a retry."""
+        await trio.sleep(100)
+        return RetryAction.after(0)
+
+
+async def test_a_deadline_while_the_strategy_is_awaited(autojump_clock: MockClock) -> None:
+    """The hook gets the deadline as the ending, and the reason of the failure about which the strategy was asked."""
+    told: list[RetryReport] = []
+    async with open_pair() as (fake, _, people):
+        fake.node.faults.next(Opcode.SET, temporary_failure())
+        with watching_retries(told.append), retrying(Slow()), pytest.raises(UnambiguousTimeoutException):
+            await people.upsert("ada", 1)
+
+    assert [(RetryGivenUp, "upsert", 1, RetryEnding.DEADLINE, TEMPORARY)] == story(told)
+
+
+async def test_a_schedule_that_ends(autojump_clock: MockClock) -> None:
+    """A retry that the schedule of an error map leaves no time for counts as refused, and the last attempt is the sent one."""
+    told: list[RetryReport] = []
+    schedule = {"strategy": "constant", "interval": 40, "after": 40, "max-duration": 60}
+    row = ErrorMapRow(0xFFF0, "BUSY", "auto-retry", "busy", schedule)
+    options = FakeNodeOptions(buckets=("travel",), error_map=ErrorMapDocument(12, (row,)))
+    async with open_fake_cluster(options=options) as fake, fake.open_client() as cluster:
+        people = cluster.bucket("travel").default_collection()
+        await people.upsert("ada", 1)
+        fake.node.faults.always(Opcode.SET, status(0xFFF0))
+        with watching_retries(told.append), retrying(ErrorMapRetryStrategy()), pytest.raises(CouchbaseException):
+            await people.upsert("ada", 2)
+
+    by_map = "KV_ERROR_MAP_RETRY_INDICATED"
+    assert [
+        (RetryScheduled, "upsert", 1, by_map),
+        (RetryGivenUp, "upsert", 2, RetryEnding.REFUSED, by_map),
+    ] == story(told)
 
 
 async def test_an_error_after_a_retry(autojump_clock: MockClock) -> None:

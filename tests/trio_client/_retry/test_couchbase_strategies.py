@@ -99,6 +99,7 @@ async def test_the_strategy_decides_about_calls(
     assert [0, 1, 2] == [request.retry_attempts for request in requests]
     assert {(None, form, True)} == {(each.service, each.operation, each.idempotent) for each in requests}
     assert {True} == {each.client_context["robot"] for each in requests}
+    assert all(each.retry_strategy is strategy for each in requests)
     assert all(each.age + each.remaining == pytest.approx(60.0) for each in requests)
 
 

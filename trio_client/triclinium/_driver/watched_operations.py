@@ -11,6 +11,7 @@ from triclinium._retry.watching import hooks_of_blocks, tell_hooks
 from triclinium_core.client.actions import ReportRefusal, ReportRetry
 from triclinium_core.client.events import Token
 from triclinium_core.errors import TimeoutException
+from triclinium_core.retry.backoff import RESOLUTION
 from triclinium_core.retry.calls.history import RetryEnding
 from triclinium_core.retry.calls.reports import RetryGivenUp, RetryHook, RetryReport, RetryScheduled, RetrySucceeded
 
@@ -24,8 +25,10 @@ class WatchedOperation:
     attempt: int
     """Number of the attempt that failed last."""
     reason: str
-    ending: RetryEnding | None = None
-    """Known where a retry was refused."""
+    is_last: bool = False
+    """Whether no attempt follows."""
+    is_refused: bool = False
+    """Whether the strategy, or a rule, refused a retry before the deadline."""
 
 
 class WatchedOperations:
@@ -38,7 +41,10 @@ class WatchedOperations:
     def retried(self, report: ReportRetry, waiter: Waiter | None) -> None:
         """Tell that an attempt failed and another one follows. One that could only come too late does not follow."""
         watched = self._watch(report, waiter)
-        if watched is not None and waiter is not None and report.dispatches:
+        if watched is not None and waiter is not None:
+            watched.is_last = not report.dispatches
+            if watched.is_last:
+                return
             scheduled = RetryScheduled(watched.name, watched.attempt, report.delay, None, None, watched.reason)
             _tell(waiter, scheduled, watched.hooks)
 
@@ -46,7 +52,7 @@ class WatchedOperations:
         """Note that no other attempt follows; the error is on its way."""
         watched = self._watch(report, waiter)
         if watched is not None:
-            watched.ending = RetryEnding.REFUSED
+            watched.is_last, watched.is_refused = True, report.request.remaining > RESOLUTION
 
     def settled(self, waiter: Waiter, error: Exception | None) -> None:
         """Tell how an operation ended, if it was retried or refused a retry."""
@@ -56,9 +62,11 @@ class WatchedOperations:
         if error is None:
             _tell(waiter, RetrySucceeded(watched.name, watched.attempt + 1, None), watched.hooks)
             return
-        late = RetryEnding.DEADLINE if isinstance(error, TimeoutException) else RetryEnding.NOT_RETRY_SAFE
-        ending = late if watched.ending is None else watched.ending
-        number = watched.attempt if watched.ending is not None else watched.attempt + 1
+        if isinstance(error, TimeoutException) and not watched.is_refused:
+            ending = RetryEnding.DEADLINE
+        else:
+            ending = RetryEnding.REFUSED if watched.is_last else RetryEnding.NOT_RETRY_SAFE
+        number = watched.attempt if watched.is_last else watched.attempt + 1
         _tell(waiter, RetryGivenUp(watched.name, number, ending, error, None, watched.reason), watched.hooks)
 
     def forget(self, token: Token) -> None:

@@ -70,6 +70,8 @@ class CallSpans:
         self._attempts: dict[Hashable, RequestSpan | None] = {}
         """Those under way, by the stream on which each travels; of a call of several operations also by operation."""
         self._retries = 0
+        self._retries_due = set[PartSpans | None]()
+        """Operations whose newest retry has not been sent yet; None stands for that of a call of one operation."""
 
     @property
     def as_parent(self) -> RequestSpan | None:
@@ -114,10 +116,17 @@ class CallSpans:
         finally:
             self._telemetry.end_span(span)
 
-    def dispatched(self, attempt: Hashable, attributes: Mapping[str, AttributeValue]) -> None:
-        """Begin the span of an attempt, which no other attempt under way equals."""
+    def dispatched(
+        self, attempt: Hashable, attributes: Mapping[str, AttributeValue], *, part: PartSpans | None = None
+    ) -> None:
+        """Begin the span of an attempt, which no other attempt under way equals.
+
+        Args:
+            part: the operation, of a call that takes several.
+        """
         if self._awaits_labels:
             self._take_labels()
+        self._count_retry(part)
         self._attempts[attempt] = self._telemetry.begin_child(DISPATCH, self.span, {**self._common, **attributes})
 
     def answered(self, attempt: Hashable, attributes: Mapping[str, AttributeValue]) -> None:
@@ -128,10 +137,22 @@ class CallSpans:
             attributes = {**self._late_labels, **attributes}
         self._telemetry.end_span(self._attempts.pop(attempt, None), attributes)
 
-    def retried(self, report: ReportRetry) -> None:
-        """Tell that the call will be retried, and why."""
-        self._retries += report.dispatches
+    def retried(self, report: ReportRetry, *, part: PartSpans | None = None) -> None:
+        """Add the event of a retry that was decided, with its reason.
+
+        Args:
+            part: the operation, of a call that takes several.
+        """
+        self._count_retry(part)
+        if report.dispatches:
+            self._retries_due.add(part)
         self._telemetry.add_event(self.span, *retry_event(report.reason, report.delay, dispatches=report.dispatches))
+
+    def _count_retry(self, part: PartSpans | None) -> None:
+        """Count the newest retry of an operation, now that it is sent or has failed."""
+        if part in self._retries_due:
+            self._retries_due.discard(part)
+            self._retries += 1
 
     def refused(self, report: ReportRefusal) -> None:
         """Tell that the call is not retried, and why."""
@@ -212,14 +233,17 @@ class PartSpans:
         self._streams = set[StreamId]()
         """Those on which attempts are under way."""
         self.encode_payload = call.encode_payload
-        self.retried = call.retried
         self.refused = call.refused
         self.in_span = call.in_span
 
     def dispatched(self, stream: StreamId, attributes: Mapping[str, AttributeValue]) -> None:
         """Begin the span of an attempt."""
         self._streams.add(stream)
-        self._call.dispatched((id(self), stream), attributes)
+        self._call.dispatched((id(self), stream), attributes, part=self)
+
+    def retried(self, report: ReportRetry) -> None:
+        """Add the event of a retry that was decided, with its reason."""
+        self._call.retried(report, part=self)
 
     def answered(self, stream: StreamId, attributes: Mapping[str, AttributeValue]) -> None:
         """End the span of the attempt that travels on a stream."""

@@ -193,7 +193,7 @@ def explain(case: CouchbaseCase) -> Explanation:
         "action": str(reaction.outcome),
         "delay_ms": None if retry is None else milliseconds(retry.delay),
         "dispatches": dispatches,
-        "counts_as_retry": reaction.machine.retry_attempts > case.attempt,
+        "counts_as_retry": dispatches is True,
         "error": None if error is None else error.rfc_class.__name__,
         "message": None if error is None else str(error),
         "orders": [
@@ -439,8 +439,7 @@ def _sentence_on_outcome(facts: Mapping[str, object], outcome: Outcome) -> str:
     failure = f"fails with {facts['error']}: {facts['message']}."
     if outcome is Outcome.FAIL:
         return f"So the request {failure}"
-    counted = " This counts as a retry." if facts["counts_as_retry"] else ""
     return (
         f"So the request waits {facts['delay_ms']} ms, all the time that is left, and is not sent again "
-        f"({CAPPING_CLAUSE}).{counted} Then it {failure}"
+        f"({CAPPING_CLAUSE}). Then it {failure}"
     )

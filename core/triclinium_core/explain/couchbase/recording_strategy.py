@@ -19,7 +19,9 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 
 _OBSTACLES: Mapping[str, Callable[[RetryRequest], RetryRequest]] = {
     "the request is not idempotent": lambda request: replace(request, idempotent=True),
-    "the time of the error map's schedule is up": lambda request: replace(request, since_first_failure=0.0),
+    "the time of the error map's schedule is up": lambda request: replace(
+        request, since_first_failure=0.0, since_this_status=None
+    ),
 }
 """Why one of these strategies may refuse a request, and the change with which it would retry."""
 

@@ -95,6 +95,7 @@ class _Calls:
             remaining=self._deadline() - now,
             since_first_failure=now - first,
             client_context=self._client_context(),
+            retry_strategy=self._strategy,
         )
         following = CallToken(token.began, token.retry_count + 1, 0.0, first, token.retry_reasons | {reason})
         return request, reason, following

@@ -67,6 +67,8 @@ class SocketClosed:
     detail: str | None = None
     reason: RetryReason = RetryReason.SOCKET_NOT_AVAILABLE
     """The reason if nothing was handed over; a terminal one may replace it."""
+    is_partial: bool = False
+    """Whether rows of the answer were handed out already, so that the request must not be sent again."""
 
 
 @lean

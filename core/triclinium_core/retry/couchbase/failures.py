@@ -205,6 +205,13 @@ def refused(
     return exception
 
 
+def rows_lost(context: ErrorContext, reason: RetryReason) -> CouchbaseException:
+    """Return the exception for a request whose connection was lost after some of its rows were handed out."""
+    context = replace(context, refused_reason=str(reason))
+    text = f"{subject(context)}: the connection was lost while rows were read, and a part is missing: ask again"
+    return RequestCanceledException(text + story(context), context)
+
+
 def not_begun(context: ErrorContext, cause: BaseException | None) -> CouchbaseException:
     """Return the exception for a request that was not sent because its strategy failed when asked for a token.
 

@@ -126,14 +126,16 @@ class RetryMachine:
         self.state: RequestState = state
         self._unanswered = state is RequestState.IN_FLIGHT
         self.retry_attempts: int = retry_attempts
-        """Retries ordered so far."""
+        """Retries so far whose delay is over, so that a dispatch was ordered."""
         self.retry_reasons: frozenset[RetryReason] = frozenset()
-        """Reasons of the retries ordered so far."""
+        """Reasons of the retries granted so far."""
         self.last_reason: RetryReason | None = None
         """Reason of the newest failure; None as long as no failure had one."""
         self._attempts_this_status = retry_attempts
         self._last_status: int | None = None
         self._first_failure_at = first_failure_at
+        self._this_status_since = first_failure_at
+        """Time of the first answer with the newest status since the status last changed."""
         self._node = annotation.error_context.last_dispatched_to
         """Where the newest attempt went, or was to go."""
         self._dispatched: Dispatched | None = None
@@ -179,7 +181,7 @@ class RetryMachine:
 
     def snapshot(self, now: float, entry: ErrorMapEntry | None = None) -> RetryRequest:
         """Return the request as a strategy sees it at ``now``."""
-        annotation, first = self.annotation, self._first_failure_at
+        annotation, first, this_status = self.annotation, self._first_failure_at, self._this_status_since
         # To pass a dozen keyword arguments takes twice as long as to assign them, and every retry does.
         request: Any = _new(RetryRequest)
         request.service = annotation.service
@@ -192,9 +194,11 @@ class RetryMachine:
         request.age = now - annotation.submitted_at
         request.remaining = annotation.deadline - now
         request.since_first_failure = 0.0 if first is None else now - first
+        request.since_this_status = None if this_status is None or this_status == first else now - this_status
         request.attempts_this_status = self._attempts_this_status
         request.error_map_entry = entry
         request.client_context = annotation.client_context
+        request.retry_strategy = annotation.strategy
         made: RetryRequest = request
         return made
 
@@ -217,7 +221,11 @@ class RetryMachine:
         if event.handed_over is HandedOver.NOTHING:
             self._unanswered = False
             return self._maybe_retry(event.reason, None, None, now)
-        return self._maybe_retry(RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, None, None, now)
+        reason = RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT
+        if event.is_partial:
+            self._note_failure(reason, None, None, now)
+            return self._report_refusal(reason, failures.rows_lost(self.error_context(now), reason), now)
+        return self._maybe_retry(reason, None, None, now)
 
     def _on_response_received(self, event: ResponseReceived, now: float) -> _Ruled:
         self._unanswered = False
@@ -230,16 +238,17 @@ class RetryMachine:
                 response.operation,
                 has_query_context=self.annotation.error_context.scope is not None,
             )
-            self._count_status(response.http_status)
+            self._count_status(response.http_status, now)
             self._service_answer, self._kv_answer = (response.http_status, answer), None
-            # A caller that has rows already would get them twice.
-            if answer.reason is not None and not response.is_partial:
-                return self._maybe_retry(answer.reason, answer.error, None, now)
-            return self._settle(event, answer.error, now)
+            if answer.reason is None:
+                return self._settle(event, answer.error, now)
+            if response.is_partial:
+                return self._refuse_partial(answer.reason, answer.error, now)
+            return self._maybe_retry(answer.reason, answer.error, None, now)
         maps = self._error_maps
         entry = maps.entry(response.node, response.status) if maps is not None else None
         verdict = kv_responses.classify(self.annotation.operation, response.status, entry)
-        self._count_status(response.status)
+        self._count_status(response.status, now)
         self._kv_answer, self._service_answer = (response, entry), None
         reason, error = verdict.reason, verdict.error
         ruling, actions = (
@@ -276,6 +285,9 @@ class RetryMachine:
         if now >= self.annotation.deadline:
             self._load = event.load or self._load
             self._dispatch_error = event.obstacle or self._dispatch_error
+            if self.state is RequestState.CONSULTING:
+                # Decision C30: the strategy has not decided about this failure, and no retry follows.
+                return self._report_refusal(cast(RetryReason, self.last_reason), self._timeout(now), now)
             return self._fail(self._timeout(now))
         return Ruling.NONE, ()
 
@@ -290,9 +302,7 @@ class RetryMachine:
         self, reason: RetryReason, error: ErrorClass | None, entry: ErrorMapEntry | None, now: float
     ) -> _Ruled:
         """Ask what decides about a failure; the RFC's ``maybeRetry``."""
-        self.last_reason, self._error, self._entry = reason, error, entry
-        if self._first_failure_at is None:
-            self._first_failure_at = now
+        self._note_failure(reason, error, entry, now)
         request = self.snapshot(now, entry)
         verdict = decide_without_strategy(request, reason)
         if verdict is None:
@@ -306,6 +316,19 @@ class RetryMachine:
             except Exception as raised:
                 return self._refuse(reason, now, None, raised)
         return self._carry_out(verdict, reason, request, now)
+
+    def _note_failure(
+        self, reason: RetryReason, error: ErrorClass | None, entry: ErrorMapEntry | None, now: float
+    ) -> None:
+        self.last_reason, self._error, self._entry = reason, error, entry
+        if self._first_failure_at is None:
+            self._first_failure_at = now
+
+    def _refuse_partial(self, reason: RetryReason, error: ErrorClass | None, now: float) -> _Ruled:
+        """Fail a request whose rows were handed out: a retry would hand them out again."""
+        self._note_failure(reason, error, None, now)
+        context = replace(self.error_context(now), refused_reason=str(reason))
+        return self._report_refusal(reason, failures.surfaced(error or CouchbaseException, context), now)
 
     def _on_strategy_decided(self, event: StrategyDecided, now: float) -> _Ruled:
         reason = cast(RetryReason, self.last_reason)
@@ -323,9 +346,6 @@ class RetryMachine:
             if isinstance(verdict, Refuse):
                 return self._refuse(reason, now, verdict.error, because=verdict.because)
             return self._report_refusal(reason, self._timeout(now), now)
-        self.retry_attempts += 1
-        # Decision C17: what was retried before any status came is no part of a status's schedule.
-        self._attempts_this_status += self._last_status is not None
         if reason not in self.retry_reasons:
             self.retry_reasons |= {reason}
         delay, dispatches = verdict.delay, verdict.dispatches
@@ -364,6 +384,9 @@ class RetryMachine:
     def _resume(self, now: float) -> _Ruled:
         self._resume_at, self.wakeup = math.inf, self.annotation.deadline
         if self.state is RequestState.WAITING and now < self.annotation.deadline:
+            self.retry_attempts += 1
+            # Decision C17: retries before the first status are no part of its schedule.
+            self._attempts_this_status += self._last_status is not None
             return Ruling.RESUME, [Dispatch()]
         if self._times_out:
             return self._fail(self._timeout(now))
@@ -382,22 +405,25 @@ class RetryMachine:
     def _end(self) -> None:
         self._resume_at = self.wakeup = math.inf
 
-    def _count_status(self, status: int) -> None:
+    def _count_status(self, status: int, now: float) -> None:
         # RFC 0013 §Questions: the retry count of the schedule is reset when a different error code is received.
         if status != self._last_status:
             if self._last_status is not None:
-                self._attempts_this_status = 0
+                self._attempts_this_status, self._this_status_since = 0, None
             self._last_status = status
+        if self._this_status_since is None:
+            self._this_status_since = now
 
     def error_context(self, now: float) -> ErrorContext:
         """Return what is known of the request at ``now``. It is written when an error needs it, not before."""
         annotation, sent, load = self.annotation, self._dispatched, self._load
+        reasons = self.retry_reasons if self.last_reason is None else self.retry_reasons | {self.last_reason}
         known: dict[str, Any] = {
             "service": str(annotation.service),
             "operation": annotation.operation,
             "idempotent": annotation.idempotent,
             "retry_attempts": self.retry_attempts,
-            "retry_reasons": frozenset(map(str, self.retry_reasons)),
+            "retry_reasons": frozenset(map(str, reasons)),
             "elapsed": now - annotation.submitted_at,
             "timeout": annotation.deadline - annotation.submitted_at if math.isfinite(annotation.deadline) else None,
             "last_dispatch_error": self._dispatch_error,

@@ -44,12 +44,20 @@ class RetryRequest:
     remaining: float
     """Until the deadline."""
     since_first_failure: float = 0.0
+    """Since the first failure, whatever its reason."""
+    since_this_status: float | None = None
+    """Since the first answer with the present status; None if that was the first failure. The ``max-duration`` of an
+    error map limits this time."""
     attempts_this_status: int = 0
     """Retries done since the status last changed (RFC 0013 "Questions"); the schedule of an error map counts these."""
     error_map_entry: ErrorMapEntry | None = None
     """What the node says of the status, where the client does not know it."""
     client_context: Mapping[str, object] = field(default_factory=dict)
     """What the application attached to the request."""
+    retry_strategy: object = None
+    """The strategy that decides about the request, as its caller passed it; of a ``TokenScope`` the strategy inside.
+
+    Source: RFC 0049 "Request Annotation", ``retryStrategy()``."""
 
 
 @lean
@@ -228,14 +236,24 @@ class ErrorMapRetryStrategy:
         return f"{type(self).__name__}(otherwise={self.otherwise!r})"
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return the delay that the map asks for, or no retry once ``max-duration`` has passed."""
+        """Return the delay that the map requests.
+
+        Return no retry once ``max-duration`` has passed, or if the map names an algorithm that is unknown here.
+        """
         entry = request.error_map_entry
-        if reason is not RetryReason.KV_ERROR_MAP_RETRY_INDICATED or entry is None or entry.retry is None:
+        if reason is not RetryReason.KV_ERROR_MAP_RETRY_INDICATED or entry is None:
+            return self.otherwise.retry_after(request, reason)
+        if entry.unknown_algorithm is not None:
+            # RFC 0013 §Questions: an error whose retry strategy the client cannot handle goes back to the user.
+            words = f"the error map requests the retry strategy {entry.unknown_algorithm!r}, which this client does not know"
+            return RetryAction.no_retry(because=words)
+        if entry.retry is None:
             return self.otherwise.retry_after(request, reason)
         delay = entry.retry.delay(request.attempts_this_status)
         if entry.retry.max_duration_ms is None:
             return RetryAction.after(delay)
-        within = entry.retry.max_duration_ms / 1000 - request.since_first_failure
+        since = request.since_first_failure if request.since_this_status is None else request.since_this_status
+        within = entry.retry.max_duration_ms / 1000 - since
         if within <= RESOLUTION:
             return RetryAction.no_retry()
         return RetryAction.after(delay, within=within)

@@ -180,11 +180,10 @@ class Ledger:
 
     def failed(self, submission: Submission, error: CouchbaseException) -> None:
         """Record a failure, which has to tell how often it was retried, and whether it may have been applied."""
-        account, retries = self._account_of[submission.token], self._retries[submission.token]
-        if error.context.retry_attempts != len(retries):
-            raise Violation(
-                f"{submission} tells of {error.context.retry_attempts} retries, {len(retries)} were ordered"
-            )
+        account, reports = self._account_of[submission.token], self._retries[submission.token]
+        ordered = sum(report.dispatches for report in reports)
+        if error.context.retry_attempts != ordered:
+            raise Violation(f"{submission} reports {error.context.retry_attempts} retries, {ordered} were ordered")
         if _needs_a_frame(error) and submission.place.keyspace.is_default_collection:
             account.frames_least += 1
         if not may_be_applied(error):

@@ -206,14 +206,19 @@ class LoanBook:
         if loan.lent and loan.times_recorded != 1:
             raise Violation(f"{loan} succeeded, and its strategy was told of {loan.times_recorded} successes")
 
-    def failed(self, request: int, error: CouchbaseException, *, is_well: bool) -> None:
-        """Record a failure; ``is_well`` tells whether it is a final answer of a service that is well."""
+    def failed(self, request: int, error: CouchbaseException, *, is_well: bool, has_rows: bool = False) -> None:
+        """Record a failure.
+
+        Args:
+            is_well: whether it is a final answer of a service that is well.
+            has_rows: whether rows were handed out before it.
+        """
         loan = self._over(request)
         refused = error.context.refused_reason
         reason = RetryReason[refused] if refused is not None else None
         if loan.refusals and reason not in loan.refusals and not _was_late(error):
             raise Violation(f"{loan} was refused a retry for {_names(loan.refusals)}, and fails with {error!r}")
-        if reason is not None and not _may_be_refused(loan, reason, error):
+        if reason is not None and not _may_be_refused(loan, reason, error, has_rows=has_rows):
             raise Violation(f"{loan} is not retried for {reason}, and its strategy has not refused it")
         if loan.lent and is_well and loan.times_recorded != 1:
             raise Violation(f"{loan} was answered, and its strategy was told of {loan.times_recorded} successes")
@@ -275,7 +280,7 @@ def _was_late(error: CouchbaseException) -> bool:
     return context.elapsed >= context.timeout - RESOLUTION
 
 
-def _may_be_refused(loan: Loan, reason: RetryReason, error: CouchbaseException) -> bool:
+def _may_be_refused(loan: Loan, reason: RetryReason, error: CouchbaseException, *, has_rows: bool) -> bool:
     """Tell whether a request may fail because it is not retried for a reason."""
     return (
         reason in loan.refusals
@@ -285,4 +290,6 @@ def _may_be_refused(loan: Loan, reason: RetryReason, error: CouchbaseException) 
         or not (error.context.idempotent or reason.allows_non_idempotent_retry)
         # The schedule of the node's error map may have come to its end.
         or reason is RetryReason.KV_ERROR_MAP_RETRY_INDICATED
+        # No strategy decides once rows were handed out.
+        or has_rows
     )

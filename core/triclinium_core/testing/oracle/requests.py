@@ -173,7 +173,7 @@ class RequestBook:
             raise Violation(f"{asked} is retried for {report.reason} after rows were handed out")
         if not asked.is_idempotent and not report.reason.allows_non_idempotent_retry:
             raise Violation(f"{asked} is retried for {report.reason}: it may have been applied")
-        asked.retries += 1
+        asked.retries += report.dispatches
         asked.times_permitted += report.reason in REFUSALS
 
     def handed_out(self, token: int, rows: Sequence[bytes]) -> None:
@@ -210,7 +210,7 @@ class RequestBook:
         asked = self._close(token)
         self._timeouts += isinstance(error, TimeoutException)
         if error.context.retry_attempts != asked.retries:
-            raise Violation(f"{asked} tells of {error.context.retry_attempts} retries, {asked.retries} were ordered")
+            raise Violation(f"{asked} reports {error.context.retry_attempts} retries, {asked.retries} were ordered")
         if not may_be_applied(error) and not asked.rows:
             self._void(asked)
         refused = error.context.refused_reason

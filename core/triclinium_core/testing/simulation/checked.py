@@ -451,7 +451,8 @@ class CheckedSimulation(Simulation):
                 self.loans.completed(token)
                 self.consultations.call_off(token)
             case FailOperation(token, error) if token in self._borrowers:
-                self.loans.failed(token, error, is_well=isinstance(error, ANSWERS))
+                has_rows = token in self.requests and bool(self.requests[token].rows)
+                self.loans.failed(token, error, is_well=isinstance(error, ANSWERS), has_rows=has_rows)
                 self.consultations.call_off(token)
             case ReportDecoderFault(_, node, fault):
                 raise Violation(f"{node}: {fault}") from fault

@@ -55,6 +55,7 @@ from triclinium_core.retry.couchbase.events import (
 from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
 from triclinium_core.retry.couchbase.states import RequestState
 from triclinium_core.retry.couchbase.strategy import (
+    AnyRetryStrategy,
     BestEffortRetryStrategy,
     FailFastRetryStrategy,
     RetryAction,
@@ -69,6 +70,8 @@ START = 100.0
 LOCKED, TEMPORARY, NOT_MY_VBUCKET, OUTDATED, UNKNOWN = 0x09, 0x86, 0x07, 0x88, 0x7FF0
 DISPATCHED = Dispatched("10.0.0.1:11210", 17)
 LOCKED_ANSWER = ResponseReceived(KvResponse(0x09))
+STALE_PLAN = b'{"errors": [{"code": 4040, "msg": "no such plan"}]}'
+"""An answer of the query service for which a statement is prepared and sent again."""
 
 
 @pytest.mark.parametrize(
@@ -203,7 +206,7 @@ def test_a_refusal_is_reported() -> None:
 
     assert ReportRefusal(seen, R.KV_LOCKED, "DocumentLockedException", NODE) == report
     assert isinstance(fail, Fail)
-    assert (0, frozenset(), "KV_LOCKED") == (
+    assert (0, frozenset({"KV_LOCKED"}), "KV_LOCKED") == (
         fail.error.context.retry_attempts,
         fail.error.context.retry_reasons,
         fail.error.context.refused_reason,
@@ -292,6 +295,7 @@ def test_taken_over_at_the_first_failure() -> None:
     assert machine.is_ambiguous
 
     hear(machine, answer(LOCKED), 101.0)
+    hear(machine, TimePassed(), 101.25)
 
     assert 4 == machine.retry_attempts
     assert 4 == machine.error_context(101.0).retry_attempts
@@ -435,10 +439,71 @@ def test_the_example_of_the_rfc() -> None:
     assert RetryAfter(0.5, dispatches=False) == order
     assert isinstance(report, ReportRetry)
     assert (0.5, False) == (report.delay, report.dispatches)
-    assert (S.EXPIRING, 2.5, 1) == (machine.state, machine.wakeup, machine.retry_attempts)
+    assert (S.EXPIRING, 2.5, 0) == (machine.state, machine.wakeup, machine.retry_attempts)
     assert [] == list(machine.handle(TimePassed(), 2.4999))
 
-    assert UnambiguousTimeoutException is type(error_of(machine.handle(TimePassed(), 2.5)))
+    error = error_of(machine.handle(TimePassed(), 2.5))
+
+    assert UnambiguousTimeoutException is type(error)
+    assert (0, frozenset({"KV_LOCKED"})) == (error.context.retry_attempts, error.context.retry_reasons)
+
+
+def test_a_retry_counts_when_its_delay_is_over() -> None:
+    """A request that is abandoned while it waits for its retry has not been retried yet."""
+    machine = machine_of(annotation(Says(RetryAction.after(0.25))))
+    hear(machine, answer(LOCKED), 100.5)
+    waiting = machine.error_context(100.6).retry_attempts
+    hear(machine, TimePassed(), 100.75)
+    hear(machine, Dispatched(NODE, 18), 100.75)
+
+    assert (0, 1) == (waiting, machine.error_context(100.8).retry_attempts)
+
+
+@rows("now", [100.5, 102.5])
+@rows("strategy", [BestEffortRetryStrategy(), FailFastRetryStrategy()])
+def test_the_context_has_the_reason_of_every_failure(strategy: AnyRetryStrategy, now: float) -> None:
+    """A failure that is refused, that comes at the deadline or that waits for its retry has its reason in the context."""
+    machine = machine_of(annotation(strategy))
+    hear(machine, answer(TEMPORARY), now)
+
+    assert frozenset({"KV_TEMPORARY_FAILURE"}) == machine.error_context(now).retry_reasons
+
+
+def test_the_strategy_sees_which_strategy_decides() -> None:
+    """The request that a strategy gets has the strategy that the request was submitted with (RFC 0049)."""
+    strategy = Says(RetryAction.no_retry())
+    hear(machine_of(annotation(strategy)), answer(LOCKED))
+
+    assert strategy is strategy.asked[0][0].retry_strategy
+
+
+@rows(
+    ("event", "error", "reason"),
+    [
+        (
+            SocketClosed(HandedOver.ALL, "reset", is_partial=True),
+            RequestCanceledException,
+            R.SOCKET_CLOSED_WHILE_IN_FLIGHT,
+        ),
+        (
+            ResponseReceived(ServiceResponse(Service.QUERY, 200, STALE_PLAN, is_partial=True)),
+            errors.PreparedStatementFailureException,
+            R.QUERY_PREPARED_STATEMENT_FAILURE,
+        ),
+    ],
+)
+def test_a_failure_after_rows_is_reported_as_a_refusal(
+    event: SocketClosed | ResponseReceived, error: type[CouchbaseException], reason: RetryReason
+) -> None:
+    """An idempotent request whose rows were handed out is not retried; the report and the context give the reason."""
+    machine = machine_of(annotation(idempotent=True, service=Service.QUERY, operation="query"))
+    report, fail = hear(machine, event, 100.5)
+
+    assert isinstance(report, ReportRefusal)
+    assert isinstance(fail, Fail)
+    assert (reason, error.__name__, error) == (report.reason, report.error, type(fail.error))
+    assert (reason, frozenset({reason})) == (fail.error.context.refused_reason, fail.error.context.retry_reasons)
+    assert not machine.is_answered
 
 
 def test_a_driver_that_oversleeps() -> None:

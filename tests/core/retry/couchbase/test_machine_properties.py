@@ -139,6 +139,9 @@ class Witness:
     settled: list[RequestAction] = field(default_factory=list)
     delays: list[RetryAfter] = field(default_factory=list)
     reasons: set[RetryReason] = field(default_factory=set)
+    """Reasons of the retries."""
+    met: set[RetryReason] = field(default_factory=set)
+    """Reasons of all failures."""
     dispatches: int = 0
 
     def feed(self, event: RequestEvent) -> None:
@@ -177,7 +180,11 @@ class Witness:
             case ReportRetry(_, reason, delay, dispatches):
                 assert RetryAfter(delay, dispatches) == later[0]
                 self.reasons.add(reason)
-            case ReportRefusal(_, _, name):
+                self.met.add(reason)
+            case ConsultStrategy(_, _, reason):
+                self.met.add(reason)
+            case ReportRefusal(_, reason, name):
+                self.met.add(reason)
                 assert isinstance(later[0], Fail)
                 assert name == type(later[0].error).__name__
             case Fail(error):
@@ -199,15 +206,15 @@ class Witness:
             assert ambiguous is isinstance(error, AmbiguousTimeoutException)
             assert self.now >= self.machine.annotation.deadline - ROUNDING
         context = error.context
-        assert len(self.delays) == context.retry_attempts
-        assert {str(reason) for reason in self.reasons} == context.retry_reasons
+        assert self.dispatches == context.retry_attempts
+        assert {str(reason) for reason in self.met} == context.retry_reasons
         assert str(error).startswith(f"{self.machine.annotation.operation} 'airline_10': ")
         assert context.to_json().startswith("{")
 
     def _judge_afterwards(self, event: RequestEvent, before: RequestState, actions: list[RequestAction]) -> None:
         machine = self.machine
         assert machine.state in events_heard(before)[type(event)].values()
-        assert len(self.delays) == machine.retry_attempts
+        assert self.dispatches == machine.retry_attempts
         assert self.reasons == machine.retry_reasons
         assert len(self.settled) <= 1
         assert (machine.state in {RequestState.COMPLETED, RequestState.FAILED}) is bool(self.settled)

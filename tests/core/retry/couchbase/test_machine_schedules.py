@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.retry.couchbase.request_cases import NODE, annotation, machine_of, map_entry, map_store
+from tests.rows import rows
 from triclinium_core.errors import (
     FeatureNotAvailableException,
 )
@@ -21,14 +22,19 @@ from triclinium_core.retry.couchbase.events import (
 )
 from triclinium_core.retry.couchbase.machine import RetryMachine
 from triclinium_core.retry.couchbase.states import RequestState
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, BestEffortRetryStrategy, ErrorMapRetryStrategy
+from triclinium_core.retry.couchbase.strategy import (
+    AnyRetryStrategy,
+    BestEffortRetryStrategy,
+    ErrorMapRetryStrategy,
+    FastFailOnTerminalErrorRetryStrategy,
+)
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 
 R, S = RetryReason, RequestState
 
-CONSTANT, LINEAR, EXPONENTIAL, SHORT, OUTSIDE = 0xFFF0, 0xFFF1, 0xFFF2, 0xFFF3, 0xFFF4
+CONSTANT, LINEAR, EXPONENTIAL, SHORT, OUTSIDE, UNKNOWN = 0xFFF0, 0xFFF1, 0xFFF2, 0xFFF3, 0xFFF4, 0xFFF5
 NOT_MY_VBUCKET, LOCKED, OUTDATED = 0x07, 0x09, 0x88
 
 
@@ -53,6 +59,7 @@ def store() -> ErrorMapStore:
                 retry={"strategy": "constant", "interval": 40, "after": 5, "max-duration": 100},
             ),
             OUTSIDE: map_entry(*attributes),
+            UNKNOWN: map_entry("auto-retry", "support", retry={"strategy": "fibonacci", "seeds": [1, 1]}),
         }
     )
 
@@ -179,7 +186,7 @@ def test_max_duration_cuts_the_last_delay() -> None:
     assert isinstance(order, RetryAfter)
     assert (False, False) == (report.dispatches, order.dispatches)
     assert 0.015 == pytest.approx(order.delay)
-    assert (S.EXPIRING, 4) == (run.machine.state, run.machine.retry_attempts)
+    assert (S.EXPIRING, 3) == (run.machine.state, run.machine.retry_attempts)
     assert 0.1 == pytest.approx(run.machine.wakeup)
     assert [] == list(run.machine.handle(TimePassed(), 0.0999))
 
@@ -187,21 +194,59 @@ def test_max_duration_cuts_the_last_delay() -> None:
 
     assert isinstance(fail, Fail)
     assert FeatureNotAvailableException is type(fail.error)
-    assert (4, "KV_ERROR_MAP_RETRY_INDICATED") == (fail.error.context.retry_attempts, fail.error.context.refused_reason)
+    assert (3, "KV_ERROR_MAP_RETRY_INDICATED") == (fail.error.context.retry_attempts, fail.error.context.refused_reason)
     assert S.FAILED is run.machine.state
 
 
-def test_max_duration_counts_from_the_first_failure() -> None:
-    """The clock starts with the request's first failure, whatever it was, and is not set back (decision C15)."""
+def test_max_duration_counts_from_the_first_answer_with_the_status() -> None:
+    """Failures with another status take nothing from ``max-duration``, whether they come before or between (C15)."""
     run = Run(machine())
-    run.answer(LOCKED, SHORT)
+    run.answer(LOCKED)
     run.now = 0.2
-    run.answer(LINEAR)
-    report, fail = run.machine.handle(ResponseReceived(KvResponse(SHORT, NODE)), 0.3)
+    run.answer(SHORT, LINEAR)
+    run.now = 0.4
+    run.answer(SHORT)
+    run.now = 0.45
+    run.answer(SHORT)
+    report, fail = run.machine.handle(ResponseReceived(KvResponse(SHORT, NODE)), 0.5)
+
+    assert [1, 5, 10, 5, 40] == run.delays_ms
+    assert isinstance(report, ReportRefusal)
+    assert (0.5, 0.1) == (report.request.since_first_failure, pytest.approx(report.request.since_this_status))
+    assert isinstance(fail, Fail)
+
+
+def test_a_lost_connection_takes_nothing_from_max_duration_before_the_first_answer() -> None:
+    """A request that waited for a connection for longer than ``max-duration`` begins the schedule with its first answer."""
+    retried = machine_of(
+        annotation(ErrorMapRetryStrategy(), submitted_at=0.0, timeout=75.0), state=S.PENDING, error_maps=store()
+    )
+    retried.handle(DispatchFailed(R.SOCKET_NOT_AVAILABLE), 0.0)
+    retried.handle(TimePassed(), 60.0)
+    retried.handle(Dispatched(NODE, 1), 60.0)
+    _, order = retried.handle(ResponseReceived(KvResponse(SHORT, NODE)), 60.0)
+
+    assert RetryAfter(0.005, dispatches=True) == order
+
+
+@rows("strategy", [ErrorMapRetryStrategy(), ErrorMapRetryStrategy(BestEffortRetryStrategy())])
+def test_an_unknown_algorithm_fails_the_request(strategy: ErrorMapRetryStrategy) -> None:
+    """Under the strategy that follows the map, a schedule that it does not know gives the caller the status's error."""
+    report, fail = machine(strategy).handle(ResponseReceived(KvResponse(UNKNOWN, NODE)), 0.0)
 
     assert isinstance(report, ReportRefusal)
-    assert 0.3 == report.request.since_first_failure
     assert isinstance(fail, Fail)
+    assert FeatureNotAvailableException is type(fail.error)
+    assert "KV_ERROR_MAP_RETRY_INDICATED" == fail.error.context.refused_reason
+    assert "fibonacci" in str(fail.error)
+
+
+def test_an_unknown_algorithm_under_the_default_strategy() -> None:
+    """Strategies that do not read the schedule retry the status (decision C14)."""
+    run = Run(machine(FastFailOnTerminalErrorRetryStrategy()))
+    run.answer(UNKNOWN, UNKNOWN)
+
+    assert [1, 2] == run.delays_ms
 
 
 def test_max_duration_with_a_driver_that_oversleeps() -> None:

@@ -212,7 +212,7 @@ def test_an_asynchronous_retry() -> None:
         report.reason,
         report.node,
     )
-    assert (S.WAITING, 101.25, 1) == (machine.state, machine.wakeup, machine.retry_attempts)
+    assert (S.WAITING, 101.25, 0) == (machine.state, machine.wakeup, machine.retry_attempts)
 
 
 @pytest.mark.parametrize(
@@ -251,11 +251,15 @@ def test_an_answer_at_the_deadline(answer: RetryAction, now: float) -> None:
 @rows("late", [StrategyDecided(RetryAction.after(0.0)), StrategyDecided(None, OSError())])
 @rows("closed", [True, False])
 def test_the_deadline_before_the_answer(late: StrategyDecided, closed: bool) -> None:
-    """The request times out while the strategy thinks, ambiguously where its write was in flight; the answer is ignored."""
+    """A request times out while the strategy thinks, ambiguously where its write was in flight; the failure is reported."""
     machine = machine_of(annotation(Awaits()))
     machine.handle(SocketClosed(HandedOver.ALL) if closed else LOCKED, 100.5)
-    error = error_of(machine.handle(TimePassed(), 102.5))
+    actions = machine.handle(TimePassed(), 102.5)
+    error, (report, _), reason = error_of(actions), actions, R.SOCKET_CLOSED_WHILE_IN_FLIGHT if closed else R.KV_LOCKED
 
+    assert isinstance(report, ReportRefusal)
+    assert (reason, type(error).__name__, 0.0) == (report.reason, report.error, report.request.remaining)
+    assert frozenset({reason}) == error.context.retry_reasons
     assert (AmbiguousTimeoutException if closed else UnambiguousTimeoutException) is type(error)
     assert [Ignore()] == list(machine.handle(late, 102.6))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -95,6 +96,25 @@ def test_error_map_ends_with_max_duration(since_first_failure: float, expected: 
     request = retry_request(retry_attempts=1, since_first_failure=since_first_failure, entry=LINEAR)
 
     assert expected == ErrorMapRetryStrategy().retry_after(request, ASKED)
+
+
+def test_the_time_since_the_status_counts_where_it_is_known() -> None:
+    """``max-duration`` limits the time since the first answer with this status, not since the first failure."""
+    early = replace(retry_request(since_first_failure=99.0, entry=LINEAR), since_this_status=0.25)
+    late = replace(early, since_this_status=1.5)
+
+    assert RetryAction(0.005, within=1.25) == ErrorMapRetryStrategy().retry_after(early, ASKED)
+    assert RetryAction(None) == ErrorMapRetryStrategy().retry_after(late, ASKED)
+
+
+def test_an_unknown_algorithm_is_refused() -> None:
+    """The strategy that follows the map neither retries nor asks the strategy it wraps (RFC 0013 "Questions")."""
+    otherwise = Says(RetryAction.after(0.0))
+    entry = map_entry("auto-retry", retry={"strategy": "fibonacci", "interval": 1, "after": 1})
+    action = ErrorMapRetryStrategy(otherwise).retry_after(retry_request(entry=entry), ASKED)
+
+    assert (None, None, []) == (action.delay, action.error, otherwise.asked)
+    assert "fibonacci" in (action.because or "")
 
 
 @rows("entry", [None, WITHOUT_SCHEDULE])

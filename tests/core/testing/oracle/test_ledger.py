@@ -338,14 +338,15 @@ def test_retry_at_the_deadline(now: float, delay: float, dispatches: bool, is_la
 
 
 def test_wrong_number_of_attempts() -> None:
-    """An error tells of the retries that were ordered, those of the operation itself."""
+    """An error gives the number of its operation's retries, without one whose delay was cut to the deadline."""
     books = Books()
     reads = [books.ask(get()), books.ask(get())]
     for read in (*reads, reads[1]):
         books.retry(read, RetryReason.CIRCUIT_BREAKER_OPEN)
+    books.retry(reads[0], RetryReason.CIRCUIT_BREAKER_OPEN, now=2.0, delay=0.5, dispatches=False)
     books.ledger.failed(reads[0], DocumentNotFoundException("", ErrorContext(retry_attempts=1)))
 
-    with pytest.raises(Violation, match="tells of 1 retries, 2 were ordered"):
+    with pytest.raises(Violation, match="reports 1 retries, 2 were ordered"):
         books.ledger.failed(reads[1], DocumentNotFoundException("", ErrorContext(retry_attempts=1)))
 
 

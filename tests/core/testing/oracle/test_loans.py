@@ -290,6 +290,18 @@ def test_a_refusal_when_time_is_up() -> None:
         hasty.book.failed(1, early, is_well=False)
 
 
+def test_rows_are_an_excuse() -> None:
+    """A request whose rows were handed out may fail for a reason about which its strategy was not asked."""
+    reader, waiter = borrowed(), borrowed()
+    for client in (reader, waiter):
+        client.send()
+    reader.book.failed(1, refused(LOCKED), is_well=False, has_rows=True)
+
+    reader.book.check()
+    with pytest.raises(Violation, match="its strategy has not refused it"):
+        waiter.book.failed(1, refused(LOCKED), is_well=False)
+
+
 def test_refusals_have_an_effect() -> None:
     """At once, and for that reason; and nobody is refused who was granted a retry."""
     client = borrowed()

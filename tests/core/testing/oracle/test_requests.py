@@ -121,7 +121,7 @@ def steps(*each: Callable[[RequestBook], object]) -> Callable[[RequestBook], Non
         ),
         (lambda b: fail(b, READ), "failed though nothing was wrong"),
         (lambda b: refuse(b, READ, RetryReason.VIEWS_NO_ACTIVE_PARTITION), "which is always retried"),
-        (steps(lambda b: retry(b, READ, RetryReason.UNKNOWN), lambda b: fail(b, READ)), "tells of 0 retries"),
+        (steps(lambda b: retry(b, READ, RetryReason.UNKNOWN), lambda b: fail(b, READ)), "reports 0 retries"),
         (steps(lambda b: send(b, READ), lambda b: b.check_pauses([STREAM])), "although its reader waits"),
         (
             steps(

@@ -88,10 +88,11 @@ def _of_the_waits(play: Play) -> Iterator[Check]:
 def _of_the_other_words(play: Play) -> Iterator[Check]:
     """Yield whether the client says the same in its statistics and its error as in its log."""
     context, decisions = play.context, play.decisions
-    retried = Counter(decision.reason for decision in decisions if decision.delay is not None)
+    retried = Counter(decision.reason for decision in decisions if decision.dispatches)
     yield _equal("statistics", retried, Counter(play.retries_by_reason), _in_sum)
     if context is not None:
-        logged = len(play.delays), sorted(retried), decisions[-1].reason if decisions else None
+        reasons = sorted({decision.reason for decision in decisions})
+        logged = retried.total(), reasons, decisions[-1].reason if decisions else None
         told = context.retry_attempts, sorted(context.retry_reasons), context.refused_reason
         yield _equal("error context", logged, told, lambda story: _story(*story))
 

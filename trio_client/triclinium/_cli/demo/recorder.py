@@ -45,6 +45,8 @@ class ClientDecided:
     reason: str
     delay: float | None
     """Seconds until the retry; None where there is none."""
+    dispatches: bool = False
+    """Whether the request is sent again after that."""
 
 
 Entry = NodeTook | ConnectionTold | ClientDecided
@@ -84,7 +86,8 @@ class Recorder(logging.Handler):
             self._news.set()
             return
         fields = vars(record)
-        self.entries.append(ClientDecided(at, fields["key"], fields["age"], fields["reason"], fields.get("delay")))
+        delay, dispatches = fields.get("delay"), fields.get("dispatches", False)
+        self.entries.append(ClientDecided(at, fields["key"], fields["age"], fields["reason"], delay, dispatches))
         self.client_has_decided.set()
 
     async def wait_for_news(self) -> None:

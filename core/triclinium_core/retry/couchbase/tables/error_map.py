@@ -115,6 +115,9 @@ class ErrorMapEntry:
     attributes: frozenset[Attribute]
     retry: RetrySpecification | None = None
     """None where the entry has no usable schedule; the attributes hold all the same (decision C16)."""
+    unknown_algorithm: str | None = None
+    """The ``strategy`` of the ``retry`` object, one line of at most 300 characters, if ``RetryAlgorithm`` does not have it
+    (decision C16)."""
 
     @property
     def indicates_retry(self) -> bool:
@@ -179,7 +182,16 @@ def parse_entry(row: object, where: str = "the entry") -> ErrorMapEntry:
         if type(item) is not str:
             _require(item, str, f"an item of {where}.attrs")
     known = frozenset(_ATTRIBUTES[name] for name in set(attributes) if name in _ATTRIBUTES)
-    return ErrorMapEntry(one_line(name), one_line(description), known, _parse_retry(fields.get("retry")))
+    retry = fields.get("retry")
+    return ErrorMapEntry(
+        one_line(name), one_line(description), known, _parse_retry(retry), unknown_algorithm=_unknown_algorithm(retry)
+    )
+
+
+def _unknown_algorithm(row: object) -> str | None:
+    """Return the name of an algorithm that is unknown here; None for a known one, and where there is no name."""
+    name = row.get("strategy") if isinstance(row, dict) else None
+    return one_line(name) if isinstance(name, str) and name and name not in tuple(RetryAlgorithm) else None
 
 
 def _parse_retry(row: object) -> RetrySpecification | None:

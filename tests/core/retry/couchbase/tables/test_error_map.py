@@ -25,7 +25,7 @@ from triclinium_core.retry.couchbase.tables.error_map import (
     parse_entry,
     parse_error_map,
 )
-from triclinium_core.shown import one_line, shown
+from triclinium_core.shown import SERVER_TEXT_MAX, one_line, shown
 
 A = Attribute
 CONSTANT, LINEAR, EXPONENTIAL = RetryAlgorithm.CONSTANT, RetryAlgorithm.LINEAR, RetryAlgorithm.EXPONENTIAL
@@ -235,6 +235,36 @@ def test_half_a_schedule_is_none(retry: object) -> None:
     entry = parse_entry(row("auto-retry", retry=retry))
 
     assert (None, True) == (entry.retry, entry.indicates_retry)
+
+
+@rows(
+    ("retry", "expected"),
+    [
+        (None, None),
+        ({}, None),
+        ({"strategy": None}, None),
+        ({"strategy": ""}, None),
+        ({"strategy": 5}, None),
+        ({"strategy": ["fibonacci"]}, None),
+        (GOOD_RETRY, None),
+        ({"strategy": "linear"}, None),
+        ({"strategy": "fibonacci"}, "fibonacci"),
+        ({**GOOD_RETRY, "strategy": "Linear"}, "Linear"),
+        ({**GOOD_RETRY, "strategy": "a\nb\x1b"}, "a b\\x1b"),
+    ],
+)
+def test_unknown_algorithms(retry: object, expected: str | None) -> None:
+    """An unknown name is kept as printable text; an absent or incomplete object has no name (decision C16)."""
+    entry = parse_entry(row("auto-retry", retry=retry))
+
+    assert (expected, True) == (entry.unknown_algorithm, entry.indicates_retry)
+
+
+def test_a_long_name_of_an_algorithm_is_cut() -> None:
+    """The name of an unknown algorithm has at most as many characters as any text of a server."""
+    entry = parse_entry(row("auto-retry", retry={"strategy": "x" * 10**6}))
+
+    assert SERVER_TEXT_MAX == len(entry.unknown_algorithm or "")
 
 
 def test_unknown_things_are_ignored() -> None:
