@@ -162,9 +162,12 @@ class Dispatcher:
         self._waits_for.pop(operation.token, None)
         if connection.is_unsupported:
             return Refused(UnsupportedOperationException, detail)
+        return DispatchFailed(self.reason_of_waiting(operation, connection), detail, node=connection.node, load=load)
+
+    def reason_of_waiting(self, operation: LiveOperation, connection: Connection) -> RetryReason:
+        """Return the reason of the failure if ``operation`` is not sent to ``connection`` in time."""
         # Decision C6: a terminal state says better than the socket what is wrong.
-        reason = self.terminal_reason(operation) or connection.unavailable_reason
-        return DispatchFailed(reason, detail, node=connection.node, load=load)
+        return self.terminal_reason(operation) or connection.unavailable_reason
 
     def terminal_reason(self, operation: LiveOperation) -> RetryReason | None:
         """Return what is known to be wrong for good with what an operation needs; None for nothing."""

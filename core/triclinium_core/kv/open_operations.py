@@ -138,7 +138,11 @@ class Operations:
         context = operation.abandoned_context(now)
         connection = self._dispatcher.waits_for(token)
         if connection is not None:
-            context = replace(context, last_dispatch_error=_obstacle(operation, connection))
+            reasons = context.retry_reasons
+            if not connection.is_unsupported:
+                reasons |= {str(self._dispatcher.reason_of_waiting(operation, connection))}
+            obstacle = _obstacle(operation, connection)
+            context = replace(context, retry_reasons=reasons, last_dispatch_error=obstacle)
         else:
             connection = self._connections.streams.connection(operation.stream)
         return loaded(context, load_of(connection)) if connection is not None else context

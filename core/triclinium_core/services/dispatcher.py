@@ -141,6 +141,17 @@ class Dispatcher:
             return SocketClosed(HandedOver.NOTHING, detail, reason)
         return DispatchFailed(reason, detail, node=endpoint.node if endpoint is not None else None)
 
+    def reason_of_waiting(self, live: LiveRequest) -> RetryReason | None:
+        """Return the reason of the failure if ``live``, which waits, is not sent in time; None if it does not wait."""
+        if live.token in self._unplaced:
+            reason = RetryReason.NODE_NOT_AVAILABLE
+        elif live.endpoint is not None and live.stream is None:
+            reason = RetryReason.SOCKET_NOT_AVAILABLE
+        else:
+            return None
+        # Decision C6: a terminal state says better than the socket what is wrong.
+        return self._terminal_states.reason_for(live.request.service) or reason
+
     def give_up_waiting(self, live: LiveRequest) -> NotSent | None:
         """Return why a request that waits was not sent, and have it wait no longer; None for one that does not wait."""
         if live.token in self._unplaced:

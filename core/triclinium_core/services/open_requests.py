@@ -739,7 +739,10 @@ class OpenRequests:
     def error_context(self, token: int, now: float) -> ErrorContext | None:
         """Return what is known of a request that is given up now; None for unknown tokens."""
         live = self.open.get(token)
-        return live.abandoned_context(now) if live is not None else None
+        if live is None:
+            return None
+        context, reason = live.abandoned_context(now), self._dispatcher.reason_of_waiting(live)
+        return context if reason is None else replace(context, retry_reasons=context.retry_reasons | {str(reason)})
 
 
 def _classified(live: LiveRequest, body: bytes) -> ServiceVerdict:
