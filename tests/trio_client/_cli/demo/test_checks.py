@@ -49,7 +49,7 @@ REFUSED = replace(
     message="locked",
     answer=None,
     retries_by_reason={},
-    context=ErrorContext(refused_reason="KV_LOCKED"),
+    context=ErrorContext(retry_reasons=frozenset({"KV_LOCKED"}), refused_reason="KV_LOCKED"),
 )
 
 
@@ -65,8 +65,8 @@ def test_a_refusal() -> None:
         Check("statistics", "no retries", "no retries", True),
         Check(
             "error context",
-            "0 retries for nothing, refused for KV_LOCKED",
-            "0 retries for nothing, refused for KV_LOCKED",
+            "0 retries for KV_LOCKED, refused for KV_LOCKED",
+            "0 retries for KV_LOCKED, refused for KV_LOCKED",
             True,
         ),
     ] == check(REFUSED)

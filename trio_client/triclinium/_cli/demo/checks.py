@@ -88,7 +88,7 @@ def _of_the_waits(play: Play) -> Iterator[Check]:
 def _of_the_other_words(play: Play) -> Iterator[Check]:
     """Yield whether the client says the same in its statistics and its error as in its log."""
     context, decisions = play.context, play.decisions
-    retried = Counter(decision.reason for decision in decisions if decision.dispatches)
+    retried = Counter(decision.reason for decision in decisions if decision.delay is not None and decision.dispatches)
     yield _equal("statistics", retried, Counter(play.retries_by_reason), _in_sum)
     if context is not None:
         reasons = sorted({decision.reason for decision in decisions})

@@ -45,8 +45,8 @@ class ClientDecided:
     reason: str
     delay: float | None
     """Seconds until the retry; None where there is none."""
-    dispatches: bool = False
-    """Whether the request is sent again after that."""
+    dispatches: bool = True
+    """Whether the request is sent again after the delay, if there is one."""
 
 
 Entry = NodeTook | ConnectionTold | ClientDecided
@@ -86,7 +86,7 @@ class Recorder(logging.Handler):
             self._news.set()
             return
         fields = vars(record)
-        delay, dispatches = fields.get("delay"), fields.get("dispatches", False)
+        delay, dispatches = fields.get("delay"), fields.get("dispatches", True)
         self.entries.append(ClientDecided(at, fields["key"], fields["age"], fields["reason"], delay, dispatches))
         self.client_has_decided.set()
 
