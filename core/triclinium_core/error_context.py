@@ -181,7 +181,9 @@ def story(context: ErrorContext) -> str:
     parts = []
     if context.retry_attempts:
         # A machine that took over a request that was retried elsewhere does not know those reasons.
-        reasons = f": {', '.join(sorted(context.retry_reasons))}" if context.retry_reasons else ""
+        # The refused reason led to no retry, unless it is the only one.
+        led = context.retry_reasons - {context.refused_reason} or context.retry_reasons
+        reasons = f": {', '.join(sorted(led))}" if led else ""
         times = "once" if context.retry_attempts == 1 else f"{context.retry_attempts} times"
         parts.append(f"retried {times}{reasons}")
     if context.in_flight is not None and context.in_flight > 1:

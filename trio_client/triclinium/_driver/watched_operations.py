@@ -11,7 +11,6 @@ from triclinium._retry.watching import hooks_of_blocks, tell_hooks
 from triclinium_core.client.actions import ReportRefusal, ReportRetry
 from triclinium_core.client.events import Token
 from triclinium_core.errors import TimeoutException
-from triclinium_core.retry.backoff import RESOLUTION
 from triclinium_core.retry.calls.history import RetryEnding
 from triclinium_core.retry.calls.reports import RetryGivenUp, RetryHook, RetryReport, RetryScheduled, RetrySucceeded
 
@@ -52,7 +51,7 @@ class WatchedOperations:
         """Note that no other attempt follows; the error is on its way."""
         watched = self._watch(report, waiter)
         if watched is not None:
-            watched.is_last, watched.is_refused = True, report.request.remaining > RESOLUTION
+            watched.is_last, watched.is_refused = True, report.request.remaining > 0
 
     def settled(self, waiter: Waiter, error: Exception | None) -> None:
         """Tell how an operation ended, if it was retried or refused a retry."""

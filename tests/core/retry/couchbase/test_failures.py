@@ -149,6 +149,15 @@ def test_refused_because_the_strategy_raised() -> None:
     [
         (ErrorContext(operation="get"), ""),
         (ErrorContext(operation="get", retry_attempts=1), "[retried once]"),
+        (
+            ErrorContext(
+                operation="get",
+                retry_attempts=1,
+                retry_reasons=frozenset({"KV_LOCKED", "UNKNOWN"}),
+                refused_reason="UNKNOWN",
+            ),
+            "[retried once: KV_LOCKED]",
+        ),
         (ErrorContext(operation="get", retry_attempts=2), "[retried 2 times]"),
         (ErrorContext(operation="get", last_dispatch_error="reset"), "[last dispatch error: reset]"),
     ],
