@@ -49,12 +49,12 @@ RETRIED = ErrorContext(
     key="airline_10",
     timeout=2.5,
     retry_attempts=3,
-    retry_reasons=frozenset({"KV_TEMPORARY_FAILURE", "KV_LOCKED"}),
+    retry_reasons=frozenset({"SECOND", "FIRST"}),
     last_dispatch_error="10.0.0.1:11210: reset",
 )
 
 
-STORY = ["upsert 'airline_10': ", "[retried 3 times: KV_LOCKED, KV_TEMPORARY_FAILURE; ", "10.0.0.1:11210: reset]"]
+STORY = ["upsert 'airline_10': ", "[retried 3 times: FIRST, SECOND; ", "10.0.0.1:11210: reset]"]
 """With what every message begins, and ends."""
 
 
