@@ -795,8 +795,8 @@ def test_what_errors_tell_of_a_request_that_is_given_up() -> None:
 
     assert unplaced is not None
     assert ["pending", "in_flight", "pending"] == [each and each.state for each in (unplaced, *contexts)]
-    assert [{"NODE_NOT_AVAILABLE"}, set(), {"SOCKET_NOT_AVAILABLE"}] == [
-        each and each.retry_reasons for each in (unplaced, *contexts)
+    assert [["NODE_NOT_AVAILABLE"], [], ["SOCKET_NOT_AVAILABLE"]] == [
+        each and [*each.retry_reasons] for each in (unplaced, *contexts)
     ]
     assert [True, False] == [simulation.machine.is_ambiguous(token) for token in (early, waiting)]
 

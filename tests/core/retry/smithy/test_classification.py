@@ -41,7 +41,7 @@ def test_the_three_attributes_of_the_page() -> None:
 class Busy(Exception, ErrorRetryInfo):
     """An error that inherits the protocol, and says one thing."""
 
-    is_retry_safe = True
+    is_retry_safe: bool | None = True
 
 
 def test_an_error_that_inherits_the_protocol_has_its_defaults() -> None:
