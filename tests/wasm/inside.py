@@ -33,7 +33,8 @@ class WithoutNative:
 
 def is_native(source: str) -> bool:
     """Tell whether a module's text assigns ``pytest.mark.native``, alone or in a list, to ``pytestmark``."""
-    return any(
+    # Parsing is slow, and few modules have the mark.
+    return "pytest.mark.native" in source and any(
         isinstance(node, ast.Assign)
         and any(isinstance(target, ast.Name) and target.id == "pytestmark" for target in node.targets)
         and any(isinstance(part, ast.Attribute) and part.attr == "native" for part in ast.walk(node.value))
