@@ -470,7 +470,7 @@ class ClientMachine:
         self._subscribers = check_integer(event.count, "count", 0, sys.maxsize)
         if not self._subscribers:
             for bucket in self._connections.routes.buckets:
-                self._on_bucket_unused(bucket, now)
+                self._forget_if_unused(bucket, now)
 
     def _on_strategy_decided(self, event: StrategyDecided, now: float) -> None:
         self._operations.strategy_decided(event, now)
@@ -520,16 +520,23 @@ class ClientMachine:
             elif kind is TimerKind.HTTP_BREAKER:
                 self._service_pings.breaker_woken(cast(Endpoint, subject), now)
             elif kind is TimerKind.UNUSED_BUCKET:
-                self._on_bucket_unused(cast(Connection, subject).bucket, now)
+                self._on_bucket_unused(cast(Connection, subject), now)
             elif kind in TIMERS_OF_CONNECTIONS:
                 self._connections.on_timer(kind, cast(Connection, subject), now)
             else:
                 self._keep_alive.on_timer(kind, cast(Connection, subject), now)
 
-    def _on_bucket_unused(self, bucket: str | None, now: float) -> None:
+    def _on_bucket_unused(self, connection: Connection, now: float) -> None:
+        """Look whether a bucket that a connection's node does not have or refuses can be forgotten."""
+        self._connections.unused_timer_passed(connection)
+        if connection.bucket is not None and not connection.is_leaving:
+            self._forget_if_unused(connection.bucket, now)
+
+    def _forget_if_unused(self, bucket: str, now: float) -> None:
         """Forget a bucket that its nodes do not have or refuse, unless something uses it (decision C7)."""
-        assert bucket is not None, "only a bucket can be refused"
         if not self._connections.can_forget(bucket, now):
+            if not self._connections.routes.ready_count(bucket):
+                self._connections.keep_bucket(bucket, now)
             return
         is_known = bucket in self._configs
         if is_known and self._subscribers:
@@ -610,7 +617,7 @@ class ClientMachine:
                 if type(owner) is LiveOperation:
                     answers += 1
                     self._operations.answered(owner, connection, item, now)
-                    if owner.token not in self._operations.open:
+                    if item.request.owner is owner and owner.token not in self._operations.open:
                         # A traceback may keep the request, and the collector does not look into it.
                         item.request.owner = None
                 else:

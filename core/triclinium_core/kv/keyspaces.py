@@ -273,7 +273,8 @@ class Keyspaces:
             collection_id = _collection_id(frame)
             self._terminal_states.collection_found(bucket, scope, collection)
             answer = CollectionAnswer(ids.found(path, collection_id))
-            if ids.has_to_be_reviewed():
+            # An earlier answer of the same piece may have closed the stream.
+            if connection.state is ConnectionState.READY and ids.has_to_be_reviewed():
                 request = encode_request(Opcode.GET_COLLECTIONS_MANIFEST, opaque=connection.in_flight.next_opaque)
                 self._connections.send(connection, Purpose.MANIFEST, request)
             return answer

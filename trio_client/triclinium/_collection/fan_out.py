@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from copy import copy
 from typing import Generic, Self, TypeVar
 
 import trio
@@ -154,8 +153,10 @@ def _copy_of(failure: Exception | None) -> Exception:
     """
     if failure is None:
         return StopAsyncIteration()
-    raised = copy(failure)
-    raised.__cause__ = failure.__cause__
+    # Its class may be a user's, whose constructor takes other arguments or has effects.
+    raised = type(failure).__new__(type(failure), *failure.args)
+    raised.__dict__.update(failure.__dict__)
+    raised.__cause__, raised.__suppress_context__ = failure.__cause__, failure.__suppress_context__
     return raised
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextvars import copy_context
 from itertools import count
 from threading import get_ident
@@ -22,7 +22,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 import trio
 
 from triclinium._context import block_strategy, block_values
-from triclinium._deadlines import AbandonedOperation, abandon_reason, leave_reason, reports_of
+from triclinium._deadlines import AbandonedOperation, Report, abandon_reason, leave_reason, reports_of
 from triclinium._driver.connector import show_certificate
 from triclinium._driver.log import Log
 from triclinium._driver.open_rows import OpenRows
@@ -429,7 +429,9 @@ class Driver:
         if reason is AbandonReason.NOT_NEEDED:
             self._calls.end(rows.token, None)
         else:
-            self._calls.abandon(rows.token, reason, is_ambiguous=not rows.request.idempotent)
+            abandoned = self._last_words(rows.token, rows.request, None)
+            self._note_abandoned(abandoned, reports_of(trio.lowlevel.current_task()))
+            self._calls.abandon(rows.token, reason, is_ambiguous=abandoned.ambiguous)
         self._feed(OperationAbandoned(rows.token, fault, reason))
 
     @trio.lowlevel.enable_ki_protection
@@ -507,11 +509,9 @@ class Driver:
         self._submissions.pop(token, None)
         reason, reports, is_ambiguous = abandon_reason(waiter.task), reports_of(waiter.task), False
         if reports and reason is not AbandonReason.NOT_NEEDED:
-            abandoned = self._last_words(waiter)
+            abandoned = self._last_words(token, waiter.operation, waiter.key)
             is_ambiguous = abandoned.ambiguous
-            for report in reports:
-                report.add(abandoned)
-                report.redact |= self._log.redact
+            self._note_abandoned(abandoned, reports)
         self._call_off_consultation(token)
         self._watched.forget(token)
         self._calls.abandon(token, reason, is_ambiguous=is_ambiguous)
@@ -519,12 +519,20 @@ class Driver:
         waiter.release()
         return trio.lowlevel.Abort.SUCCEEDED
 
-    def _last_words(self, waiter: Waiter) -> AbandonedOperation:
+    def _note_abandoned(self, abandoned: AbandonedOperation, reports: Iterable[Report]) -> None:
+        """Add an abandoned operation to the reports of open blocks."""
+        for report in reports:
+            report.add(abandoned)
+            report.redact |= self._log.redact
+
+    def _last_words(
+        self, token: Token, operation: Operation | Inquiry | ServiceRequest, key: str | None
+    ) -> AbandonedOperation:
         """Return what the machine knows of an operation that is about to be abandoned. Never raises."""
-        token, name, key = waiter.token, waiter.operation.name, waiter.key
+        name = operation.name
         try:
             # While the machine is at work it may be about to send the operation, whatever it knows of it now.
-            ambiguous = self._machine.is_ambiguous(token) or (self._is_feeding and not waiter.operation.idempotent)
+            ambiguous = self._machine.is_ambiguous(token) or (self._is_feeding and not operation.idempotent)
             context = self._machine.error_context(token, trio.current_time())
         except BaseException as error:
             self._break_down(error)

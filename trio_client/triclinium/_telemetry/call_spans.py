@@ -154,9 +154,18 @@ class CallSpans:
             self._retries_due.discard(part)
             self._retries += 1
 
-    def refused(self, report: ReportRefusal) -> None:
-        """Tell that the call is not retried, and why."""
+    def refused(self, report: ReportRefusal, *, part: PartSpans | None = None) -> None:
+        """Add the event of a retry that was refused, with its reason.
+
+        Args:
+            part: the operation, of a call that takes several.
+        """
+        self._count_retry(part)
         self._telemetry.add_event(self.span, *refusal_event(report.reason, report.error))
+
+    def part_ended(self, part: PartSpans) -> None:
+        """Drop the retry of an operation that has not been sent."""
+        self._retries_due.discard(part)
 
     def part(self) -> PartSpans:
         """Return the spans of an operation of a call that takes several."""
@@ -204,6 +213,7 @@ class CallSpans:
         for span in self._attempts.values():
             self._telemetry.end_span(span, late)
         self._attempts.clear()
+        self._retries_due.clear()
         if failed_with is not None:
             late[ERROR_TYPE] = failed_with
         self._attributes = {**self._attributes, **late}
@@ -233,7 +243,6 @@ class PartSpans:
         self._streams = set[StreamId]()
         """Those on which attempts are under way."""
         self.encode_payload = call.encode_payload
-        self.refused = call.refused
         self.in_span = call.in_span
 
     def dispatched(self, stream: StreamId, attributes: Mapping[str, AttributeValue]) -> None:
@@ -245,6 +254,10 @@ class PartSpans:
         """Add the event of a retry that was decided, with its reason."""
         self._call.retried(report, part=self)
 
+    def refused(self, report: ReportRefusal) -> None:
+        """Add the event of a retry that was refused, with its reason."""
+        self._call.refused(report, part=self)
+
     def answered(self, stream: StreamId, attributes: Mapping[str, AttributeValue]) -> None:
         """End the span of the attempt that travels on a stream."""
         self._streams.discard(stream)
@@ -254,6 +267,7 @@ class PartSpans:
         """End all attempts. The call decides whether an error of one of its operations is its own."""
         for stream in tuple(self._streams):
             self.answered(stream, {})
+        self._call.part_ended(self)
 
     def abandon(self, reason: AbandonReason, *, is_ambiguous: bool = False) -> None:
         """End all attempts: the call is over, or its caller has left."""

@@ -227,18 +227,22 @@ class Connections:
 
     def _forget(self, connection: Connection) -> None:
         """Keep nothing of a connection that is gone for good: its node has left the map."""
+        self._timers.cancel(connection, TimerKind.UNUSED_BUCKET)
         self._outages.forget(connection)
         self.refused.discard(connection)
         self._error_maps.forget(connection)
         self._terminal_states.connection_removed(connection)
 
     def can_forget(self, bucket: str, now: float) -> bool:
-        """Return whether no node has a bucket for the user, as far as they have answered last, and its backoff is over."""
+        """Return whether no node has a bucket for the user, as far as the nodes can be reached, and the backoff is over."""
         connections = self.routes.all_of(bucket)
-        return bool(connections) and all(
-            each.lacks_bucket and each.state is ConnectionState.LOST and self._idle_until.get(each, now) <= now
-            for each in connections
+        return any(each.lacks_bucket for each in connections) and all(
+            each.state is ConnectionState.LOST and self._idle_until.get(each, now) <= now for each in connections
         )
+
+    def unused_timer_passed(self, connection: Connection) -> None:
+        """Forget the timer of a connection whose bucket may be unused."""
+        self._timers.cancel(connection, TimerKind.UNUSED_BUCKET)
 
     def forget_bucket(self, bucket: str) -> None:
         """Drop the connections of a bucket, and all that is known of it but the number of failures."""
@@ -246,7 +250,6 @@ class Connections:
         for connection in self.routes.drop(bucket):
             failures = max(failures, connection.failed_attempts + connection.earlier_failures)
             self._timers.cancel(connection, TimerKind.RECONNECT)
-            self._timers.cancel(connection, TimerKind.UNUSED_BUCKET)
             self._idle_until.pop(connection, None)
             self._forget(connection)
         self._without_config.pop(bucket, None)

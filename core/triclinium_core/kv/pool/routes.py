@@ -6,7 +6,6 @@ thousand nodes costs no more for each of them than one of three.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -30,12 +29,16 @@ class _Bucket:
     """Those that are in use, or were not opened in vain since they were."""
 
 
+_NO_BUCKET = _Bucket()
+"""Stands for a bucket without connections; never changed."""
+
+
 class Routes:
     """Which connection leads where. ``moved`` has to hear of each step that a connection takes."""
 
     def __init__(self, destinations: Destinations) -> None:
         self._destinations = destinations
-        self._buckets: defaultdict[str | None, _Bucket] = defaultdict(_Bucket)
+        self._buckets: dict[str | None, _Bucket] = {}
         self.fresh: dict[Connection, None] = {}
         """Connections that were opened, lost or became ready, or whose node left the map, since somebody looked."""
 
@@ -47,21 +50,21 @@ class Routes:
     def get(self, route: RouteKey) -> Connection | None:
         """Return the connection of a route, or None where there is none."""
         bucket, address = route
-        return self._buckets[bucket].connections.get(address)
+        return self._buckets.get(bucket, _NO_BUCKET).connections.get(address)
 
     def add(self, route: RouteKey, connection: Connection) -> None:
         """Record a new connection."""
         bucket, address = route
-        self._buckets[bucket].connections[address] = connection
+        self._buckets.setdefault(bucket, _Bucket()).connections[address] = connection
         self.moved(connection)
 
     def moved(self, connection: Connection) -> None:
         """Record where a connection stands now."""
         self._destinations.forget()
         self.fresh[connection] = None
-        if connection.is_leaving:
+        bucket = self._buckets.get(connection.bucket)
+        if connection.is_leaving or bucket is None:
             return
-        bucket = self._buckets[connection.bucket]
         if connection.state is ConnectionState.READY:
             bucket.ready.setdefault(connection)
         else:
@@ -78,20 +81,20 @@ class Routes:
 
     def all_of(self, bucket: str | None) -> Collection[Connection]:
         """Return the connections of a bucket."""
-        return self._buckets[bucket].connections.values()
+        return self._buckets.get(bucket, _NO_BUCKET).connections.values()
 
     def any_of(self, bucket: str | None) -> Connection | None:
         """Return a connection of a bucket, a ready one if there is any; None where there is none at all."""
-        found = self._buckets[bucket]
+        found = self._buckets.get(bucket, _NO_BUCKET)
         return next(iter(found.ready), None) or next(iter(found.connections.values()), None)
 
     def ready_count(self, bucket: str | None) -> int:
         """Return how many connections of a bucket are ready."""
-        return len(self._buckets[bucket].ready)
+        return len(self._buckets.get(bucket, _NO_BUCKET).ready)
 
     def is_cut_off(self, bucket: str | None) -> bool:
         """Whether a bucket has connections, and none of them can be used, or was opened again since it was lost."""
-        found = self._buckets[bucket]
+        found = self._buckets.get(bucket, _NO_BUCKET)
         return bool(found.connections) and not found.hopeful
 
     def ready_after(self, connection: Connection) -> Connection | None:
@@ -99,7 +102,7 @@ class Routes:
 
         It is another one than ``connection``, if there is another.
         """
-        ready = self._buckets[connection.bucket].ready
+        ready = self._buckets.get(connection.bucket, _NO_BUCKET).ready
         found = next((other for other in ready if other is not connection), connection if connection in ready else None)
         if found is not None:
             del ready[found]
@@ -127,7 +130,7 @@ class Routes:
 
     def drop_others(self, bucket: str | None, addresses: Iterable[Address]) -> Sequence[Connection]:
         """Forget a bucket's connections to nodes that have none of these addresses, and return them."""
-        kept, found = frozenset(addresses), self._buckets[bucket]
+        kept, found = frozenset(addresses), self._buckets.get(bucket, _NO_BUCKET)
         gone = {address: connection for address, connection in found.connections.items() if address not in kept}
         for address, connection in gone.items():
             del found.connections[address]

@@ -218,13 +218,14 @@ class RetryMachine:
     def _on_socket_closed(self, event: SocketClosed, now: float) -> _Ruled:
         if event.detail is not None:
             self._dispatch_error = event.detail
+        reason = RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT
+        if event.is_partial:
+            # Rows that were handed out count, whatever a driver reports about the request.
+            self._note_failure(reason, None, None, now)
+            return self._report_refusal(reason, failures.rows_lost(self.error_context(now), reason), now)
         if event.handed_over is HandedOver.NOTHING:
             self._unanswered = False
             return self._maybe_retry(event.reason, None, None, now)
-        reason = RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT
-        if event.is_partial:
-            self._note_failure(reason, None, None, now)
-            return self._report_refusal(reason, failures.rows_lost(self.error_context(now), reason), now)
         return self._maybe_retry(reason, None, None, now)
 
     def _on_response_received(self, event: ResponseReceived, now: float) -> _Ruled:
