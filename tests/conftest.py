@@ -58,9 +58,7 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Exclude the modules and items from garbage collection: they stay to the end of the run."""
-    gc.collect()
-    gc.freeze()
+    """Resume the garbage collector."""
     gc.enable()
 
 

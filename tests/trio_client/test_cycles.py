@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 import pytest
 import trio
@@ -19,6 +19,7 @@ from trio.testing import MockClock
 
 from tests.rows import rows
 from tests.trio_client.pair import Never
+from tests.trio_client.recorded_telemetry import RecordingTracer
 from triclinium import (
     Cluster,
     Collection,
@@ -39,8 +40,10 @@ from triclinium import (
     retry,
     retrying,
 )
+from triclinium.errors import UnambiguousTooSlowError
 from triclinium.search import MatchAllQuery
 from triclinium.testing import (
+    ClientArguments,
     FakeAnswer,
     FakeCluster,
     Opcode,
@@ -77,10 +80,13 @@ def _old_objects_are_skipped() -> Iterator[None]:
 
 
 @asynccontextmanager
-async def open_stocked() -> AsyncIterator[tuple[FakeCluster, Cluster]]:
+async def open_stocked(**arguments: Unpack[ClientArguments]) -> AsyncIterator[tuple[FakeCluster, Cluster]]:
     """Give the block two nodes with documents and answers, and a client."""
     options = FakeNodeOptions(vbuckets=128)
-    async with open_fake_cluster(options=options, nodes=2, replicas=1) as fake, fake.open_client() as cluster:
+    async with (
+        open_fake_cluster(options=options, nodes=2, replicas=1) as fake,
+        fake.open_client(**arguments) as cluster,
+    ):
         await people(cluster).upsert("ada", {"a": 1})
         script = fake.nodes.script
         for service in (Service.QUERY, Service.ANALYTICS):
@@ -265,6 +271,19 @@ async def outcome_of(call: Call, fake: FakeCluster, cluster: Cluster) -> type[Ex
     return None
 
 
+async def repeat(call: Call, fake: FakeCluster, cluster: Cluster) -> tuple[int, set[type[Exception] | None]]:
+    """Make a call several times; return how many objects are in unreachable cycles then, and the outcomes."""
+    outcomes = {await outcome_of(call, fake, cluster)}
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(CALLS_COUNTED):
+            outcomes.add(await outcome_of(call, fake, cluster))
+        return gc.collect(), outcomes
+    finally:
+        gc.enable()
+
+
 @pytest.mark.parametrize(
     ("call", "succeeds"),
     [
@@ -275,19 +294,47 @@ async def outcome_of(call: Call, fake: FakeCluster, cluster: Cluster) -> type[Ex
 async def test_a_call_leaves_no_cycle(call: Call, succeeds: bool, autojump_clock: MockClock) -> None:
     """After a call, with success or failure, no object is in an unreachable cycle."""
     async with open_stocked() as (fake, cluster):
-        outcomes = {await outcome_of(call, fake, cluster)}
-        gc.collect()
-        gc.disable()
-        try:
-            for _ in range(CALLS_COUNTED):
-                outcomes.add(await outcome_of(call, fake, cluster))
-            in_cycles = gc.collect()
-        finally:
-            gc.enable()
+        in_cycles, outcomes = await repeat(call, fake, cluster)
 
     assert 0 == in_cycles
     assert succeeds == (outcomes == {None})
     assert succeeds or None not in outcomes
+
+
+class Waits:
+    """A strategy that retries after half a second."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return a retry."""
+        return RetryAction.after(0.5)
+
+
+SEVERAL: Sequence[tuple[Opcode | None, Callable[[Cluster], Awaitable[object]]]] = [
+    (None, lambda cluster: people(cluster).get_any_replica("ada")),
+    (None, lambda cluster: all_of(people(cluster).get_all_replicas("ada"))),
+    (Opcode.RANGE_SCAN_CREATE, lambda cluster: all_of(people(cluster).scan(PrefixScan("a")))),
+]
+"""Calls of several operations, and which of these are refused."""
+
+
+@rows(("refused", "call"), SEVERAL)
+async def test_a_pending_retry_leaves_no_cycle(
+    refused: Opcode | None, call: Callable[[Cluster], Awaitable[object]], autojump_clock: MockClock
+) -> None:
+    """After a traced call of several operations that is abandoned before its retries, no object is in a cycle."""
+
+    async def limited(cluster: Cluster) -> object:
+        with fail_after(SHORT):
+            return await call(cluster)
+
+    tracer = RecordingTracer()
+    async with open_stocked(tracer=tracer, retry_strategy=Waits()) as (fake, cluster):
+        tracer.spans.clear()
+        in_cycles, outcomes = await repeat(with_fault(refused, temporary_failure(), limited), fake, cluster)
+
+    assert (0, {UnambiguousTooSlowError}) == (in_cycles, outcomes)
+    told = [(span.attributes["couchbase.retries"], "triclinium.retry" in dict(span.events)) for span in tracer.roots]
+    assert [(0, True)] * (1 + CALLS_COUNTED) == told
 
 
 class Holder:

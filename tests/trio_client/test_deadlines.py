@@ -22,7 +22,7 @@ from tests.trio_client.doubles import (
     open_driver,
 )
 from tests.trio_client.pair import Never, open_pair
-from triclinium import AbandonedOperation, Collection, RetryAction, RetryReason, RetryRequest, fail_after
+from triclinium import AbandonedOperation, Cluster, Collection, RetryAction, RetryReason, RetryRequest, fail_after
 from triclinium._deadlines import REMEMBERED_MAX, Report, _open_reports, abandon_reason, leave_reason, reports_of
 from triclinium._driver.driver import Driver
 from triclinium._driver.log import CONTEXTS_MAX
@@ -41,6 +41,7 @@ from triclinium_core.kv.operation.requests import Get, Operation, Upsert
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.shown import MESSAGE_MAX
+from triclinium_core.testing import FakeAnswer
 from triclinium_core.testing.driver_laws import ScriptedMachine
 from triclinium_core.testing.fakes.faults import drop_response
 
@@ -727,6 +728,57 @@ async def test_what_is_given_up_while_it_is_submitted(autojump_clock: MockClock)
 
     assert (True, True) in verdicts
     assert (True, False) not in verdicts
+
+
+async def time_out_beside_rows(statement: str, *, readonly: bool, leaves: bool) -> TooSlow:
+    """Return what a block raises that is late after the first row of a query, whose reader leaves the rows or keeps them."""
+    taken = list[object]()
+
+    async def take_one(cluster: Cluster) -> None:
+        async with cluster.query(statement, readonly=readonly) as result:
+            taken.append(await anext(result))
+            if not leaves:
+                await trio.sleep_forever()
+        await trio.sleep_forever()
+
+    async with open_pair() as (fake, cluster, _):
+        fake.nodes.script.answer(statement, FakeAnswer(rows=[1, 2], seconds_between_rows=10))
+        try:
+            with fail_after(15):
+                await take_one(cluster)
+        except (AmbiguousTooSlowError, UnambiguousTooSlowError) as error:
+            assert [1] == taken
+            return error
+    pytest.fail("no timeout")
+
+
+STATEMENTS = [("UPDATE hotels SET a = 1", False), ("SELECT 1", True)]
+"""With whether they are read-only."""
+
+
+@rows(("statement", "readonly"), STATEMENTS)
+async def test_a_query_whose_rows_are_handled_is_reported(
+    autojump_clock: MockClock, statement: str, readonly: bool
+) -> None:
+    """A query whose rows the block handles when it ends is listed, and may have been applied unless it is read-only."""
+    error = await time_out_beside_rows(statement, readonly=readonly, leaves=False)
+
+    assert isinstance(error, UnambiguousTooSlowError if readonly else AmbiguousTooSlowError)
+    assert (AbandonedOperation("query", None, not readonly),) == error.operations
+    assert (int(not readonly), int(readonly)) == (error.ambiguous_count, error.unambiguous_count)
+    assert statement == error.operations[0].context.statement
+
+
+@rows(("statement", "readonly"), STATEMENTS)
+async def test_a_query_whose_rows_are_left_is_not_reported(
+    autojump_clock: MockClock, statement: str, readonly: bool
+) -> None:
+    """A query whose reader leaves its rows by choice is not listed by a block that ends later."""
+    error = await time_out_beside_rows(statement, readonly=readonly, leaves=True)
+
+    assert isinstance(error, UnambiguousTooSlowError)
+    assert () == error.operations
+    assert (0, 0) == (error.ambiguous_count, error.unambiguous_count)
 
 
 def test_the_representation_of_an_abandoned_operation() -> None:

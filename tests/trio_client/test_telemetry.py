@@ -192,6 +192,51 @@ async def test_a_retry_that_is_never_sent_does_not_count(
     assert [retries] == [each.context.retry_attempts for each in caught.value.operations]
 
 
+class WaitsIfBusy:
+    """A strategy that retries what the node cannot do for now, and nothing else."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return a retry after half a second, or no."""
+        if reason is RetryReason.KV_TEMPORARY_FAILURE:
+            return RetryAction.after(0.5)
+        return RetryAction.no_retry()
+
+
+async def get_ada(pair: Pair) -> None:
+    """Read a document."""
+    await pair.people.get("ada")
+
+
+async def scan_all(pair: Pair) -> None:
+    """Scan one vbucket after the other."""
+    async with pair.people.scan(PrefixScan("a"), concurrency=1) as found:
+        await anext(found)
+
+
+@rows(("opcode", "call"), [(Opcode.GET, get_ada), (Opcode.RANGE_SCAN_CREATE, scan_all)])
+async def test_a_retry_that_cannot_be_sent_counts(
+    opcode: Opcode, call: Callable[[Pair], Awaitable[None]], autojump_clock: MockClock
+) -> None:
+    """A granted retry whose dispatch fails and is refused counts in the span as in the context of the error."""
+    tracer = RecordingTracer()
+    async with open_pair(tracer=tracer, retry_strategy=WaitsIfBusy()) as pair, trio.open_nursery() as nursery:
+        await pair.people.upsert("ada", 1)
+        pair.fake.node.faults.always(opcode, temporary_failure())
+
+        @nursery.start_soon
+        async def kill() -> None:
+            await trio.sleep(0.2)
+            pair.fake.node.kill()
+
+        with pytest.raises(triclinium.errors.RequestCanceledException) as caught:
+            await call(pair)
+
+    span = tracer.roots[-1]
+    assert ["triclinium.retry", "triclinium.retry_refused"] == [name for name, _ in span.events]
+    assert (1, 1) == (span.attributes["couchbase.retries"], caught.value.context.retry_attempts)
+    assert [] == tracer.broken_rules
+
+
 async def test_a_retried_write(autojump_clock: MockClock) -> None:
     """Each attempt has its span, and the outer one an event for each retry, with reason, delay and clause."""
     tracer, meter = RecordingTracer(), RecordingMeter()

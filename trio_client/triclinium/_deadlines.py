@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields
+from types import TracebackType
 from weakref import WeakKeyDictionary
 
 import trio
@@ -109,7 +110,7 @@ class Report:
         self.redact: bool = False
         """Whether a client that gave up one of them marks document ids in its log."""
         self.scope: trio.CancelScope | None = None
-        """The scope whose deadline is the time limit of the block; None before it is entered, and without a limit."""
+        """The scope whose deadline is the time limit of the block; None without a limit."""
         self.reason: AbandonReason | None = None
         """The reason why the client ended all operations below; None unless it did."""
 
@@ -139,8 +140,7 @@ _open_reports: WeakKeyDictionary[trio.lowlevel.Task, list[Report]] = WeakKeyDict
 """The reports of each task's open blocks."""
 
 
-@contextmanager
-def fail_after(seconds: Duration) -> Iterator[trio.CancelScope]:
+def fail_after(seconds: Duration) -> AbstractContextManager[trio.CancelScope]:
     """Give the block ``seconds``, as ``trio.fail_after`` does, and tell what became of its operations when it is late.
 
     Args:
@@ -161,26 +161,51 @@ def fail_after(seconds: Duration) -> Iterator[trio.CancelScope]:
     own ``context`` has all of a single operation, and of several what is the same of all. An operation that an inner
     scope had given up earlier counts too. The slower copies of ``get_any_replica`` do not count.
     """
-    seconds = check_duration(seconds, "seconds", endless=True)
-    report = Report()
-    reports = _open_reports.setdefault(trio.lowlevel.current_task(), [])
-    reports.append(report)
-    try:
-        with trio.CancelScope(deadline=trio.current_time() + seconds) as scope:
-            report.scope = scope
-            yield scope
-    finally:
-        reports.remove(report)
-    if scope.cancelled_caught:
-        error = _too_slow(seconds, report)
+    return _Block(check_duration(seconds, "seconds", endless=True))
+
+
+class _Block:
+    """A ``fail_after`` block.
+
+    It is no generator: since CPython 3.13, the frames of ``contextlib`` would form a cycle with the ``Cancelled`` that the
+    block catches.
+    """
+
+    __slots__ = ("_report", "_reports", "_scope", "_seconds")
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._scope = trio.CancelScope()
+        self._report = Report()
+        self._report.scope = self._scope
+
+    def __enter__(self) -> trio.CancelScope:
+        self._reports = _open_reports.setdefault(trio.lowlevel.current_task(), [])
+        self._scope.deadline = trio.current_time() + self._seconds
+        self._scope.__enter__()
+        self._reports.append(self._report)
+        return self._scope
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self._scope.__exit__(kind, error, traceback)
+        finally:
+            self._reports.remove(self._report)
+            # The traceback of the exception that leaves refers to this frame: together they would form a cycle.
+            del error, traceback
+        if self._scope.cancelled_caught:
+            raise self._too_slow()
+
+    def _too_slow(self) -> AmbiguousTooSlowError | UnambiguousTooSlowError:
+        """Return the error of a block whose time is up, and log it if operations were abandoned."""
+        report = self._report
+        error = _too_slow(self._seconds, report)
         if report.operations:
             contexts, dropped = [each.context for each in error.operations], report.count - len(error.operations)
             log_timeout(error, contexts, redact=report.redact, dropped=dropped)
-        try:
-            raise error
-        finally:
-            # The traceback of the error refers to this frame: together they would form a cycle.
-            del error
+        return error
 
 
 @contextmanager
@@ -280,7 +305,8 @@ def _too_slow(seconds: float, report: Report) -> AmbiguousTooSlowError | Unambig
 def _message(seconds: float, operations: tuple[AbandonedOperation, ...], report: Report) -> str:
     if not operations:
         return f"not done within {seconds:g} s; no operation was in flight"
-    names = ", ".join(map(_name, operations[:SHOWN]))
+    # The ambiguous ones first: these are to be checked.
+    names = ", ".join(map(_name, sorted(operations, key=lambda each: not each.ambiguous)[:SHOWN]))
     ambiguous, count = report.ambiguous_count, report.count
     more = f" and {count - SHOWN} more" if count > SHOWN else ""
     verdict = "nothing was applied"

@@ -535,8 +535,7 @@ class ClientMachine:
     def _forget_if_unused(self, bucket: str, now: float) -> None:
         """Forget a bucket that its nodes do not have or refuse, unless something uses it (decision C7)."""
         if not self._connections.can_forget(bucket, now):
-            if not self._connections.routes.ready_count(bucket):
-                self._connections.keep_bucket(bucket, now)
+            self._connections.keep_bucket(bucket, now)
             return
         is_known = bucket in self._configs
         if is_known and self._subscribers:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import weakref
+
 import pytest
 
 from tests.core.kv.simulated import HOTELS, TRAVEL, Recorded, client_options, get, node_options, ready, upsert
+from tests.core.kv.test_cluster import KEYS, RecordedCluster, stream_to
 from tests.rows import rows
 from triclinium_core.client.actions import PublishTopology
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.client.events import OperationAbandoned, SubscribersChanged
 from triclinium_core.errors import BucketAccessException, InvalidArgumentException, UnambiguousTimeoutException
+from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.operation.inquiries import WaitForNodes, WaitUntilReady
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.pool.connections import FORGOTTEN_MAX
@@ -229,6 +233,95 @@ def test_a_bucket_that_one_node_still_has_is_kept() -> None:
 
     assert 3 == len(simulation.machine.statistics().connections)
     assert 2 == len(machine_of(simulation).topologies)
+
+
+def test_a_node_that_joins_without_the_bucket_and_leaves() -> None:
+    """A node that joins, does not have the bucket and leaves again leaves no timer and no connection behind."""
+    simulation = RecordedCluster()
+    simulation.nodes.remove_node(2)
+    simulation.write()
+    simulation.live(SETTLED)
+    machine = machine_of(simulation)
+    before = len(machine._connections._timers), simulation.addresses()
+    simulation.nodes[2].faults.always(Opcode.SELECT_BUCKET, status(Status.KEY_NOT_FOUND))
+    simulation.nodes.add_node(2)
+    simulation.live(SETTLED)
+    (joined,) = (weakref.ref(each) for each in machine._connections.all if each.lacks_bucket)
+    simulation.nodes.remove_node(2)
+    simulation.flow()
+    at_once = len(machine._connections._timers), simulation.addresses()
+    simulation.live(SETTLED)
+
+    assert before == at_once == (len(machine._connections._timers), simulation.addresses())
+    assert joined() is None
+
+
+def test_a_dropped_bucket_with_a_dead_node() -> None:
+    """A bucket that is dropped is forgotten although one of its nodes lets nobody connect, which is tried no more."""
+    simulation = RecordedCluster()
+    simulation.write()
+    simulation.nodes.kill(2)
+    simulation.live(2.0)
+    simulation.node.cluster.buckets.drop("travel")
+    simulation.live(2 * SETTLED)
+    attempts = len(simulation.opened_at)
+    simulation.live(2 * SETTLED)
+
+    assert {None} == names(simulation)
+    assert "travel" not in machine_of(simulation)._configs
+    assert attempts == len(simulation.opened_at)
+
+
+def test_a_dropped_bucket_with_a_silent_node() -> None:
+    """A bucket that is dropped while one of its nodes does not answer new connections is forgotten in the end."""
+    simulation = RecordedCluster()
+    simulation.write()
+    simulation.nodes.partition(2)
+    simulation.live(30.0)
+    simulation.node.cluster.buckets.drop("travel")
+    simulation.live(300.0)
+
+    assert {None} == names(simulation)
+    assert "travel" not in machine_of(simulation)._configs
+
+
+def test_a_bucket_with_a_dead_node_and_one_that_has_it() -> None:
+    """While one node serves a bucket, it is kept although another node lacks it and a third one is dead."""
+    simulation = RecordedCluster()
+    simulation.write()
+    topologies, addresses = len(machine_of(simulation).topologies), simulation.addresses()
+    simulation.nodes[1].faults.always(Opcode.SELECT_BUCKET, status(Status.KEY_NOT_FOUND))
+    simulation.lose(stream_to(simulation, 1))
+    simulation.nodes.kill(2)
+    simulation.live(4 * SETTLED)
+    states = [each.state for each in machine_of(simulation)._connections.all if each.bucket == "travel"]
+
+    assert addresses == simulation.addresses()
+    assert topologies == len(machine_of(simulation).topologies)
+    assert 1 == states.count(ConnectionState.READY)
+    simulation.write(key for key in KEYS if simulation.nodes.owner_of(key) == 0)
+
+
+def test_the_routes_of_a_forgotten_bucket() -> None:
+    """Whoever asks for the routes of a bucket that is forgotten finds none, and makes no new entry for it."""
+    simulation = ready()
+    token = simulation.submit(upsert("a", HOTELS))
+    simulation.node.cluster.buckets.drop("travel")
+    simulation.live(2 * SETTLED)
+    routes = machine_of(simulation)._connections.routes
+    known = set(routes._buckets)
+
+    simulation.error(BucketAccessException, token)
+    assert {None} == known
+    assert (None, None, 0, False) == (
+        routes.get(("travel", None)),
+        routes.any_of("travel"),
+        routes.ready_count("travel"),
+        routes.is_cut_off("travel"),
+    )
+    assert not routes.all_of("travel")
+    assert not routes.drop_others("travel", [])
+    assert known == set(routes._buckets)
 
 
 def attempts_while_asking(simulation: Recorded, seconds: float, pause: float) -> int:

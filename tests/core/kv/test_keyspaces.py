@@ -217,6 +217,27 @@ def test_ids_of_collections_that_exist_are_kept() -> None:
     assert 3 == len(simulation.commands(Opcode.GET_COLLECTIONS_MANIFEST))
 
 
+def test_no_manifest_is_requested_on_a_closed_stream() -> None:
+    """An id that arrives behind an answer that closes the stream requests no manifest there, and the next id does so."""
+    names = {f"job{number}": number + 8 for number in range(REVIEW_MIN + 1)}
+    simulation = ready(collections={"_default": {"_default": 0}, "inventory": names})
+    for number in range(REVIEW_MIN - 1):
+        simulation.result(upsert("ada", job(number)))
+    closing, first = simulation.submit_in_flight(upsert("ada"))
+    asking, question = simulation.submit_in_flight(upsert("ada", job(REVIEW_MIN - 1)))
+    answer = respond(question, extras=bytes(8) + names[f"job{REVIEW_MIN - 1}"].to_bytes(4, "big"))
+    simulation.inject(respond(first, Status.AUTH_STALE) + answer, StreamId(2))
+    simulation.run()
+    on_closed = [each for each in simulation.requests[StreamId(2)] if each.opcode == Opcode.GET_COLLECTIONS_MANIFEST]
+    simulation.result(upsert("ada", job(REVIEW_MIN)))
+
+    simulation.error(AuthenticationFailureException, closing)
+    assert ASK == question.opcode
+    assert asking in simulation.results
+    assert [] == on_closed
+    assert 1 == len(simulation.closings()) == len(simulation.commands(Opcode.GET_COLLECTIONS_MANIFEST))
+
+
 @rows(
     "answer",
     [

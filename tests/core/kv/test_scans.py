@@ -336,6 +336,21 @@ def test_a_page_that_nobody_waits_for() -> None:
     assert (2, 0) == (simulation.machine.statistics().orphans, simulation.machine.statistics().in_flight)
 
 
+def test_a_late_answer_behind_one_that_could_not_be_read() -> None:
+    """The last answer of a page whose first answer could not be read is told as an orphan, once, and ends the request."""
+    simulation = ready(options=client_options(orphans=OrphanReporter()))
+    token, request = simulation.submit_in_flight(go_on(bytes(16)))
+    simulation.inject(respond(request, extras=KEYS_ONLY, value=b"no page"))
+    simulation.error(DecodingFailureException, token)
+    simulation.inject(respond(request, COMPLETE, extras=KEYS_ONLY))
+    (report,) = simulation.clients[0].last_reports()
+
+    assert ["range_scan_continue"] == [
+        orphan["operation_name"] for orphan in json.loads(report.text)["kv"]["top_requests"]
+    ]
+    assert (1, 0) == (simulation.machine.statistics().orphans, simulation.machine.statistics().in_flight)
+
+
 def test_nonsense_follows_nonsense() -> None:
     """In one piece of bytes: the first answer ends the request, and the second one is for nobody."""
     simulation = stored(ready())

@@ -23,14 +23,21 @@ from triclinium import (
     PrefixScan,
     RangeScan,
     RawBinaryTranscoder,
+    RetryAction,
+    RetryGivenUp,
+    RetryReason,
+    RetryReport,
+    RetryRequest,
     SamplingScan,
     ScanResult,
     ScanResults,
     ScanTerm,
     ScanType,
+    watching_retries,
 )
 from triclinium.errors import (
     CouchbaseException,
+    ErrorContext,
     InvalidArgumentException,
     TemporaryFailureException,
 )
@@ -197,6 +204,51 @@ async def test_the_strategy_of_the_call(autojump_clock: MockClock) -> None:
             node.faults.next(Opcode.RANGE_SCAN_CREATE, temporary_failure())
         with pytest.raises(TemporaryFailureException):
             await scanned(people, retry_strategy=Never())
+
+
+class MyError(CouchbaseException):
+    """An error of a user, whose constructor counts its calls and changes the message."""
+
+    constructed = 0
+
+    def __init__(self, message: str, context: ErrorContext | None = None) -> None:
+        super().__init__(f"mine: {message}", context)
+        MyError.constructed += 1
+        self.number = MyError.constructed
+
+
+class RefusesWithMine:
+    """A strategy that refuses every retry with an error of its own."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return no, with the error."""
+        return RetryAction.no_retry(MyError)
+
+
+async def test_an_error_of_the_strategy_is_constructed_once(autojump_clock: MockClock) -> None:
+    """A scan that a strategy ends with a class of its own raises the error that was constructed, with all it has."""
+    refused: list[MyError] = []
+
+    def add_to(report: RetryReport) -> None:
+        if isinstance(report, RetryGivenUp) and isinstance(report.error, MyError):
+            report.error.add_note("seen")
+            report.error.__cause__ = KeyError("why")
+            refused.append(report.error)
+
+    before = MyError.constructed
+    async with open_scanned(10) as (fake, _, people):
+        for node in fake.nodes:
+            node.faults.always(Opcode.RANGE_SCAN_CREATE, temporary_failure())
+        with watching_retries(add_to), pytest.raises(MyError) as caught:
+            await scanned(people, concurrency=1, retry_strategy=RefusesWithMine())
+
+    (error,), raised = refused, caught.value
+    assert before + 1 == MyError.constructed == raised.number
+    assert (MyError, error.args, str(error)) == (type(raised), raised.args, str(raised))
+    assert (error.message, error.context) == (raised.message, raised.context)
+    assert ["seen"] == raised.__notes__
+    assert raised.__cause__ is error.__cause__
+    assert isinstance(raised.__cause__, KeyError)
 
 
 async def test_pages_are_as_large_as_asked_for(autojump_clock: MockClock) -> None:

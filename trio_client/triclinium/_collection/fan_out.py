@@ -154,8 +154,13 @@ def _copy_of(failure: Exception | None) -> Exception:
     if failure is None:
         return StopAsyncIteration()
     # Its class may be a user's, whose constructor takes other arguments or has effects.
-    raised = type(failure).__new__(type(failure), *failure.args)
-    raised.__dict__.update(failure.__dict__)
+    try:
+        raised = type(failure).__new__(type(failure), *failure.args)
+    except Exception:
+        # The collector frees the cycle of one that cannot be copied.
+        return failure
+    notes = {"__notes__": [*failure.__notes__]} if hasattr(failure, "__notes__") else {}
+    raised.__dict__.update({**failure.__dict__, **notes})
     raised.__cause__, raised.__suppress_context__ = failure.__cause__, failure.__suppress_context__
     return raised
 

@@ -68,6 +68,8 @@ RECONNECT_BACKOFF = ExponentialBackoff(first=0.01, most=1.0, factor=2.0, jitter=
 
 UNUSED_BUCKET_SECONDS = 1.0
 """Interval at which the client looks again whether a bucket that its nodes refuse is still in use."""
+PARTLY_REFUSED_SECONDS = 60.0
+"""The same if other nodes still have the bucket: a connection to one that has died without notice may seem to be ready."""
 FORGOTTEN_MAX = 64
 """Maximum number of forgotten buckets of which the client remembers how often they failed, about 150 bytes each. Without the
 number, a program that goes on asking would begin with the shortest backoff each time."""
@@ -262,9 +264,11 @@ class Connections:
 
     def keep_bucket(self, bucket: str, now: float) -> None:
         """Have the client look again later whether a bucket is in use, if no further attempt leads to that."""
-        connection = next((each for each in self.routes.all_of(bucket) if each in self._idle_until), None)
+        lacking = (each for each in self.routes.all_of(bucket) if each.lacks_bucket and each in self._idle_until)
+        connection = next(lacking, None)
         if connection is not None:
-            self._timers.schedule(connection, TimerKind.UNUSED_BUCKET, now + UNUSED_BUCKET_SECONDS)
+            seconds = PARTLY_REFUSED_SECONDS if self.routes.ready_count(bucket) else UNUSED_BUCKET_SECONDS
+            self._timers.schedule(connection, TimerKind.UNUSED_BUCKET, now + seconds)
 
     def send(self, connection: Connection, owner: Owner, frame: bytes) -> None:
         """Order a request to be sent, which has the connection's ``next_opaque``; it leaves with ``flush``."""

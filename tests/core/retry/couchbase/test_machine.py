@@ -506,6 +506,20 @@ def test_a_failure_after_rows_is_reported_as_a_refusal(
     assert not machine.is_answered
 
 
+@rows("handed_over", list(HandedOver))
+def test_rows_count_more_than_what_was_handed_over(handed_over: HandedOver) -> None:
+    """A stream that is lost after rows were handed out refuses the retry, whatever the driver says it handed over."""
+    machine = machine_of(annotation(idempotent=True, service=Service.QUERY, operation="query"))
+    report, fail = hear(machine, SocketClosed(handed_over, "reset", is_partial=True), 100.5)
+    reason = R.SOCKET_CLOSED_WHILE_IN_FLIGHT
+
+    assert isinstance(report, ReportRefusal)
+    assert isinstance(fail, Fail)
+    assert (reason, RequestCanceledException) == (report.reason, type(fail.error))
+    assert (reason, frozenset({reason})) == (fail.error.context.refused_reason, fail.error.context.retry_reasons)
+    assert (S.FAILED, math.inf) == (machine.state, machine.wakeup)
+
+
 def test_a_driver_that_oversleeps() -> None:
     """A retry that is due is sent as long as there is time, and not when the deadline has passed already."""
     late, too_late = (machine_of(annotation(Says(RetryAction.after(0.1)))) for _ in range(2))

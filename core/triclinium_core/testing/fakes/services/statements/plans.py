@@ -21,6 +21,10 @@ STALE_MESSAGES: Mapping[int, str] = {
 }
 """What the query service says of a plan that it cannot use, by the code of the error."""
 
+PLANS_SIZE_MAX = 4 * 1024 * 1024
+"""Maximum number of characters in the statements of all plans. A fake cluster that has more drops the oldest plans; a client
+prepares them again after error 4040."""
+
 
 class FakePlan(msgspec.Struct, frozen=True):
     """One statement that was prepared."""
@@ -41,6 +45,8 @@ class FakePlans:
     def __init__(self) -> None:
         self.prepared: int = 0
         self._plans: dict[str, FakePlan] = {}
+        self._size = 0
+        """Number of characters in the statements of all plans."""
         self._stale: dict[str, int] = {}
 
     def __len__(self) -> int:
@@ -51,9 +57,17 @@ class FakePlans:
         text = normalized(statement)
         plan = FakePlan(name or f"plan-{zlib.crc32(text.encode()):08x}", text)
         self.prepared += 1
+        self._drop(plan.name)
         self._plans[plan.name] = plan
-        self._stale.pop(plan.name, None)
+        self._size += len(text)
+        while self._size > PLANS_SIZE_MAX and len(self._plans) > 1:
+            self._drop(next(iter(self._plans)))
         return plan
+
+    def _drop(self, name: str) -> None:
+        plan = self._plans.pop(name, None)
+        self._size -= len(plan.statement) if plan is not None else 0
+        self._stale.pop(name, None)
 
     def find(self, name: str) -> FakePlan | None:
         """Return a plan, stale or not; None where there is none of that name."""
@@ -66,6 +80,7 @@ class FakePlans:
     def forget(self) -> None:
         """Forget all plans, as a node does that starts: who executes one gets error 4040."""
         self._plans.clear()
+        self._size = 0
         self._stale.clear()
 
     def go_stale(self, code: int = 4050) -> None:
