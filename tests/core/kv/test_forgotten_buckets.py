@@ -303,7 +303,7 @@ def test_a_bucket_with_a_dead_node_and_one_that_has_it() -> None:
 
 
 def test_the_routes_of_a_forgotten_bucket() -> None:
-    """Whoever asks for the routes of a bucket that is forgotten finds none, and makes no new entry for it."""
+    """Looking up the routes of a forgotten bucket finds none, and makes no new entry for it."""
     simulation = ready()
     token = simulation.submit(upsert("a", HOTELS))
     simulation.node.cluster.buckets.drop("travel")

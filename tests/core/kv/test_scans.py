@@ -337,7 +337,7 @@ def test_a_page_that_nobody_waits_for() -> None:
 
 
 def test_a_late_answer_behind_one_that_could_not_be_read() -> None:
-    """The last answer of a page whose first answer could not be read is told as an orphan, once, and ends the request."""
+    """The last answer of a page whose first answer could not be read is reported as an orphan once, and ends the request."""
     simulation = ready(options=client_options(orphans=OrphanReporter()))
     token, request = simulation.submit_in_flight(go_on(bytes(16)))
     simulation.inject(respond(request, extras=KEYS_ONLY, value=b"no page"))
