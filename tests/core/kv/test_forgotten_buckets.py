@@ -257,7 +257,7 @@ def test_a_node_that_joins_without_the_bucket_and_leaves() -> None:
 
 
 def test_a_dropped_bucket_with_a_dead_node() -> None:
-    """A bucket that is dropped is forgotten although one of its nodes lets nobody connect, which is tried no more."""
+    """A dropped bucket is forgotten, and not tried again, although one of its nodes refuses every connection."""
     simulation = RecordedCluster()
     simulation.write()
     simulation.nodes.kill(2)
