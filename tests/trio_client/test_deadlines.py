@@ -474,6 +474,16 @@ async def test_the_class_does_not_depend_on_what_was_dropped(autojump_clock: Moc
     assert (1, 2 * REMEMBERED_MAX) == (error.ambiguous_count, error.unambiguous_count)
 
 
+async def test_the_message_names_ambiguous_operations_first(autojump_clock: MockClock) -> None:
+    """A write that was abandoned after many reads is named in the message of the timeout."""
+
+    async def body(driver: Driver) -> None:
+        await abandon(driver, [*(read(f"k{number}") for number in range(20)), write("ada")])
+        await trio.sleep_forever()
+
+    assert "upsert of 'ada'" in (await time_out(body)).message
+
+
 async def test_a_block_without_end_stays_small(autojump_clock: MockClock) -> None:
     """The report of a block that is open holds a bounded number of operations, whatever was cancelled inside."""
     async with open_driver(silent_machine()) as driver:
