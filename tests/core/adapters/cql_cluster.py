@@ -5,13 +5,15 @@ Everything about the cluster itself is answered truthfully: each node names itse
 
 from __future__ import annotations
 
+import socket
 import socketserver
 import struct
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from enum import IntEnum
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 from uuid import UUID
 
 from triclinium_core.retry.cassandra import errors
@@ -67,7 +69,7 @@ Script = Callable[[Asked], Answer]
 
 
 class CqlCluster:
-    """Several nodes; a context manager that ends them. Clients are to be gone by then.
+    """Several nodes; a context manager that stops them and closes the connections that clients have left open.
 
     Args:
         script: what they answer to a statement.
@@ -90,6 +92,7 @@ class CqlCluster:
         for server, thread in zip(self._servers, self._threads, strict=True):
             server.shutdown()
             thread.join()
+            server.close_connections()
             server.server_close()
 
     @property
@@ -111,6 +114,22 @@ class _Server(socketserver.ThreadingTCPServer):
         self.cluster = cluster
         self.index = index
         self.port: int = self.server_address[1]
+        self._open = set[socket.socket]()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open.add(request)
+        super().process_request(request, client_address)
+
+    def close_request(self, request: Any) -> None:
+        self._open.discard(request)
+        super().close_request(request)
+
+    def close_connections(self) -> None:
+        """End the reads of all connections; ``server_close`` waits for these reads."""
+        for connection in self._open.copy():
+            # The client may have closed it in the meantime.
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Connection(socketserver.StreamRequestHandler):
