@@ -242,8 +242,14 @@ class PartSpans:
         self._call = call
         self._streams = set[StreamId]()
         """Those on which attempts are under way."""
-        self.encode_payload = call.encode_payload
-        self.in_span = call.in_span
+
+    def encode_payload(self, encode: Callable[[], T]) -> T:
+        """Return the result of ``encode`` inside a span of its own."""
+        return self._call.encode_payload(encode)
+
+    def in_span(self, write: Callable[[V], None], report: V) -> None:
+        """Pass ``report`` to ``write`` while the span of the call is the current span."""
+        self._call.in_span(write, report)
 
     def dispatched(self, stream: StreamId, attributes: Mapping[str, AttributeValue]) -> None:
         """Begin the span of an attempt."""
