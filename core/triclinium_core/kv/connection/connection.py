@@ -282,7 +282,7 @@ class Connection:
             self.last_heard = now
             self._frames_came = True
         for received in frames:
-            frame, problem, unusable = received, None, None
+            frame, problem = received, None
             if frame.magic == _SERVER_REQUEST:
                 self._on_server_request(frame, news)
                 continue
