@@ -1,0 +1,1 @@
+"""Recordings of the client machine's actions in simulated histories, for comparing two versions of the sources."""
