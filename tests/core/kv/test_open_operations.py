@@ -49,6 +49,7 @@ from triclinium_core.errors import (
     TemporaryFailureException,
     UnambiguousTimeoutException,
 )
+from triclinium_core.kv.connection.grace_period import SECONDS_MAX
 from triclinium_core.kv.operation.requests import (
     Append,
     Decrement,
@@ -66,6 +67,7 @@ from triclinium_core.kv.operation.requests import (
 from triclinium_core.kv.operation.results import Cas, CounterResult, Done, ExistsResult, GetResult, MutationResult
 from triclinium_core.kv.wire.constants import Datatype, Opcode
 from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase.states import RequestState
 from triclinium_core.retry.couchbase.strategy import (
     BestEffortRetryStrategy,
@@ -750,6 +752,67 @@ def test_fetch_config(code: int, body: bytes) -> None:
     simulation.inject(respond(request, code, value=body))
 
     assert Opcode.GET_CLUSTER_CONFIG == simulation.requests[TWO][-1].opcode
+
+
+REFRESHING = (Status.NOT_MY_VBUCKET, 0x7F0C)
+"""Statuses, answered without a config, that refresh the map and have the operation sent again after a delay."""
+
+
+def refreshing() -> Recorded:
+    """Return a client whose operations are sent again after either status."""
+    return ready(error_map=MAP, options=client_options(retry_strategy=BestEffortRetryStrategy()))
+
+
+@pytest.mark.parametrize("code", REFRESHING)
+def test_config_request_precedes_waiting_operations(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A response that refreshes the map has the config requested first, then queued operations sent, then the retry."""
+    monkeypatch.setattr("triclinium_core.kv.connection.in_flight.REQUESTS_MAX", 1)
+    simulation = refreshing()
+    token, request = simulation.submit_in_flight(upsert("a"))
+    queued = simulation.submit(get("b"))
+    before = len(simulation.requests[TWO])
+    simulation.inject(respond(request, code))
+    first = [frame.opcode for frame in simulation.requests[TWO][before:]]
+    simulation.flow()
+    then = [frame.opcode for frame in simulation.requests[TWO][before:]]
+    simulation.run()
+
+    # The table is full while the config request is unanswered.
+    assert [Opcode.GET_CLUSTER_CONFIG] == first
+    assert [Opcode.GET_CLUSTER_CONFIG, Opcode.GET] == then
+    assert [*then, Opcode.SET] == [frame.opcode for frame in simulation.requests[TWO][before:]]
+    assert (True, True) == (token in simulation.results, queued in simulation.errors)
+
+
+@pytest.mark.parametrize("code", REFRESHING)
+def test_responses_in_one_piece_request_one_config(code: int) -> None:
+    """Two operations that are refused in one piece of bytes request one config, and are sent again in their order."""
+    simulation = refreshing()
+    (_, first), (_, second) = (simulation.submit_in_flight(upsert(key)) for key in "ab")
+    del simulation.actions[:]
+    before = len(simulation.requests[TWO])
+    simulation.inject(respond(first, code) + respond(second, code))
+    kinds = [type(action) for action in simulation.actions]
+    simulation.live(0.1)
+    sent = [(frame.opcode, frame.key[-1:]) for frame in simulation.requests[TWO][before:]]
+
+    assert [ReportRetry, ReportRetry, SendBytes] == kinds
+    assert [(Opcode.GET_CLUSTER_CONFIG, b""), (Opcode.SET, b"a"), (Opcode.SET, b"b")] == sent
+
+
+def test_config_request_closes_before_the_retry() -> None:
+    """A connection that answers no config request is closed before the retry of a refused operation is reported."""
+    simulation = ready(options=client_options(timeouts=TimeoutOptions(config_poll_interval=60.0)))
+    simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, drop_response())
+    for seconds in (0, SECONDS_MAX):
+        simulation.live(seconds)
+        simulation.feed(TimePassed())
+        _, request = simulation.submit_in_flight(get())
+        del simulation.actions[:]
+        simulation.inject(respond(request, Status.NOT_MY_VBUCKET))
+
+    assert [CloseStream, ReportConnection, ReportRetry] == [type(action) for action in simulation.actions[:3]]
+    assert "has answered no question" in simulation.closings()[0]
 
 
 # Bounds.

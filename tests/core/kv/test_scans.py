@@ -29,6 +29,7 @@ from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.telemetry.defaults import OrphanReporter
+from triclinium_core.testing.fakes.error_map import ErrorMapDocument, ErrorMapRow
 from triclinium_core.testing.fakes.faults import drop_response, status, temporary_failure
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
@@ -359,3 +360,18 @@ def test_nonsense_follows_nonsense() -> None:
 
     simulation.error(DecodingFailureException, token)
     assert (1, []) == (simulation.machine.statistics().orphans, simulation.closings())
+
+
+def test_pages_behind_nonsense_on_a_closed_stream() -> None:
+    """Behind an answer that closes the connection, an unreadable page fails its scan once, and further ones are orphans."""
+    simulation = ready(error_map=ErrorMapDocument(1, (ErrorMapRow(0x7F09, "GONE", "conn-state-invalidated", "Gone"),)))
+    other, first = simulation.submit_in_flight(get())
+    token, request = simulation.submit_in_flight(go_on(bytes(16)))
+    page = respond(request, value=b"no page")
+    simulation.inject(respond(first, 0x7F09) + page * 2 + respond(request, COMPLETE, extras=KEYS_ONLY))
+    simulation.flow()
+
+    simulation.error(DecodingFailureException, token)
+    assert other in simulation.errors
+    assert (2, 1) == (simulation.machine.statistics().orphans, len(simulation.closings()))
+    assert 0 == simulation.machine.statistics().in_flight

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.core.kv.simulated import TIMEOUT, Recorded, client_options, get, upsert
+from tests.core.kv.simulated import TIMEOUT, TRAVEL, Recorded, client_options, get, upsert
 from tests.core.retry.combined.token_book import AwaitedBook, TokenBook
 from tests.core.retry.smithy.cases import Fixed
+from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.client.actions import AcquireToken, CompleteOperation, ConsultStrategy, RecordSuccess, SendBytes
 from triclinium_core.client.events import StrategyDecided, Token
@@ -21,8 +22,9 @@ from triclinium_core.errors import (
     TemporaryFailureException,
     UnambiguousTimeoutException,
 )
+from triclinium_core.kv.operation.scan.requests import RangeScanCancel
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.options import PasswordAuthenticator
+from triclinium_core.options import PasswordAuthenticator, TimeoutOptions
 from triclinium_core.retry.combined.reason_infos import FailedAttemptError
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy, TokenScope
 from triclinium_core.retry.couchbase.strategy import RetryAction
@@ -464,3 +466,26 @@ def test_an_asynchronous_strategy_that_thinks_past_the_deadline_times_out_its_op
     error = asked.simulation.error(UnambiguousTimeoutException, token)
 
     assert "strategy" in str(error.context.last_dispatch_error)
+
+
+@rows("is_async", [False, True])
+@rows("end", ["success", "refused", "abandoned", "deadline"])
+def test_unawaited_operations_take_no_permit(is_async: bool, end: str) -> None:
+    """An operation that is not awaited is sent without a permit, so nothing is recorded or released at its end."""
+    book = TokenBook()
+    simulation = Recorded(options=client_options(timeouts=TimeoutOptions(kv_scan=TIMEOUT)))
+    simulation.result(upsert())
+    if end != "success":
+        fault = temporary_failure() if end == "refused" else drop_response()
+        simulation.node.faults.next(Opcode.RANGE_SCAN_CANCEL, fault)
+    strategy = AwaitedBook(book, nothing) if is_async else book
+    token = simulation.submit(RangeScanCancel(TRAVEL, 0, bytes(16)), retry_strategy=strategy)
+    simulation.flow()
+    if end == "abandoned":
+        simulation.abandon(token)
+    simulation.live(TIMEOUT)
+
+    assert 1 == len(simulation.commands(Opcode.RANGE_SCAN_CANCEL))
+    assert (end != "abandoned", 0) == (token in simulation.settled_at, simulation.open_operations)
+    assert ([], []) == (book.tokens, book.errors)
+    assert ([], []) == (simulation.consulted, simulation.recorded)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.core.kv.simulated import TIMEOUT, Recorded, client_options, get, ready, upsert
+from tests.core.kv.simulated import TIMEOUT, Recorded, client_options, found, get, ready, respond, upsert
+from tests.rows import rows
 from triclinium_core.client.actions import ReportAnswer, ReportDispatch, TelemetryKind
 from triclinium_core.client.events import AbandonReason, CallEnded, OperationAbandoned, OperationSubmitted, Token
 from triclinium_core.kv.operation.requests import Keyspace, Operation
 from triclinium_core.kv.operation.scan.requests import RangeScanCreate
 from triclinium_core.kv.operation.scan.types import Bounds
 from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
 from triclinium_core.telemetry.span_names import WrappingCall
 from triclinium_core.testing.fakes.faults import delay, drop_response, temporary_failure
@@ -195,3 +201,50 @@ def test_attempts_are_told_where_that_is_asked_for() -> None:
 
     assert [ReportDispatch, ReportAnswer] == [type(report) for report in reports]
     assert {101} == {report.token for report in reports}
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+@pytest.mark.parametrize("operation", [get(), CREATE])
+def test_late_answer_to_traced_operation_counts_once(operation: Operation, leaves: bool) -> None:
+    """The late answer to a traced, slow operation is one orphan in the statistics and in the log, and no attempt ends."""
+    simulation = ready(options=replace(ALL_ON, timeouts=TimeoutOptions(kv_scan=TIMEOUT)))
+    simulation.node.faults.next(operation.opcode, delay(TIMEOUT + 1))
+    simulation.feed(OperationSubmitted(Token(101), operation, is_traced=True))
+    simulation.live(TIMEOUT - 1)
+    if leaves:
+        simulation.feed(OperationAbandoned(Token(101)))
+    simulation.live(3)
+    recorded = recorded_by(simulation)
+    reports = [action for action in simulation.actions if isinstance(action, ReportDispatch | ReportAnswer)]
+
+    (orphan,) = recorded[TelemetryKind.ORPHANS]["kv"]["top_requests"]
+    (slow,) = recorded[TelemetryKind.SLOW_OPERATIONS]["kv"]["top_requests"]
+    assert (1, 1) == (simulation.machine.statistics().orphans, recorded[TelemetryKind.ORPHANS]["kv"]["total_count"])
+    assert (3_500_000, 3_500_000) == (orphan["total_duration_us"], orphan["total_dispatch_duration_us"])
+    assert (1_500_000 if leaves else 2_500_000) == slow["total_dispatch_duration_us"]
+    assert [ReportDispatch] == [type(report) for report in reports]
+
+
+ENDS: Mapping[str, Callable[[Recorded, Frame], object]] = {
+    "success": lambda simulation, request: simulation.inject(found(request)),
+    "failure": lambda simulation, request: simulation.inject(respond(request, Status.KEY_NOT_FOUND)),
+    "refused for now": lambda simulation, request: simulation.inject(respond(request, Status.TEMPORARY_FAILURE)),
+    "nonsense": lambda simulation, request: simulation.inject(respond(request, extras=b"12345")),
+    "lost": lambda simulation, request: simulation.lose(simulation.newest),
+    "abandoned": lambda simulation, request: simulation.abandon(Token(2)),
+    "deadline": lambda simulation, request: simulation.advance(TIMEOUT),
+}
+"""How an attempt, or its operation, ends."""
+
+
+@rows("end", sorted(ENDS))
+def test_an_attempt_ends_with_its_answer(end: str) -> None:
+    """An answer or a lost stream ends a traced attempt; a deadline or an abandoned operation does not."""
+    simulation = ready()
+    simulation.is_traced = True
+    token, request = simulation.submit_in_flight(get())
+    ENDS[end](simulation, request)
+    ended = [action.token for action in simulation.actions if isinstance(action, ReportAnswer)]
+
+    assert [token] * (end not in ("abandoned", "deadline")) == ended
+    assert (end in ("refused for now", "lost")) == bool(simulation.open_operations)

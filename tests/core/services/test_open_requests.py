@@ -15,7 +15,10 @@ from triclinium_core.client.actions import (
     CloseStream,
     OpenStream,
     PauseReading,
+    ReportAnswer,
     ReportConnection,
+    ReportDispatch,
+    ReportEnd,
     ReportLevel,
     ReportRefusal,
     ResumeReading,
@@ -53,7 +56,7 @@ from triclinium_core.services.answer.incoming_answer import HELD_SIZE_BYTES, HEL
 from triclinium_core.services.management.buckets import AllBucketsResult, GetAllBuckets, GetBucket
 from triclinium_core.services.management.users import ChangePassword
 from triclinium_core.services.query.result import QueryMetaData
-from triclinium_core.services.request import HttpRequest
+from triclinium_core.services.request import HttpRequest, ServiceRequest
 from triclinium_core.telemetry.defaults import LoggingMeter, ThresholdLoggingTracer
 from triclinium_core.testing.fakes.faults import Fault, drop_response, hang_up, refuse_connection
 from triclinium_core.testing.fakes.services import faults
@@ -650,6 +653,26 @@ def test_a_plan_whose_index_is_gone() -> None:
     assert [RetryReason.QUERY_INDEX_NOT_FOUND] == [retry.reason for retry in simulation.retries]
 
 
+@pytest.mark.parametrize("decision", [RetryAction.after(0.1), RetryAction.no_retry()])
+def test_plan_is_kept_until_the_strategy_decides(decision: RetryAction) -> None:
+    """A stale plan is still sent while an asynchronous strategy is consulted, and forgotten when it has decided."""
+    simulation = Asking()
+    simulation.finish(asking(adhoc=False))
+    missing = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
+    simulation.nodes.script.answer(STATEMENT, missing, ANSWER)
+    token = simulation.request(asking(adhoc=False), retry_strategy=Later())
+    simulation.flow()
+    meanwhile = simulation.finish(asking(adhoc=False), retry_strategy=Never())
+    before = [b"PREPARE" in each.body for each in simulation.asked]
+    simulation.feed(StrategyDecided(token, decision))
+    afterwards = simulation.finish(asking(adhoc=False), retry_strategy=Never())
+
+    assert 1 == len(simulation.consulted)
+    assert [True, False, False] == before
+    assert [True] == [b"PREPARE" in each.body for each in simulation.asked][len(before) : len(before) + 1]
+    assert [ROWS, ROWS] == [simulation.rows[each] for each in (meanwhile, afterwards)]
+
+
 def test_a_cluster_that_cannot_read_from_replicas() -> None:
     """What a cluster does not offer is not sent."""
     simulation = Asking()
@@ -738,6 +761,23 @@ def test_whoever_measures_has_the_payload_of_each_attempt_encoded() -> None:
     told = json.loads(report.text)
     assert [250_000] == [entry["encode_duration_us"] for entry in told["query"]["top_requests"]]
     assert ["encode_duration_us" in entry for entry in told["management"]["top_requests"]] == [False]
+
+
+@pytest.mark.parametrize(("is_abandoned", "expected"), [(False, [ReportAnswer, ReportEnd]), (True, [])])
+def test_traced_request_without_an_answer(is_abandoned: bool, expected: list[type[Action]]) -> None:
+    """A deadline ends the attempt of a traced request and then the request; an abandoned request reports neither."""
+    simulation = Asking(timeouts=TimeoutOptions(query=1.0))
+    simulation.is_traced = True
+    simulation.nodes[0].faults.next(Service.QUERY, drop_response())
+    token = simulation.request(asking())
+    simulation.live(0.5)
+    if is_abandoned:
+        simulation.feed(OperationAbandoned(token))
+    simulation.live(1.0)
+    reports = [action for action in simulation.actions if isinstance(action, ReportDispatch | ReportAnswer | ReportEnd)]
+
+    assert 0 == simulation.open_operations
+    assert [ReportDispatch, *expected] == [type(report) for report in reports]
 
 
 def test_an_asynchronous_strategy_is_consulted() -> None:
@@ -842,6 +882,30 @@ def test_a_cluster_that_prepares_in_a_step_of_its_own() -> None:
     assert [False, True, True] == [b"encoded_plan" in each.body for each in simulation.asked]
 
 
+@pytest.mark.parametrize("end", ["deadline", "refused"])
+def test_prepared_statement_that_cannot_be_executed(end: str) -> None:
+    """A statement that was prepared and waits for a connection fails once, at its deadline or when none can be opened."""
+    simulation = Asking(enhanced=False, max_http_connections=1, timeouts=TimeoutOptions(query=2.0))
+    simulation.nodes.script.answer("SELECT slow", FakeAnswer(rows=[1], seconds=60.0))
+    simulation.run()
+    token = simulation.request(asking(adhoc=False), retry_strategy=Never())
+    slow = simulation.request(asking("SELECT slow", readonly=True), retry_strategy=Never())
+    simulation.flow()
+    context = simulation.machine.error_context(token, simulation.now)
+    if end == "refused":
+        simulation.nodes[0].faults.always(None, refuse_connection())
+        simulation.lose(max(simulation.links))
+    simulation.run()
+
+    assert context is not None
+    assert ("in_flight", 1) == (context.state, len([each for each in simulation.asked if b"PREPARE" in each.body]))
+    expected = UnambiguousTimeoutException if end == "deadline" else RequestCanceledException
+    assert expected is type(simulation.errors[token])
+    assert {str(RetryReason.SOCKET_NOT_AVAILABLE)} == simulation.errors[token].context.retry_reasons
+    assert slow in simulation.errors
+    assert 0 == simulation.open_operations
+
+
 @pytest.mark.parametrize("body", ['{"results":[1', '{"results":[1,]}', '{"results":[1],"status":7}', "[]", ""])
 def test_an_answer_that_means_nothing(body: str) -> None:
     """It fails with an error that names the node, and the next request is answered."""
@@ -853,6 +917,24 @@ def test_an_answer_that_means_nothing(body: str) -> None:
 
     assert isinstance(simulation.errors[token], CouchbaseException)
     assert ROWS == simulation.rows[good]
+
+
+@pytest.mark.parametrize(
+    ("request_", "body"),
+    [
+        (GetBucket(bucket_name="travel"), b"7"),
+        (GetAllBuckets(), b"7"),
+        (asking(), b'{"results":[],"status":7}'),
+    ],
+)
+def test_undecodable_answer_has_http_status(request_: ServiceRequest, body: bytes) -> None:
+    """An answer with status 200 that cannot be decoded fails its request with that status in the context."""
+    simulation = Asking()
+    simulation.nodes[0].faults.next(request_.service, faults.http_status(200, body=body))
+
+    error = simulation.failure(DecodingFailureException, request_)
+
+    assert 200 == error.context.http_status
 
 
 def test_a_list_that_is_not_whole() -> None:

@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 
 from tests.core.services.asking import Asking, asking
-from triclinium_core.client.actions import CloseStream, OpenStream, SendBytes
+from triclinium_core.client.actions import (
+    CloseStream,
+    OpenStream,
+    ReportAnswer,
+    ReportDispatch,
+    ReportEnd,
+    ReportRefusal,
+    ReportRetry,
+    SendBytes,
+)
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.client.events import AuthenticatorChanged, OperationAbandoned, Token
 from triclinium_core.client.health.readiness import PAUSE_SECONDS, PING_SECONDS_MAX
@@ -27,10 +36,14 @@ from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import Authenticator, JwtAuthenticator, PasswordAuthenticator, TimeoutOptions
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.views.request import ViewRequest
-from triclinium_core.testing.fakes.faults import Fault, delay, drop_response, hang_up
+from triclinium_core.telemetry.defaults import ThresholdLoggingTracer
+from triclinium_core.testing.fakes.faults import Fault, delay, drop_response, hang_up, refuse_connection
 from triclinium_core.testing.fakes.services import faults
 
 QUERY = (Service.QUERY,)
+EVERYTHING = ThresholdLoggingTracer(query_threshold=0, views_threshold=0, management_threshold=0)
+"""Counts every request to these services as slow."""
+ONE_SECOND = TimeoutOptions(query=1.0, views=1.0, management=1.0)
 
 
 def result_of(simulation: Asking, token: Token) -> PingResult:
@@ -496,3 +509,64 @@ def test_what_is_no_service(service_types: object) -> None:
             make()
 
         assert "service_types" == caught.value.parameter
+
+
+@pytest.mark.parametrize(
+    "fault", [None, faults.http_status(503, body=b"no"), hang_up(), drop_response(), refuse_connection()]
+)
+def test_pings_over_http_are_not_measured(fault: Fault | None) -> None:
+    """A ping of services is one open operation; telemetry, retries and refusals have nothing of its requests."""
+    simulation = started(tracer=EVERYTHING, timeouts=ONE_SECOND)
+    simulation.is_traced = True
+    services = (Service.QUERY, Service.MANAGEMENT, Service.VIEWS)
+    if fault == refuse_connection():
+        simulation.nodes[0].faults.always(None, fault)
+    elif fault is not None:
+        for service in services:
+            simulation.nodes[0].faults.always(service, fault)
+    del simulation.actions[:]
+
+    token = simulation.inquire(Ping(None, "i", services))
+    open_operations = simulation.open_operations
+    simulation.live(2.0)
+
+    assert 3 == len(result_of(simulation, token).endpoints)
+    assert (1, 0) == (open_operations, simulation.open_operations)
+    assert 0 == simulation.count(ReportRetry, ReportRefusal, ReportEnd)
+    assert simulation.count(ReportDispatch) == simulation.count(ReportAnswer)
+    assert {} == simulation.machine.statistics().retries_by_reason
+    assert [] == simulation.clients[0].last_reports()
+
+
+def test_abandoned_pings_over_http_are_not_measured() -> None:
+    """An abandoned ping of services is in no report."""
+    simulation = started(tracer=EVERYTHING)
+    for service in (Service.QUERY, Service.MANAGEMENT):
+        simulation.nodes[0].faults.always(service, drop_response())
+    token = simulation.inquire(Ping(None, "i", (Service.QUERY, Service.MANAGEMENT)))
+    simulation.live(1.0)
+
+    simulation.feed(OperationAbandoned(token))
+
+    assert 0 == simulation.open_operations
+    assert [] == simulation.clients[0].last_reports()
+
+
+def test_canaries_over_http_are_not_measured() -> None:
+    """The canary of a breaker is no open operation while it waits for its answer, and is in no report."""
+    simulation = started(tracer=EVERYTHING, timeouts=ONE_SECOND)
+    simulation.nodes[0].faults.always(Service.QUERY, drop_response())
+    for _ in range(20):
+        simulation.finish(asking())
+    simulation.clients[0].last_reports()
+    del simulation.actions[:]
+    while not simulation.count(SendBytes):
+        simulation.now = simulation.wakeup
+        simulation.flow()
+    open_operations = simulation.open_operations
+    simulation.live(10.0)
+
+    assert [b"/admin/ping"] == [head.split()[1] for head in heads(simulation)[-1:]]
+    assert 0 == open_operations
+    assert 0 == simulation.count(ReportRetry, ReportRefusal, ReportEnd)
+    assert [] == simulation.clients[0].last_reports()

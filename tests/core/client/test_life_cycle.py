@@ -1,0 +1,107 @@
+"""Life cycle of operations and of requests over HTTP: what holds for both."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.core.kv.simulated import HOTELS, TRAVEL, get, ready
+from tests.core.services.asking import STATEMENT, Asking, asking
+from tests.rows import rows
+from triclinium_core.client.events import RequestSubmitted, StreamId, Token
+from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.testing.fakes.faults import Fault, delay, temporary_failure
+from triclinium_core.testing.fakes.services.answers import FakeAnswer
+
+pytestmark = pytest.mark.native
+
+STALE = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
+SLOW = FakeAnswer(rows=[1], seconds=60.0)
+
+
+class Holder:
+    """A strategy of a user that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.kept: list[object] = []
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Keep the request, and retry it after a second."""
+        self.kept.append(request)
+        return RetryAction.after(1.0)
+
+
+@pytest.fixture(autouse=True)
+def _collector_is_off() -> Iterator[None]:
+    """Have the collector run only when a test calls it."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def open_operation(
+    holder: Holder, keyspace: Keyspace = TRAVEL, *, opcode: Opcode | None, fault: Fault | None
+) -> object:
+    """Return a client with an open operation whose strategy and context are the holder.
+
+    Args:
+        opcode: what the fault strikes; None for the operation itself.
+        fault: keeps the operation open; None loses its connection.
+    """
+    simulation = ready()
+    if fault is not None:
+        simulation.node.faults.always(opcode, fault)
+    else:
+        simulation.lose(StreamId(2))
+    simulation.submit(get("k", keyspace), retry_strategy=holder, client_context={"holder": holder})
+    if fault is not None:
+        simulation.flow()
+    assert 1 == simulation.open_operations
+    return simulation.machine
+
+
+def open_request(holder: Holder, answer: FakeAnswer) -> object:
+    """Return a client with an open query whose strategy and context are the holder."""
+    simulation = Asking()
+    simulation.nodes.script.answer(STATEMENT, answer)
+    simulation.run()
+    simulation.feed(RequestSubmitted(Token(1), asking(), holder, {"holder": holder}))
+    simulation.flow()
+    assert 1 == simulation.open_operations
+    return simulation.machine
+
+
+OPEN: dict[str, Callable[[Holder], object]] = {
+    "operation, retry": lambda holder: open_operation(holder, opcode=None, fault=temporary_failure()),
+    "operation, connection": lambda holder: open_operation(holder, opcode=None, fault=None),
+    "operation, collection": lambda holder: open_operation(
+        holder, HOTELS, opcode=Opcode.GET_COLLECTION_ID, fault=delay(5.0)
+    ),
+    "request, retry": lambda holder: open_request(holder, STALE),
+    "request, answer": lambda holder: open_request(holder, SLOW),
+}
+"""Clients with an open operation or request, by what this waits for."""
+
+
+def drop(make: Callable[[Holder], object]) -> Callable[[], object]:
+    """Return a weak reference to a holder that refers to its client, whose open operation refers to the holder."""
+    holder = Holder()
+    holder.kept.append(make(holder))
+    return weakref.ref(holder)
+
+
+@rows("waits_for", sorted(OPEN))
+def test_dropped_client_is_freed_with_its_strategy(waits_for: str) -> None:
+    """The collector frees a dropped client whose open operation has a strategy and a context that refer to the client."""
+    found = drop(OPEN[waits_for])
+    is_cycle = found() is not None
+    gc.collect()
+
+    assert (True, None) == (is_cycle, found())
