@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from tests.decoder_faults import CONTAIN, reraise
 from tests.environment import IN_CI, keep_bytecode, left_out
+from tests.stages import check_stages
 from triclinium_core import decoder_faults
 from triclinium_core._speedups import Implementation, implementation, use_implementation
 
@@ -42,10 +43,11 @@ keep_bytecode()
 
 
 def pytest_configure() -> None:
-    """Bind the decoder before any test module is imported, and let Control-C be what it is at a desk."""
+    """Bind the decoder before any test module is imported, check stages, and let Control-C be what it is at a desk."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # Shells have what they start in the background ignore it, and so would all that tests start.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    check_stages()
     try:
         use_implementation(cast("Implementation", os.environ.get("TRICLINIUM_IMPL", "c")))
     except (ImportError, ValueError) as error:

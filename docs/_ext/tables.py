@@ -17,6 +17,7 @@ from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation import requests
 from triclinium_core.kv.operation.catalogue import OPERATIONS
 from triclinium_core.kv.operation.requests import DocumentOperation
+from triclinium_core.lifecycle.stages import NEXT_STAGES, Stage
 from triclinium_core.retry.backoff import CONTROLLED_DELAY_MAX, CONTROLLED_DELAYS, controlled, exponential
 from triclinium_core.retry.calls import http_rules
 from triclinium_core.retry.combined.reason_infos import REASON_INFOS, AskedDelay
@@ -270,6 +271,14 @@ def timers() -> str:
     return markdown(("timer", "what is due"), ((f"`{kind.name}`", kind.value) for kind in TimerKind))
 
 
+def stages() -> str:
+    """Return the stages of operations and requests, each with those that may follow."""
+    return markdown(
+        ("stage", "may be followed by"),
+        ((stage.value, ", ".join(each.value for each in Stage if each in NEXT_STAGES[stage])) for stage in Stage),
+    )
+
+
 def error_tree() -> str:
     """Return the exceptions as nested lists, each with the first line of its docstring."""
     return "\n".join(_branch(CouchbaseException, 0))
@@ -347,6 +356,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "retryable_statuses": retryable_statuses,
     "service_codes": service_codes,
     "service_errors": service_errors,
+    "stages": stages,
     "statuses_left_to_the_map": statuses_left_to_the_map,
     "terminal_reasons": terminal_reasons,
     "timers": timers,

@@ -105,8 +105,8 @@ PLANTS: Sequence[Plant] = (
         _operation(get("long")),
         UnambiguousTimeoutException,
     ),
-    Plant(Decoder.KEY_VALUE_RESULT, f"{CORE}.kv.open_operations.decode_response", _operation(get("long"))),
-    Plant(Decoder.KEY_VALUE_ERROR, f"{CORE}.kv.open_operations.read_failure", _operation(get("missing"))),
+    Plant(Decoder.KEY_VALUE_RESULT, f"{CORE}.kv.carrier.decode_response", _operation(get("long"))),
+    Plant(Decoder.KEY_VALUE_ERROR, f"{CORE}.kv.carrier.read_failure", _operation(get("missing"))),
     Plant(
         Decoder.COLLECTION_ID,
         f"{CORE}.kv.keyspaces._decode_collection_id",
@@ -216,7 +216,7 @@ def test_others_on_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     simulation.result(upsert("lost"))
     first, second = (simulation.submit_in_flight(get(key)) for key in "ab")
     lost, _ = simulation.submit_in_flight(get("lost"))
-    monkeypatch.setattr("triclinium_core.kv.open_operations.decode_response", fails_for("a", decode_response))
+    monkeypatch.setattr("triclinium_core.kv.carrier.decode_response", fails_for("a", decode_response))
     simulation.inject(found(first[1]) + found(second[1]))
     simulation.run()
 

@@ -244,7 +244,7 @@ def test_a_list_that_is_abandoned_while_it_is_read() -> None:
     """Nothing more of it is read, and the connection stays open for the next request."""
     full = users()
     full.handle()
-    token = next(iter(full.machine._requests.open))
+    token = next(iter(full.machine._lifecycle.open))
     actions = list(full.machine.handle(OperationAbandoned(Token(token)), full.simulation.now))
 
     assert not any(isinstance(action, CloseStream) for action in actions)

@@ -12,6 +12,7 @@ import pytest
 import triclinium_core.client
 import triclinium_core.explain
 import triclinium_core.kv
+import triclinium_core.lifecycle
 import triclinium_core.retry
 import triclinium_core.services
 from tests.docs.pages import DOCS
@@ -26,9 +27,12 @@ pytestmark = pytest.mark.native
 
 CLIENT = Path(triclinium_core.client.__path__[0])
 KV = Path(triclinium_core.kv.__path__[0])
+LIFECYCLE = Path(triclinium_core.lifecycle.__path__[0])
 EXPLAIN = Path(triclinium_core.explain.__path__[0])
 RETRY = Path(triclinium_core.retry.__path__[0])
 SERVICES = Path(triclinium_core.services.__path__[0])
+ENGINE = CLIENT, KV, LIFECYCLE, SERVICES
+"""Packages of the client."""
 
 
 def names_on(page: str) -> set[str]:
@@ -38,7 +42,7 @@ def names_on(page: str) -> set[str]:
 
 def test_the_page_on_the_architecture_names_every_module() -> None:
     """Of the client: whoever looks for a file finds where it belongs."""
-    modules = {module.name for folder in (CLIENT, KV, SERVICES) for module in folder.rglob("*.py")} - {"__init__.py"}
+    modules = {module.name for folder in ENGINE for module in folder.rglob("*.py")} - {"__init__.py"}
 
     assert set() == modules - names_on("internals/architecture.md")
 
@@ -47,7 +51,7 @@ def test_the_page_on_the_architecture_names_no_module_that_is_gone() -> None:
     """A file that is renamed is renamed there."""
     named = {name for name in names_on("internals/architecture.md") if name.endswith(".py")}
 
-    folders = CLIENT, KV, SERVICES, RETRY, EXPLAIN
+    folders = *ENGINE, RETRY, EXPLAIN
     assert set() == named - {module.name for folder in folders for module in folder.rglob("*.py")}
 
 

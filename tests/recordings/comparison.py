@@ -9,6 +9,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
+IDLE = re.compile(r"\S+ client \d+ TimePassed\(")
+"""Line of an event that changes nothing unless an action follows."""
 LINES_BEFORE = 4
 """Equal lines that are shown before a difference."""
 LINES_AFTER = 3
@@ -44,6 +46,8 @@ def compared(
 ) -> Comparison:
     """Compare the histories of two recordings, which stand in the same order.
 
+    A ``TimePassed`` without actions does not count: ``wakeup`` may be early.
+
     Args:
         renamed: new names of classes and fields by their old names.
     """
@@ -52,10 +56,10 @@ def compared(
     histories = actions = 0
     differences = list[Difference]()
     for each_old, each_new in zip_longest(old, new, fillvalue=()):
-        lines = [names.sub(lambda found: renamed[found[0]], line) for line in each_old]
+        lines = [names.sub(lambda found: renamed[found[0]], line) for line in _busy(each_old)]
         histories += 1
         actions += sum(line.startswith("\t") for line in lines)
-        difference = _first_difference(lines, each_new)
+        difference = _first_difference(lines, list(_busy(each_new)))
         if difference is not None:
             differences.append(difference)
     return Comparison(histories, actions, differences)
@@ -72,6 +76,13 @@ def read(path: Path) -> Iterator[Sequence[str]]:
             lines.append(line.rstrip("\n"))
     if lines:
         yield lines
+
+
+def _busy(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the lines without the events ``TimePassed`` that have no actions."""
+    for line, following in zip_longest(lines, lines[1:], fillvalue=""):
+        if following.startswith("\t") or not IDLE.match(line):
+            yield line
 
 
 def _first_difference(old: Sequence[str], new: Sequence[str]) -> Difference | None:

@@ -59,6 +59,15 @@ def test_names_may_change(lines: list[str]) -> None:
     assert sum(line.startswith("\t") for line in lines) == comparison.actions
 
 
+def test_time_that_passes_without_actions_does_not_count() -> None:
+    """An additional TimePassed is a difference if it has an action, and none otherwise."""
+    before, after = "1.0 client 0 StreamLost()", "3.0 client 0 StreamLost()"
+    idle, action = "2.0 client 0 TimePassed(unsent={})", "\tSendBytes()"
+
+    assert [] == list(compared([[before, after]], [[before, idle, after]]).differences)
+    assert [] != list(compared([[before, after]], [[before, idle, action, after]]).differences)
+
+
 def test_a_file_has_all_histories(tmp_path: Path) -> None:
     """A file that was written is read as the same histories in the same order."""
     path = tmp_path / "recording.gz"

@@ -25,7 +25,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from operator import attrgetter
-from typing import cast
+from typing import Any, cast
 
 from triclinium_core.checks import check_integer, check_type, is_number
 from triclinium_core.client.actions import Action, ReportConnection, ReportTelemetry, TelemetryKind
@@ -61,6 +61,7 @@ from triclinium_core.client.timers import (
 from triclinium_core.decoder_faults import DecoderFault
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.carrier import KeyValueCarrier
 from triclinium_core.kv.connection.bootstrap import BootstrapFailure, FailureKind
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.connection_events import (
@@ -87,12 +88,10 @@ from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.destinations import Destinations
 from triclinium_core.kv.keyspaces import Keyspaces
 from triclinium_core.kv.known_configs import KnownConfigs
-from triclinium_core.kv.open_operations import Operations
+from triclinium_core.kv.live_operation import LiveOperation
 from triclinium_core.kv.operation.codec import CODECS
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.inquiries import Inquiry, Ping, WaitForNodes, WaitUntilReady
-from triclinium_core.kv.operation.measured import MeasuredOperation
-from triclinium_core.kv.operation.operation import LiveOperation
 from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.operation.requests import Noop, Operation
 from triclinium_core.kv.pool.authentication import check_authenticator
@@ -103,6 +102,10 @@ from triclinium_core.kv.topology.connection_string import Scheme, check_bucket, 
 from triclinium_core.kv.topology.networks import Network
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.lifecycle.lifecycle import Lifecycle
+from triclinium_core.lifecycle.live import Live
+from triclinium_core.lifecycle.measured import Measured
+from triclinium_core.lifecycle.stages import Stage
 from triclinium_core.options import Authenticator, ClientOptions
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.combined.strategies import require_strategy
@@ -114,8 +117,8 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.retry.invalid_event import InvalidEvent
+from triclinium_core.services.carrier import HttpCarrier
 from triclinium_core.services.live_request import LiveRequest
-from triclinium_core.services.open_requests import OpenRequests
 from triclinium_core.services.ping.pings import ServicePings
 from triclinium_core.services.pool.endpoint import Endpoint
 from triclinium_core.services.pool.pool import Pool
@@ -129,6 +132,7 @@ TIME_MAX = 1e12
 
 
 _token_of = attrgetter("token")
+_SETTLED = Stage.SETTLED
 
 
 class ClientMachine:
@@ -154,17 +158,18 @@ class ClientMachine:
         check_authenticator(options.authenticator, connection_string, tls_is_verified=options.tls_is_verified)
         self._bare, tls = connection_string.scheme is Scheme.MEMCACHED, connection_string.tls
         self._actions: list[Action] = []
-        self._timers, self._scheme = Timers(), connection_string.scheme
+        self._scheme, timers = connection_string.scheme, Timers()
+        self._timers = timers
         self._started, self._now, self._orphans, self._subscribers = False, -TIME_MAX, 0, 0
         error_maps, terminal_states, destinations = ErrorMapStore(), TerminalStates(), Destinations()
         self._configs = configs = KnownConfigs()
-        connection_timers = ConnectionTimers(self._timers)
+        connection_timers = ConnectionTimers(timers)
         emit, stream_ids = self._actions.append, cast("Callable[[], StreamId]", count(1).__next__)
-        self._gathering = Gathering(options.tracer, options.meter, options.orphans, timers=self._timers, emit=emit)
+        self._gathering = Gathering(options.tracer, options.meter, options.orphans, timers=timers, emit=emit)
         self._connections = Connections(
             options,
             connection_string,
-            timers=self._timers,
+            timers=timers,
             connection_timers=connection_timers,
             rng=rng,
             terminal_states=terminal_states,
@@ -183,13 +188,12 @@ class ClientMachine:
             network=Network(options.network, connection_string.addresses),
             terminal_states=terminal_states,
             error_maps=error_maps,
-            timers=self._timers,
+            timers=timers,
             destinations=destinations,
             emit=emit,
         )
-        self._pool, self._requests, self._service_pings = self._open_http(
-            options, tls, stream_ids, terminal_states, rng
-        )
+        self._lifecycle = Lifecycle(timers=timers, rng=rng, error_maps=error_maps, gathering=self._gathering, emit=emit)
+        self._pool, self._requests, self._service_pings = self._add_http(options, tls, stream_ids, terminal_states, rng)
         self._inquiries = Inquiries(
             self._connections,
             self._keyspaces,
@@ -198,32 +202,31 @@ class ClientMachine:
             timeouts=options.timeouts,
             sdk=options.user_agent,
             terminal_states=terminal_states,
-            timers=self._timers,
+            timers=timers,
             emit=emit,
         )
-        self._operations = Operations(
+        self._operations = KeyValueCarrier(
+            self._lifecycle,
             timeouts=options.timeouts,
             strategy=options.retry_strategy,
             connections=self._connections,
             keyspaces=self._keyspaces,
             keep_alive=self._keep_alive,
             terminal_states=terminal_states,
-            error_maps=error_maps,
             destinations=destinations,
-            timers=self._timers,
-            rng=rng,
+            timers=timers,
             gathering=self._gathering,
             emit=emit,
         )
 
-    def _open_http(
+    def _add_http(
         self,
         options: ClientOptions,
         tls: bool,
         stream_ids: Callable[[], StreamId],
         terminal_states: TerminalStates,
         rng: Random,
-    ) -> tuple[Pool, OpenRequests, ServicePings]:
+    ) -> tuple[Pool, HttpCarrier, ServicePings]:
         """Return the connections to services over HTTP, the requests to these, and the pings of them."""
         pool = Pool(
             options,
@@ -233,7 +236,8 @@ class ClientMachine:
             timers=self._timers,
             emit=self._actions.append,
         )
-        requests = OpenRequests(
+        requests = HttpCarrier(
+            self._lifecycle,
             options,
             pool,
             configs=self._configs,
@@ -241,15 +245,18 @@ class ClientMachine:
             terminal_states=terminal_states,
             timers=self._timers,
             rng=rng,
-            gathering=self._gathering,
             emit=self._actions.append,
         )
         return pool, requests, ServicePings(pool, requests)
 
     @total_repr
     def __repr__(self) -> str:
-        open_operations = len(self._operations.open) + self._requests.count + len(self._inquiries)
-        return f"<ClientMachine: connections={len(tuple(self._connections.all))} open_operations={open_operations}>"
+        return f"<ClientMachine: connections={len(tuple(self._connections.all))} open_operations={self._open_count}>"
+
+    @property
+    def _open_count(self) -> int:
+        """Number of operations, requests and inquiries of users that are open."""
+        return sum(not live.is_own for live in self._lifecycle.open.values()) + len(self._inquiries)
 
     @property
     def wakeup(self) -> float:
@@ -259,8 +266,8 @@ class ClientMachine:
         """
         if not self._started:
             return -math.inf
-        wakeup, operations = self._timers.wakeup, self._operations
-        return operations.next_deadline if operations.open and operations.next_deadline < wakeup else wakeup
+        wakeup, lifecycle = self._timers.wakeup, self._lifecycle
+        return lifecycle.next_deadline if lifecycle.open and lifecycle.next_deadline < wakeup else wakeup
 
     def handle(self, event: Event, now: float) -> Sequence[Action]:
         """Handle ``event``, and return what to do, in order.
@@ -288,7 +295,7 @@ class ClientMachine:
             fresh = self._connections.routes.take_fresh()
             if self._inquiries:
                 self._inquiries.review(fresh, now)
-        if self._requests.open or self._requests.own_answers:
+        if self._pool.sending or self._requests.own_answers or self._requests.unplaced:
             self._requests.place(now)
             while self._requests.own_answers:
                 for outcome in self._service_pings.heard(now):
@@ -303,11 +310,7 @@ class ClientMachine:
 
     def is_ambiguous(self, token: Token) -> bool:
         """Tell whether an operation, given up now, may still be applied or have been. False for unknown tokens."""
-        return (
-            self._operations.is_ambiguous(token)
-            or self._requests.is_ambiguous(token)
-            or self._inquiries.is_ambiguous(token)
-        )
+        return self._lifecycle.is_ambiguous(token) or self._inquiries.is_ambiguous(token)
 
     def error_context(self, token: Token, now: float) -> ErrorContext | None:
         """Return what an error can tell of what was submitted and is given up now; None for unknown tokens.
@@ -315,7 +318,7 @@ class ClientMachine:
         Args:
             now: monotonic seconds, as ``handle`` gets them.
         """
-        found = self._operations.error_context(token, now) or self._requests.error_context(token, now)
+        found = self._lifecycle.error_context(token, now)
         return found if found is not None else self._inquiries.error_context(token)
 
     def check_authenticator(self, authenticator: Authenticator) -> None:
@@ -344,11 +347,11 @@ class ClientMachine:
             connections=tuple(
                 describe_connection(connection, self._configs.version(connection.bucket)) for connection in connections
             ),
-            open_operations=len(self._operations.open) + self._requests.count + len(self._inquiries),
+            open_operations=self._open_count,
             in_flight=sum(len(connection.in_flight) for connection in connections),
             orphans=self._orphans,
             endpoints=tuple(map(describe_endpoint, self._pool.endpoints)),
-            retries_by_reason=self._operations.retries_by_reason + self._requests.retries_by_reason,
+            retries_by_reason=self._lifecycle.retries_by_reason.copy(),
             topologies=self._keyspaces.topologies,
         )
 
@@ -411,7 +414,7 @@ class ClientMachine:
         tokens = set(map(_token_of, submissions))
         if len(tokens) != len(submissions):
             raise InvalidEvent("a token stands twice among the submissions; every operation needs a token of its own")
-        if self._inquiries or self._requests.open or not self._operations.open.keys().isdisjoint(tokens):
+        if self._inquiries or not self._lifecycle.open.keys().isdisjoint(tokens):
             for each in tokens:
                 self._check_token(each)
 
@@ -447,7 +450,7 @@ class ClientMachine:
 
     def _check_token(self, token: object) -> None:
         check_type(token, "token", int)
-        if token in self._operations.open or token in self._requests.open or token in self._inquiries:
+        if token in self._lifecycle.open or token in self._inquiries:
             raise InvalidEvent(f"token {token} names an open operation; every operation needs a token of its own")
 
     def _check_bucket(self, asked: Operation | Inquiry) -> None:
@@ -457,9 +460,9 @@ class ClientMachine:
 
     def _on_operation_abandoned(self, event: OperationAbandoned, now: float) -> None:
         self._inquiries.abandon(event.token, now)
-        self._operations.abandon(event.token, now, event.reason)
-        if self._requests.open:
-            self._requests.abandon(event.token, now, event.reason, fault=event.fault)
+        if event.fault is not None:
+            self._requests.rows_undecoded(event.token, event.fault)
+        self._lifecycle.abandon(event.token, now, event.reason)
 
     def _on_call_ended(self, event: CallEnded, now: float) -> None:
         durations = self._gathering.durations
@@ -473,8 +476,7 @@ class ClientMachine:
                 self._forget_if_unused(bucket, now)
 
     def _on_strategy_decided(self, event: StrategyDecided, now: float) -> None:
-        self._operations.strategy_decided(event, now)
-        self._requests.strategy_decided(event, now)
+        self._lifecycle.strategy_decided(event, now)
 
     def _on_authenticator_changed(self, event: AuthenticatorChanged, now: float) -> None:
         self._connections.authenticator_changed(event, now)
@@ -488,16 +490,16 @@ class ClientMachine:
             self._started = True
             self._connections.of_bucket(None, now)
         self._keep_alive.read_at = now
-        if self._operations.next_deadline <= now:
-            self._operations.deadlines_passed(event, now)
+        if self._lifecycle.next_deadline <= now:
+            self._lifecycle.deadlines_passed(event, now)
         # What becomes due because of this event waits for the next one, so that this call ends.
         newest = self._timers.newest
         while (due := self._timers.pop_due(now, newest)) is not None:
             kind, subject = due
-            if kind is TimerKind.OPERATION_DEADLINE:
-                self._operations.deadline_passed(cast(LiveOperation, subject), event, now)
+            if kind is TimerKind.DEADLINE:
+                self._lifecycle.deadline_passed(cast("Live[Any]", subject), event, now)
             elif kind is TimerKind.RETRY:
-                self._operations.backoff_over(cast(LiveOperation, subject), now)
+                self._lifecycle.backoff_over(cast("Live[Any]", subject), now)
             elif kind in TIMERS_OF_INQUIRIES:
                 self._inquiries.on_timer(kind, subject, now)
             elif kind is TimerKind.COLLECTION_QUESTION:
@@ -509,11 +511,7 @@ class ClientMachine:
                 self._connections.open_next(now)
             elif kind is TimerKind.TELEMETRY:
                 self._gathering.interval_over(cast(TelemetryKind, subject), now)
-            elif kind is TimerKind.REQUEST_DEADLINE:
-                self._requests.deadline_passed(cast(LiveRequest, subject), event, now)
-            elif kind is TimerKind.REQUEST_RETRY:
-                self._requests.backoff_over(cast(LiveRequest, subject), now)
-            elif kind is TimerKind.REQUEST_DECODING:
+            elif kind is TimerKind.DECODING:
                 self._requests.decode_on(cast(LiveRequest, subject), now)
             elif kind in TIMERS_OF_HTTP_STREAMS:
                 self._requests.stream_timer_passed(cast(StreamId, subject), now)
@@ -543,7 +541,7 @@ class ClientMachine:
             return
         # Without a config of the cluster, the services over HTTP are found by the last topology.
         is_needed = is_known and len(self._configs.all) == 1
-        if is_needed or self._operations.use(bucket) or self._requests.use(bucket) or self._inquiries.use(bucket):
+        if is_needed or self._lifecycle.use(bucket) or self._inquiries.use(bucket):
             self._connections.keep_bucket(bucket, now)
             return
         self._connections.forget_bucket(bucket)
@@ -616,7 +614,7 @@ class ClientMachine:
                 if type(owner) is LiveOperation:
                     answers += 1
                     self._operations.answered(owner, connection, item, now)
-                    if item.request.owner is owner and owner.token not in self._operations.open:
+                    if owner.stage is _SETTLED and item.request.owner is owner:
                         # A traceback may keep the request, and the collector does not look into it.
                         item.request.owner = None
                 else:
@@ -648,7 +646,7 @@ class ClientMachine:
         elif isinstance(owner, AbandonedScan):
             self._orphans += owner.is_orphan
             self._operations.end_scan(connection, owner, frame, now)
-        elif isinstance(owner, MeasuredOperation):
+        elif isinstance(owner, Measured):
             self._orphans += 1
             if is_last(frame.opcode, frame.status):
                 self._operations.orphaned(owner, frame, now)

@@ -21,8 +21,8 @@ SWEEP_SIZE_MIN = 64
 class TimerKind(Enum):
     """What is due."""
 
-    OPERATION_DEADLINE = "the safety net of one operation: it fails with a timeout"
-    RETRY = "the wait before an attempt at one operation is over: it is dispatched"
+    DEADLINE = "an operation or a request has run out of time: it fails with a timeout"
+    RETRY = "the delay before an attempt is over: the operation or request is dispatched"
     CONNECT = "a stream was not opened and bootstrapped in time: it is given up"
     RECONNECT = "the backoff of one connection is over: it is opened again"
     UNUSED_BUCKET = "the backoff of a bucket that its nodes do not have is over: it is forgotten if nothing uses it"
@@ -39,9 +39,7 @@ class TimerKind(Enum):
     READINESS = "an endpoint over HTTP did not answer a ping: whoever waits until it is ready asks it again"
     NODES_DEADLINE = "a wait for the nodes of a bucket has taken too long: it fails with a timeout"
     MANIFEST_QUESTION = "a node had an older manifest, or has not told in time: it is asked for it again"
-    REQUEST_DEADLINE = "the safety net of one request over HTTP: it fails with a timeout"
-    REQUEST_DECODING = "an answer over HTTP is read in part: the next part is read"
-    REQUEST_RETRY = "the wait before an attempt at one request over HTTP is over: it is dispatched"
+    DECODING = "an answer over HTTP is read in part: the next part is read"
     HTTP_CONNECT = "a stream to an HTTP service was not opened in time: it is given up"
     HTTP_BREAKER = "the open breaker of an HTTP endpoint has slept long enough: it sends its canary"
     HTTP_IDLE = "a connection to an HTTP service had nothing to carry: it is closed before the node does"

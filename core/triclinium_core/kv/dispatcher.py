@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
-
 from triclinium_core.client.actions import Action, ReportDispatch
 from triclinium_core.client.events import StreamId, Token
 from triclinium_core.errors import (
-    CouchbaseException,
     DocumentUnretrievableException,
     FeatureNotAvailableException,
     UnsupportedOperationException,
@@ -24,30 +21,21 @@ from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.connection.waiting_line import WAITING_MAX
 from triclinium_core.kv.destinations import Destination, Destinations
 from triclinium_core.kv.keyspaces import Keyspaces
+from triclinium_core.kv.live_operation import LiveOperation
 from triclinium_core.kv.operation.codec import check_bare, encode_operation
-from triclinium_core.kv.operation.operation import LiveOperation
 from triclinium_core.kv.pool.connection_texts import status_text
 from triclinium_core.kv.pool.connections import Connections
 from triclinium_core.kv.pool.keepalive import KeepAlive
 from triclinium_core.kv.topology.own_addresses import OwnAddresses
+from triclinium_core.lifecycle.carrier import Refused, Undispatched
+from triclinium_core.lifecycle.stages import Stage
 from triclinium_core.retry.couchbase.events import Dispatched, DispatchFailed, Load
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.telemetry.attributes import dispatch_attributes
 
-_READY = ConnectionState.READY
-
-
-class Refused(msgspec.Struct, frozen=True, gc=False):
-    """An operation cannot succeed, whatever its strategy says."""
-
-    error: type[CouchbaseException]
-    text: str
-
-
-Undispatched = DispatchFailed | Refused
-"""Why an operation was not sent: its strategy decides what becomes of it, or nothing does."""
+_READY, _IN_FLIGHT = ConnectionState.READY, Stage.IN_FLIGHT
 
 
 def load_of(connection: Connection) -> Load:
@@ -144,6 +132,9 @@ class Dispatcher:
         except FeatureNotAvailableException as error:
             return Refused(FeatureNotAvailableException, error.message)
         operation.opaque, operation.link, operation.dispatched_at = opaque, connection.link, now
+        operation.stage = _IN_FLIGHT
+        if operation.permit is not None:
+            operation.permit.begin()
         self._connections.send(connection, operation, frame)
         if operation.is_traced:
             self._emit(dispatch_report(operation.token, connection, opaque, self._keyspaces.own_addresses))

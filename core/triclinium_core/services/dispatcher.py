@@ -11,20 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import NamedTuple
 
 from triclinium_core.client.actions import Action, ReportDispatch
 from triclinium_core.client.events import StreamId
-from triclinium_core.errors import CouchbaseException, FeatureNotAvailableException
+from triclinium_core.errors import FeatureNotAvailableException
 from triclinium_core.kv.known_configs import KnownConfigs
 from triclinium_core.kv.topology.own_addresses import OwnAddresses
+from triclinium_core.lifecycle.carrier import Refused, Undispatched
+from triclinium_core.lifecycle.link import Link
+from triclinium_core.lifecycle.stages import Stage
 from triclinium_core.retry.couchbase.events import Dispatched, DispatchFailed, HandedOver, SocketClosed
 from triclinium_core.retry.couchbase.states import RequestState
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
-from triclinium_core.services.live_request import LiveRequest, waits_for
-from triclinium_core.services.measured import Sent, bounded_operation_id
+from triclinium_core.services.live_request import LiveRequest, bounded_operation_id, waits_for
 from triclinium_core.services.pool.addresses import NODES_NAMED_MAX
 from triclinium_core.services.pool.endpoint import WAITING_MAX, Endpoint, choose
 from triclinium_core.services.pool.pool import Pool
@@ -34,19 +35,6 @@ from triclinium_core.telemetry.attributes import dispatch_attributes
 
 SECONDS_LEFT_MIN = 0.001
 """What a service is given at least: to some of them 0 is no limit."""
-
-
-class Refused(NamedTuple):
-    """A request cannot succeed, whatever its strategy says."""
-
-    error: type[CouchbaseException]
-    text: str
-
-
-NotSent = DispatchFailed | SocketClosed
-"""Why a request was not sent, of which its strategy decides what becomes."""
-Undispatched = NotSent | Refused
-"""Why a request was not sent: its strategy decides what becomes of it, or nothing does."""
 
 
 class Dispatcher:
@@ -70,22 +58,17 @@ class Dispatcher:
         self._emit = emit
         self.last_loss: str | None = None
         """Reason why the newest connection that should have brought the first cluster config was lost."""
-        self._unplaced: dict[int, LiveRequest] = {}
+        self.unplaced: dict[int, LiveRequest] = {}
         """Requests that wait for the first cluster config."""
         self._waiting: dict[int, LiveRequest] = {}
         """Those that wait for a connection. Endpoints keep the tokens, in order."""
         self._travelling: dict[StreamId, LiveRequest] = {}
         """The request that waits for its answer on each stream."""
 
-    @property
-    def has_unplaced(self) -> bool:
-        """Whether a request waits for the first cluster config."""
-        return bool(self._unplaced)
-
     def dispatch(self, live: LiveRequest, now: float) -> Undispatched | None:
         """Send a request, now or as soon as that can be; return None, or else why not."""
         if not self._pool.knows_topology:
-            self._unplaced[live.token] = live
+            self.unplaced[live.token] = live
             return None
         request = live.request
         service, bucket = request.service, request.bucket
@@ -116,8 +99,9 @@ class Dispatcher:
 
     def take_unplaced(self) -> Collection[LiveRequest]:
         """Return the requests that waited for the first cluster config, once: it has come, or cannot be had."""
-        unplaced, self._unplaced = self._unplaced, {}
-        return unplaced.values()
+        unplaced = list(self.unplaced.values())
+        self.unplaced.clear()
+        return unplaced
 
     def next_refused(self, endpoint: Endpoint) -> LiveRequest | None:
         """Return one more request that has to wait elsewhere, for a stream to its endpoint could not be opened.
@@ -129,21 +113,21 @@ class Dispatcher:
             return None
         return self._waiting[next(reversed(endpoint.waiting) if endpoint.connections else iter(endpoint.waiting))]
 
-    def give_up(self, live: LiveRequest, reason: RetryReason, detail: str) -> NotSent:
+    def give_up(self, live: LiveRequest, reason: RetryReason, detail: str) -> DispatchFailed | SocketClosed:
         """Return why a request was not sent, of which nothing has left the client; it stands nowhere."""
         endpoint = live.endpoint
         self._stop_waiting(live)
         live.leave_endpoint()
         # Decision C6: a terminal state says better than the socket what is wrong.
         reason = self._terminal_states.reason_for(live.request.service) or reason
-        if live.retry.state is RequestState.IN_FLIGHT:
+        if live.retry is not None and live.retry.state is RequestState.IN_FLIGHT:
             # What had to go before it was answered, and the request itself cannot be sent.
             return SocketClosed(HandedOver.NOTHING, detail, reason)
         return DispatchFailed(reason, detail, node=endpoint.node if endpoint is not None else None)
 
     def reason_of_waiting(self, live: LiveRequest) -> RetryReason | None:
         """Return the reason of the failure if ``live``, which waits, is not sent in time; None if it does not wait."""
-        if live.token in self._unplaced:
+        if live.token in self.unplaced:
             reason = RetryReason.NODE_NOT_AVAILABLE
         elif live.endpoint is not None and live.stream is None:
             reason = RetryReason.SOCKET_NOT_AVAILABLE
@@ -152,9 +136,9 @@ class Dispatcher:
         # Decision C6: a terminal state says better than the socket what is wrong.
         return self._terminal_states.reason_for(live.request.service) or reason
 
-    def give_up_waiting(self, live: LiveRequest) -> NotSent | None:
+    def give_up_waiting(self, live: LiveRequest) -> DispatchFailed | SocketClosed | None:
         """Return why a request that waits was not sent, and have it wait no longer; None for one that does not wait."""
-        if live.token in self._unplaced:
+        if live.token in self.unplaced:
             return self.give_up(live, RetryReason.NODE_NOT_AVAILABLE, waits_for(None, last_loss=self.last_loss))
         if live.endpoint is not None and live.stream is None:
             return self.give_up(live, RetryReason.SOCKET_NOT_AVAILABLE, waits_for(live.endpoint))
@@ -186,7 +170,7 @@ class Dispatcher:
             self.serve(endpoint, now)
 
     def _stop_waiting(self, live: LiveRequest) -> None:
-        self._unplaced.pop(live.token, None)
+        self.unplaced.pop(live.token, None)
         self._waiting.pop(live.token, None)
         if live.endpoint is not None:
             live.endpoint.waiting.pop(live.token, None)
@@ -203,21 +187,21 @@ class Dispatcher:
             encoded = encode()
         else:
             encoded, seconds = live.encoding(encode)
-            live.measured.add_encoding(seconds)
+            live.encode_seconds = (live.encode_seconds or 0.0) + seconds
         connection = self._pool.send(stream, encoded)
         self._travelling[stream] = live
         live.stream, live.secrets = stream, connection.secrets
         if message.service is Service.MANAGEMENT:
             live.secrets = live.secrets.with_passwords(message.passwords)
-        remote = connection.remote_address or endpoint.node
-        live.measured.begin_attempt(Sent(stream, connection.local_address, remote, now))
+        live.link = Link(stream, endpoint.node, connection.local_address, connection.remote_address)
+        live.dispatched_at, live.stage = now, Stage.IN_FLIGHT
         if live.traced_as is not None:
             own = self._own_addresses.of(endpoint.address)
             attributes = dispatch_attributes(
                 (own.host, own.port), peer=connection.remote_address, operation_id=bounded_operation_id(context_id)
             )
             self._emit(ReportDispatch(live.traced_as, attributes, stream))
-        if live.tokens is not None:
-            live.tokens.begin()
-        if live.retry.state is RequestState.PENDING:
+        if live.permit is not None:
+            live.permit.begin()
+        if live.retry is not None and live.retry.state is RequestState.PENDING:
             live.retry.handle(Dispatched(endpoint.node, sender=connection.local_address), now)

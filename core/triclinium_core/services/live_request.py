@@ -1,72 +1,113 @@
-"""One request on its way: what the client keeps of it between submission and settlement."""
+"""One open request over HTTP and its newest attempt."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from triclinium_core.client.events import StreamId, Token
-from triclinium_core.client.timers import TimerId
+import msgspec
+
+from triclinium_core.client.events import AbandonReason, StreamId, Token
 from triclinium_core.concealment import NO_SECRETS, Secrets
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.address import Address
-from triclinium_core.retry.combined.request_tokens import AnyRequestTokens
-from triclinium_core.retry.couchbase.machine import RetryMachine
+from triclinium_core.lifecycle.live import Live
+from triclinium_core.lifecycle.measured import Measured
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.answer.incoming_answer import IncomingAnswer
-from triclinium_core.services.measured import MeasuredRequest
 from triclinium_core.services.pool.endpoint import Endpoint
 from triclinium_core.services.request import Encoding, HttpAnswer, ServiceRequest, ServiceResult, Steps
+from triclinium_core.shown import beginning
+from triclinium_core.telemetry.past_attempts import PastAttempts
+
+OPERATION_ID_MAX = 200
+"""Maximum length of an operation id in logs and spans: the services keep 64 bytes of a client context id."""
 
 
-@dataclass(slots=True, eq=False)
-class LiveRequest:
-    """One request, its newest attempt, and what has come of the answer. Instants are monotonic seconds."""
+class LiveRequest(Live[ServiceRequest], eq=False, kw_only=True):
+    """One open request, and the received part of its answer."""
 
-    token: int
-    request: ServiceRequest
-    retry: RetryMachine
+    message: ServiceRequest
+    """Request of the newest attempt: the request itself, or one that has to precede it."""
     timeout: float
     """Seconds for the first rows or the whole answer, and then for each further piece that is wanted."""
-    message: ServiceRequest
-    """What the newest attempt sends: the request itself, or what has to go before it."""
-    measured: MeasuredRequest
-    answer: IncomingAnswer = field(default_factory=IncomingAnswer)
+    answer: IncomingAnswer = msgspec.field(default_factory=IncomingAnswer)
     context_id: str | None = None
     """Client context id of the first attempt; None if the service repeats no id in its answers."""
     sends: int = 0
     """Number of messages that were sent: attempts, and messages that have to precede the request."""
-    tokens: AnyRequestTokens | None = None
-    """What a token strategy has lent the request; None under Couchbase's strategies."""
     pinned: Endpoint | None = None
-    """Where alone a request of the client's own may go, whatever the breaker says; None for those of users."""
+    """Only endpoint of a request of the client's own, whatever the breaker says; None for a request of a user."""
     traced_as: Token | None = None
-    """Whose attempts these are to a tracer: the request's own, or those of who pings; None where nobody is told."""
+    """Token under which the attempts are reported for a tracer: that of the request, or of a ping. None to report none."""
     encoding: Encoding | None = None
-    """Has the payload of each attempt encoded; None where nobody measures that."""
-    deadline_timer: TimerId | None = None
-    retry_timer: TimerId | None = None
-    """Of the next attempt, or of the next part of an answer that is being decoded."""
+    """Function that measures the encoding of the payload of each attempt; None to measure none."""
+    encode_seconds: float | None = None
+    """Total duration of the encodings; None without a measured one."""
     decoding: tuple[Steps[ServiceResult], HttpAnswer] | None = None
-    """Steps that are left of decoding the answer, and the answer; None before."""
+    """Remaining steps of decoding the answer, and the answer; None before."""
     endpoint: Endpoint | None = None
-    """Where the newest attempt waits, or travels."""
+    """Endpoint of the newest attempt."""
     stream: StreamId | None = None
-    """On which it travels; None while it does not."""
+    """Stream of the attempt in flight; None without one."""
     answered_on: StreamId | None = None
     """Stream of the newest complete answer. The stream may be closed."""
     secrets: Secrets = NO_SECRETS
     """Credentials and passwords in the newest attempt, which no error may repeat."""
     failed_at: Address | None = None
-    """Where the newest attempt that failed had gone."""
+    """Address of the newest attempt that failed."""
+
+    @property
+    def service(self) -> Service:
+        """Service that answers."""
+        return self.request.service
+
+    @property
+    def bucket(self) -> str | None:
+        """Bucket whose nodes answer; None for any node."""
+        return self.request.bucket
 
     @property
     def is_own(self) -> bool:
-        """Whether the client asked for itself: nobody is told of it but whoever takes the answer."""
+        """Whether the client itself asked."""
         return self.pinned is not None
 
     @property
-    def deadline(self) -> float:
-        """When the request, or its first rows, are due."""
-        return self.retry.annotation.deadline
+    def has_given_rows(self) -> bool:
+        """Whether the caller has received rows."""
+        return self.answer.has_given_rows
+
+    @property
+    def is_ambiguous(self) -> bool:
+        """Whether the request may still be applied, or may have been, if it is given up now."""
+        # An answer with rows has applied the request, whatever follows the rows.
+        return super().is_ambiguous or (self.has_given_rows and not self.request.idempotent)
+
+    def is_measured_if_left(self, reason: AbandonReason) -> bool:
+        """Return whether the answer is incomplete. A complete one is measured already."""
+        return self.answer.outcome is None and not self.is_own
+
+    def first_context(self) -> ErrorContext:
+        """Return the context of the request and of the attempt in flight."""
+        context = self.request.error_context()
+        if self.context_id is not None:
+            context = replace(context, client_context_id=self.context_id)
+        if self.link is not None:
+            context = replace(context, last_dispatched_to=self.link.node, last_dispatched_from=self.link.local_address)
+        return context
+
+    def measured(self) -> Measured:
+        """Return the measurements so far."""
+        return Measured(
+            service=self.request.service,
+            name=self.request.name,
+            began_at=self.submitted_at,
+            timeout=self.timeout,
+            encode_seconds=self.encode_seconds,
+            operation_id=bounded_operation_id(self.context_id),
+            link=self.link,
+            dispatched_at=self.dispatched_at,
+            past=self.past or PastAttempts(),
+        )
 
     def next_context_id(self) -> str | None:
         """Return the client context id of the attempt that is about to be sent.
@@ -80,19 +121,15 @@ class LiveRequest:
         return f"{self.context_id}-{self.sends}"
 
     def leave_endpoint(self) -> None:
-        """Stand nowhere, because the newest attempt has failed, and remember where that was."""
+        """Forget the endpoint of the newest attempt, which has failed, and remember its address."""
         if self.endpoint is not None:
             self.failed_at = self.endpoint.address
         self.endpoint = None
 
-    def abandoned_context(self, now: float) -> ErrorContext:
-        """Return what is known of the request if it is given up now."""
-        context = replace(self.retry.error_context(now), state=self.retry.state.value)
-        if self.endpoint is not None and self.stream is None:
-            context = replace(context, last_dispatch_error=waits_for(self.endpoint))
-        elif self.tokens is not None and self.tokens.obstacle is not None:
-            context = replace(context, last_dispatch_error=self.tokens.obstacle)
-        return context
+
+def bounded_operation_id(context_id: str | None) -> str | None:
+    """Return the part of a client context id that logs and spans show; None for an empty id."""
+    return beginning(context_id, OPERATION_ID_MAX) if context_id else None
 
 
 def waits_for(endpoint: Endpoint | None, *, last_loss: str | None = None) -> str:

@@ -108,7 +108,7 @@ def test_work_of_an_event_does_not_grow_with_the_queue() -> None:
         _, request = simulation.submit_in_flight(get("first"))
         for position in range(burst):
             simulation.submit(get(f"k{position}"))
-        newest = max(Token(0), *simulation.clients[0]._operations.open)
+        newest = max(Token(0), *simulation.clients[0]._lifecycle.open)
         return [
             calls_in(lambda: simulation.inject(found(request))),
             calls_in(lambda: simulation.submit(get("late"))),

@@ -405,7 +405,7 @@ def test_no_answer() -> None:
     simulation.node.faults.next(ASK, drop_response(), times=5)
     error = simulation.failure(UnambiguousTimeoutException, upsert("ada", HOTELS))
 
-    assert "has not told the id of collection inventory.hotel" in str(error)
+    assert "has not sent the id of collection inventory.hotel" in str(error)
     assert 5 == len(questions(simulation))
     simulation.result(upsert("ada", HOTELS))
     assert 6 == len(questions(simulation))

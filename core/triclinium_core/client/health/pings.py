@@ -105,16 +105,16 @@ class OpenPing:
 
     def hear(self, outcome: PingOutcome, now: float) -> None:
         """Record what became of a service over HTTP."""
-        endpoint, error, sent = outcome.endpoint, outcome.error, outcome.sent
-        stream = sent.stream if sent is not None else endpoint.newest_stream
+        endpoint, error, link = outcome.endpoint, outcome.error, outcome.link
+        stream = link.stream if link is not None else endpoint.newest_stream
         self.endpoints[endpoint] = EndpointPingReport(
             type=endpoint.service,
             id=stream_id(stream if stream is not None else 0),
             remote=endpoint.node,
-            local=sent.local_address if sent is not None else None,
+            local=link.local_address if link is not None else None,
             namespace=namespace_of(endpoint.service, self.request),
             state=state_of(outcome),
-            latency=now - (sent.at if sent is not None else self.began_at),
+            latency=outcome.seconds if outcome.seconds is not None else now - self.began_at,
             error=error_text(endpoint, error) if error is not None else None,
         )
 

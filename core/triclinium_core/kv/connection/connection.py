@@ -38,12 +38,12 @@ from triclinium_core.kv.connection.server_time import ServerTime
 from triclinium_core.kv.connection.states import CONNECTION_TRANSITIONS, ConnectionEvent, ConnectionState
 from triclinium_core.kv.connection.waiting_line import WaitingLine
 from triclinium_core.kv.operation.codec_parts import Dialect
-from triclinium_core.kv.operation.link import Link
 from triclinium_core.kv.wire.compression import MalformedCompression, inflate
 from triclinium_core.kv.wire.config_version import CONFIG_VERSION
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Magic, Opcode, ServerOpcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
+from triclinium_core.lifecycle.link import Link
 from triclinium_core.options import Authenticator
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent, CircuitBreaker, CircuitBreakerOptions
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason

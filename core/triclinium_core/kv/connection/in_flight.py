@@ -11,10 +11,10 @@ from enum import Enum, unique
 
 import msgspec
 
-from triclinium_core.kv.operation.measured import MeasuredOperation
-from triclinium_core.kv.operation.operation import LiveOperation
+from triclinium_core.kv.live_operation import LiveOperation
 from triclinium_core.kv.wire.constants import OPCODE_OFFSET, Opcode
 from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.lifecycle.measured import Measured
 from triclinium_core.retry.couchbase.events import HandedOver
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 
@@ -62,15 +62,13 @@ class AbandonedScan(msgspec.Struct, frozen=True):
     """The opening of a scan that nobody waits for any more, so that it has to be ended once it is open."""
 
     vbucket: int
-    measured: MeasuredOperation | None = None
+    measured: Measured | None = None
     """What was measured of it, where its late answer is to be reported."""
     is_orphan: bool = True
     """Whether its late answer counts as an orphan."""
 
 
-Owner = (
-    LiveOperation | Purpose | CollectionQuestion | Probe | ManifestQuestion | AbandonedScan | MeasuredOperation | None
-)
+Owner = LiveOperation | Purpose | CollectionQuestion | Probe | ManifestQuestion | AbandonedScan | Measured | None
 """Who waits for the answer: an operation, or one of our own questions. Of an operation that was abandoned, what was measured
 where its late answer is to be reported, and None otherwise."""
 
@@ -158,7 +156,7 @@ class InFlightTable:
                 self.is_full, self.full_since = False, math.inf
         return request
 
-    def abandon(self, opaque: int, heir: AbandonedScan | MeasuredOperation | Purpose | None = None) -> None:
+    def abandon(self, opaque: int, heir: AbandonedScan | Measured | Purpose | None = None) -> None:
         """Pass the answer, when it comes, to ``heir``; until then the request counts against the bounds."""
         request = self._requests.get(opaque)
         if request is not None:

@@ -34,7 +34,6 @@ from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.destinations import Destinations
 from triclinium_core.kv.known_configs import KnownConfigs
 from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN
-from triclinium_core.kv.operation.link import Link
 from triclinium_core.kv.pool.authentication import UNVERIFIED_TLS, Authentication
 from triclinium_core.kv.pool.connection_texts import (
     LEFT_THE_MAP,
@@ -54,6 +53,7 @@ from triclinium_core.kv.pool.routes import RouteKey, Routes
 from triclinium_core.kv.pool.seeds import Seeds
 from triclinium_core.kv.pool.streams import ClosedStream, LostRequest, Streams
 from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme
+from triclinium_core.lifecycle.link import Link
 from triclinium_core.options import ClientOptions, TimeoutOptions
 from triclinium_core.retry.backoff import ExponentialBackoff, Random
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore

@@ -139,6 +139,8 @@ class TimePassed:
     load: Load | None = None
     obstacle: str | None = None
     """Why the request has not been sent yet, in words, where it never was."""
+    is_partial: bool = False
+    """Whether rows of the answer were handed out, so that no earlier failure is a reason of the timeout."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -289,7 +289,7 @@ class RetryMachine:
             if self.state is RequestState.CONSULTING:
                 # Decision C30: the strategy has not decided about this failure, and no retry follows.
                 return self._report_refusal(cast(RetryReason, self.last_reason), self._timeout(now), now)
-            return self._fail(self._timeout(now))
+            return self._fail(self._timeout(now, is_partial=event.is_partial))
         return Ruling.NONE, ()
 
     def _on_abandoned(self, event: Abandoned, now: float) -> _Ruled:
@@ -395,9 +395,9 @@ class RetryMachine:
         reason = cast(RetryReason, self.last_reason)
         return self._fail(failures.refused(self._error, reason, self.error_context(now)))
 
-    def _timeout(self, now: float) -> CouchbaseException:
-        context = self.error_context(now)
-        return failures.timeout(context, ambiguous=self.is_ambiguous, last_reason=self.last_reason)
+    def _timeout(self, now: float, *, is_partial: bool = False) -> CouchbaseException:
+        context, last_reason = self.error_context(now), None if is_partial else self.last_reason
+        return failures.timeout(context, ambiguous=self.is_ambiguous, last_reason=last_reason)
 
     def _fail(self, error: CouchbaseException, *earlier: RequestAction) -> _Ruled:
         self._end()

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from triclinium_core.client.events import Token
 from triclinium_core.errors import AuthenticationFailureException, CouchbaseException
+from triclinium_core.lifecycle.link import Link
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
-from triclinium_core.services.measured import Sent
-from triclinium_core.services.open_requests import OpenRequests
+from triclinium_core.services.carrier import HttpCarrier
 from triclinium_core.services.ping.requests import PINGS, NoRetry
 from triclinium_core.services.pool.endpoint import Endpoint
 from triclinium_core.services.pool.pool import Pool
@@ -30,8 +30,10 @@ class PingOutcome(NamedTuple):
     endpoint: Endpoint
     error: CouchbaseException | None
     """Why the service did not answer well; None where it did."""
-    sent: Sent | None
-    """None where it was never sent."""
+    link: Link | None
+    """Stream of the ping; None if it was never sent."""
+    seconds: float | None
+    """Duration from the dispatch to the end; None if it was never sent."""
 
 
 class _Ping(NamedTuple):
@@ -45,7 +47,7 @@ class _Ping(NamedTuple):
 class ServicePings:
     """All open pings of services over HTTP, by token. These are negative: those of users are others."""
 
-    def __init__(self, pool: Pool, requests: OpenRequests) -> None:
+    def __init__(self, pool: Pool, requests: HttpCarrier) -> None:
         self._pool = pool
         self._requests = requests
         self._open: dict[int, _Ping] = {}
@@ -70,7 +72,7 @@ class ServicePings:
         for token, ping in list(self._open.items()):
             if ping.owner is owner:
                 del self._open[token]
-                self._requests.abandon(token, now)
+                self._requests.withdraw(token, now)
                 self._pool.close_needless(ping.endpoint)
 
     def breaker_woken(self, endpoint: Endpoint, now: float) -> None:
@@ -82,7 +84,7 @@ class ServicePings:
     def heard(self, now: float) -> list[PingOutcome]:
         """Tell breakers what became of their canaries, and return what became of all other pings."""
         outcomes = list[PingOutcome]()
-        for token, outcome, sent in self._requests.take_own_answers():
+        for token, outcome, link, seconds in self._requests.take_own_answers():
             ping = self._open.pop(token, None)
             if ping is None:
                 # Its owner has left meanwhile.
@@ -92,7 +94,7 @@ class ServicePings:
             if error is not None and _asks_for_credentials(error):
                 error = None
             if owner is not endpoint:
-                outcomes.append(PingOutcome(owner, endpoint, error, sent))
+                outcomes.append(PingOutcome(owner, endpoint, error, link, seconds))
                 continue
             # Whatever the node says, it answers; a breaker counts nothing else of requests either.
             is_answered = error is None or error.context.http_status is not None

@@ -67,7 +67,8 @@ class Pool:
         self._endpoints: dict[tuple[Service, Address], Endpoint] = {}
         self._streams: dict[StreamId, Endpoint] = {}
         """To which endpoint each stream belongs, from the order to open it until it is gone."""
-        self._sending: list[SendBytes] = []
+        self.sending: list[SendBytes] = []
+        """Requests that were ordered to be sent by the present event."""
         self._has_warned = False
         """Whether the client has reported that it sends credentials over plain HTTP."""
 
@@ -149,7 +150,7 @@ class Pool:
         if not (self._tls or self._has_warned or endpoint.is_loopback) and request.carries_credentials:
             self._warn_of_exposure(endpoint, stream)
         # HTTP matches responses by order only: bytes that wait to be read would become the answer (decision D64).
-        self._sending.append(SendBytes(stream, connection.send(request), unless_readable=True))
+        self.sending.append(SendBytes(stream, connection.send(request), unless_readable=True))
         return connection
 
     def _warn_of_exposure(self, endpoint: Endpoint, stream: StreamId) -> None:
@@ -160,7 +161,7 @@ class Pool:
 
     def take_sending(self) -> list[SendBytes]:
         """Return what was ordered to be sent, once; it goes last."""
-        sending, self._sending = self._sending, []
+        sending, self.sending = self.sending, []
         return sending
 
     def release(self, stream: StreamId, now: float) -> None:

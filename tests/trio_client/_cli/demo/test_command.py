@@ -23,7 +23,7 @@ from triclinium_core.client.actions import ReportRetry
 from triclinium_core.client.timers import TimerId, TimerKind, Timers
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException
-from triclinium_core.kv.open_operations import Operations
+from triclinium_core.lifecycle.lifecycle import Lifecycle
 from triclinium_core.retry.couchbase import machine, orchestrator
 from triclinium_core.retry.couchbase.machine import RetryMachine
 from triclinium_core.retry.couchbase.orchestrator import Retry, Verdict
@@ -219,7 +219,7 @@ def report_half_of_the_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 def count_no_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the statistics empty."""
     empty = property(lambda _: Counter[RetryReason](), lambda *_: None)
-    monkeypatch.setattr(Operations, "retries_by_reason", empty, raising=False)
+    monkeypatch.setattr(Lifecycle, "retries_by_reason", empty, raising=False)
 
 
 def count_attempts_instead(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,17 +1,20 @@
-"""One operation on its way: what the client keeps of it, and when it is ambiguous."""
+"""One open operation: its ambiguity, its retry machine and its context."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from tests.core.kv.operation.examples import HOTELS
 from triclinium_core.error_context import ErrorContext
+from triclinium_core.kv.live_operation import PAGE_SIZE_BYTES_FREE, PAGE_SIZE_FACTOR_MAX, LiveOperation
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
-from triclinium_core.kv.operation.link import Link
-from triclinium_core.kv.operation.operation import PAGE_SIZE_BYTES_FREE, PAGE_SIZE_FACTOR_MAX, LiveOperation
 from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Operation, Upsert
 from triclinium_core.kv.operation.results import ScanPage, ScanResult
 from triclinium_core.kv.operation.scan.requests import RangeScanContinue
+from triclinium_core.lifecycle.link import Link
+from triclinium_core.lifecycle.stages import Stage
 from triclinium_core.retry.couchbase.events import (
     Dispatched,
     HandedOver,
@@ -28,6 +31,8 @@ from triclinium_core.transcoding.transcoder import RawBinaryTranscoder
 
 READ, WRITE = Get(HOTELS, "k"), Upsert(HOTELS, "k", b"{}", 0)
 RNG = MIDPOINT
+NO_CARRIER: Any = None
+"""These tests send nothing."""
 
 
 def live(request: Operation) -> LiveOperation:
@@ -35,9 +40,9 @@ def live(request: Operation) -> LiveOperation:
     return LiveOperation(
         7,
         request,
+        carrier=NO_CARRIER,
         strategy=BestEffortRetryStrategy(),
         client_context=None,
-        is_traced=False,
         submitted_at=1.0,
         deadline=3.5,
     )
@@ -45,7 +50,7 @@ def live(request: Operation) -> LiveOperation:
 
 def send(operation: LiveOperation) -> None:
     """Note that an attempt is in flight, as the client does."""
-    operation.link, operation.opaque = Link(2, "h:1", None), 5
+    operation.link, operation.opaque, operation.stage = Link(2, "h:1", None), 5, Stage.IN_FLIGHT
 
 
 @pytest.mark.parametrize(("request_", "expected"), [(READ, False), (WRITE, True)])
@@ -64,7 +69,7 @@ def test_ambiguous_with_a_machine() -> None:
     """The machine knows better than whether an opaque is there: an answer settles the question, a new attempt opens it."""
     operation = live(WRITE)
     send(operation)
-    machine = operation.retry_machine(rng=RNG, error_maps=ErrorMapStore())
+    machine = operation.make_retry_machine(rng=RNG, error_maps=ErrorMapStore())
     machine.handle(ResponseReceived(KvResponse(0x86)), 1.5)
 
     assert not operation.is_ambiguous
@@ -81,15 +86,15 @@ def test_ambiguous_with_a_machine() -> None:
 
 @pytest.mark.parametrize(("sent", "state"), [(False, RequestState.PENDING), (True, RequestState.IN_FLIGHT)])
 def test_machine_takes_over_where_the_operation_is(sent: bool, state: RequestState) -> None:
-    """It is made once, with the annotations of the operation."""
+    """A new retry machine has the annotations and the state of the operation."""
     operation = live(WRITE)
     operation.client_context = {"robot": True}
     if sent:
         send(operation)
-    machine = operation.retry_machine(rng=RNG, error_maps=ErrorMapStore())
+    machine = operation.make_retry_machine(rng=RNG, error_maps=ErrorMapStore())
 
     assert state is machine.state
-    assert machine is operation.retry_machine(rng=RNG, error_maps=ErrorMapStore()) is operation.retry
+    assert machine is operation.retry
     assert (1.0, 3.5, False, operation.strategy) == (
         machine.annotation.submitted_at,
         machine.annotation.deadline,
@@ -105,7 +110,7 @@ def test_error_context() -> None:
     operation = live(WRITE)
     send(operation)
 
-    assert operation.error_context() == ErrorContext(
+    assert operation.first_context() == ErrorContext(
         service="kv",
         operation="upsert",
         idempotent=False,
@@ -116,7 +121,7 @@ def test_error_context() -> None:
         opaque=5,
         last_dispatched_to="h:1",
     )
-    assert live(Noop(Keyspace(None))).error_context().key is None
+    assert live(Noop(Keyspace(None))).first_context().key is None
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is told of an operation that is over, by what was measured of it."""
+"""The facts of an operation, computed from its measurements."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 
 from msgspec.structs import replace
 
-from triclinium_core.kv.operation.link import Link
-from triclinium_core.kv.operation.measured import MeasuredOperation
+from triclinium_core.lifecycle.link import Link
+from triclinium_core.lifecycle.measured import Measured
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.telemetry.facts import OperationFacts
 from triclinium_core.telemetry.past_attempts import PastAttempts
@@ -15,25 +15,24 @@ from triclinium_core.telemetry.past_attempts import PastAttempts
 LINK = Link(1, "a:11210", "10.0.0.1:5000", "10.0.0.2:11210", "0a/0b")
 
 
-def measured(
-    *, deadline: float, opaque: int | None, link: Link | None, dispatched_at: float | None
-) -> MeasuredOperation:
-    """Return an operation that was submitted at 1 s, with one attempt of half a second that is over if it was sent."""
-    return MeasuredOperation(
+def measured() -> Measured:
+    """Return an operation that was submitted at 1 s, with a finished attempt of half a second and one in flight."""
+    return Measured(
+        service=Service.KV,
         name="lookup_in_replica",
-        encode_seconds=0.0,
-        submitted_at=1.0,
-        deadline=deadline,
-        opaque=opaque,
-        link=link,
-        dispatched_at=dispatched_at,
+        began_at=1.0,
+        timeout=2.5,
+        encode_seconds=None,
+        operation_id="0x23",
+        link=LINK,
+        dispatched_at=2.0,
         past=PastAttempts(last=0.5, total=0.5, last_server=0.25, total_server=0.25),
     )
 
 
 def test_an_attempt_whose_answer_has_just_come() -> None:
     """It is the last one, and added to those that are over; asked again, the sums are the same."""
-    operation = measured(deadline=3.5, opaque=0x23, link=LINK, dispatched_at=2.0)
+    operation = measured()
     expected = OperationFacts(
         service=Service.KV,
         operation_name="get_replica",
@@ -55,7 +54,7 @@ def test_an_attempt_whose_answer_has_just_come() -> None:
 
 def test_what_was_encoded_first() -> None:
     """That counts as well: the caller has waited for it."""
-    operation = replace(measured(deadline=3.5, opaque=0x23, link=LINK, dispatched_at=2.0), encode_seconds=0.25)
+    operation = replace(measured(), began_at=0.75, encode_seconds=0.25)
     facts = operation.facts(3.0, 0.125)
 
     assert (250_000, 2_250_000) == (facts.encode_duration_us, facts.total_duration_us)
@@ -64,15 +63,18 @@ def test_what_was_encoded_first() -> None:
 
 def test_what_was_never_sent() -> None:
     """Of an operation without an attempt, and without a limit, nothing is told of either."""
-    operation = MeasuredOperation(
-        name="get",
-        encode_seconds=0.0,
-        submitted_at=1.0,
-        deadline=math.inf,
-        opaque=None,
+    operation = Measured(
+        service=Service.QUERY,
+        name="query",
+        began_at=1.0,
+        timeout=math.inf,
+        encode_seconds=None,
+        operation_id=None,
         link=None,
         dispatched_at=None,
         past=PastAttempts(),
     )
 
-    assert OperationFacts(service=Service.KV, operation_name="get", total_duration_us=500_000) == operation.facts(1.5)
+    assert OperationFacts(service=Service.QUERY, operation_name="query", total_duration_us=500_000) == operation.facts(
+        1.5
+    )

@@ -1,35 +1,28 @@
-"""The life of requests over HTTP: from submission through attempts and retries to settlement, each exactly once.
+"""Carrier of requests over HTTP: sends attempts to endpoints, and takes their answers.
 
-A request is dispatched as soon as its strategy lets it, to the endpoint with the least to do. Its answer is taken piece
-by piece, and rows leave when somebody asks for them. A whole answer, and every failure, goes to the retry machine of the
-request; this module carries out what that one orders. Once rows were handed out a request is not retried: whoever reads
-them would get them twice.
+A request is dispatched to the endpoint with the least to do. Its answer is taken piece by piece, and rows leave when
+their reader asks for them. A whole answer, and every failure, goes through the life cycle to the retry machine of the
+request. A request whose rows were handed out is not retried: its reader would get them twice.
 
-The methods stand in the order in which a request meets them.
-
-Source: SDK-RFC 0049 "Retry Orchestration"; SDK-RFC 0059 "HTTP"; decisions C6, C22, C24, C25.
+Source: SDK-RFC 0049 "Client Dispatch", "Response Received"; SDK-RFC 0059 "HTTP"; decisions C6, C22, C24, C25.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import NamedTuple, assert_never, cast
+from typing import NamedTuple, cast
 
 from triclinium_core import decoder_faults
 from triclinium_core.client.actions import (
     Action,
     CompleteRequest,
-    ConsultStrategy,
     FailOperation,
     PauseReading,
     ReportAnswer,
     ReportConnection,
     ReportEnd,
     ReportLevel,
-    ReportRefusal,
-    ReportRetry,
     ResumeReading,
     RowsReceived,
 )
@@ -38,7 +31,6 @@ from triclinium_core.client.events import (
     BytesReceived,
     LossCause,
     RequestSubmitted,
-    StrategyDecided,
     StreamId,
     StreamLost,
     StreamOpened,
@@ -46,20 +38,22 @@ from triclinium_core.client.events import (
     Token,
 )
 from triclinium_core.client.fault_reports import FaultReports
-from triclinium_core.client.lent_tokens import Begins, FirstAttempt, LentTokens, NotBegun
 from triclinium_core.client.timers import TimerKind, Timers
 from triclinium_core.decoder_faults import Decoder, DecoderFault
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, DecodingFailureException
 from triclinium_core.kv.known_configs import KnownConfigs
 from triclinium_core.kv.topology.own_addresses import OwnAddresses
+from triclinium_core.lifecycle.carrier import Departure, OrderOfKeyValue, Undispatched
+from triclinium_core.lifecycle.lifecycle import Lifecycle
+from triclinium_core.lifecycle.link import Link
+from triclinium_core.lifecycle.stages import Stage
 from triclinium_core.options import Authenticator, ClientOptions
 from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.combined.request_tokens import AsyncRequestTokens, says_well, tokens_of
+from triclinium_core.retry.combined.request_tokens import tokens_of
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
-from triclinium_core.retry.couchbase import actions as orders, events as facts, failures, strategy as couchbase
+from triclinium_core.retry.couchbase import events as facts, strategy as couchbase
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
-from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
 from triclinium_core.retry.couchbase.tables import service_responses
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service_responses import ServiceVerdict
@@ -69,9 +63,8 @@ from triclinium_core.services.answer.context_ids import ContextIds
 from triclinium_core.services.answer.incoming_answer import ForeignAnswer, Outcome, UnreadableAnswer
 from triclinium_core.services.answer.rows import MalformedRows
 from triclinium_core.services.connection.connection import AnswerBegan, AnswerBroken, AnswerEnded, BodyReceived
-from triclinium_core.services.dispatcher import Dispatcher, Refused, Undispatched
-from triclinium_core.services.live_request import LiveRequest
-from triclinium_core.services.measured import MeasuredRequest, Sent
+from triclinium_core.services.dispatcher import Dispatcher
+from triclinium_core.services.live_request import LiveRequest, waits_for
 from triclinium_core.services.pool.endpoint import Endpoint
 from triclinium_core.services.pool.pool import LostConnection, Pool
 from triclinium_core.services.query.prepared_statements import PreparedStatements
@@ -85,8 +78,6 @@ from triclinium_core.services.request import (
     ServiceResult,
     Steps,
 )
-from triclinium_core.telemetry.gathering import Gathering
-from triclinium_core.telemetry.span_names import SPAN_NAMES
 from triclinium_core.work import CHUNK_WORK, HTTP_BYTES_PER_UNIT, PARSED_BYTES_PER_UNIT, READ_AT_ONCE_MAX
 
 
@@ -95,15 +86,18 @@ class OwnAnswer(NamedTuple):
 
     token: int
     outcome: Outcome
-    sent: Sent | None
-    """Its newest attempt; None where it was never sent."""
+    link: Link | None
+    """Stream of its newest attempt; None without an attempt."""
+    seconds: float | None
+    """Duration of its newest attempt; None without one."""
 
 
-class OpenRequests:
-    """All open requests of a client, by token."""
+class HttpCarrier:
+    """Sends requests and takes their answers."""
 
     def __init__(
         self,
+        lifecycle: Lifecycle,
         options: ClientOptions,
         pool: Pool,
         *,
@@ -112,9 +106,9 @@ class OpenRequests:
         terminal_states: TerminalStates,
         timers: Timers,
         rng: Random,
-        gathering: Gathering,
         emit: Callable[[Action], None],
     ) -> None:
+        self._lifecycle = lifecycle
         self._options = options
         self._pool = pool
         self._statements = PreparedStatements(configs)
@@ -126,31 +120,18 @@ class OpenRequests:
             terminal_states=terminal_states,
             emit=emit,
         )
-        self._lent = LentTokens(emit=emit)
         self._timers = timers
-        self._rng = rng
         self._context_ids = ContextIds(rng)
-        self._gathering = gathering
         self._emit = emit
         self._faults = FaultReports(emit=emit)
-        self.open: dict[int, LiveRequest] = {}
+        self.unplaced: Mapping[int, LiveRequest] = self._dispatcher.unplaced
+        """Requests that wait for the first cluster config."""
         self.own_answers: list[OwnAnswer] = []
-        """What became of the client's own requests, and nobody has taken yet."""
-        self.retries_by_reason: Counter[RetryReason] = Counter()
-        """Retries whose delay is over, including those of completed requests."""
+        """Outcomes of the client's own requests that are not taken yet."""
         self.work: int = 0
         """Units of work on received bytes so far."""
 
-    @property
-    def count(self) -> int:
-        """How many requests of users are open."""
-        return sum(not live.is_own for live in self.open.values())
-
-    def use(self, bucket: str) -> bool:
-        """Return whether an open request goes to the nodes of a bucket."""
-        return any(live.request.bucket == bucket for live in self.open.values())
-
-    # -- A request begins: its deadline, its token, its first dispatch.
+    # -- A request begins.
 
     def submit(self, event: RequestSubmitted, now: float) -> None:
         """Begin a request of a user."""
@@ -165,10 +146,7 @@ class OpenRequests:
             client_context=event.client_context or {},
         )
         live.traced_as, live.encoding = event.token if event.is_traced else None, event.encoding
-        if live.tokens is None:
-            self._dispatch(live, now)
-        else:
-            self._begin(live, self._lent.acquire(event.token, live.tokens, live.deadline - now), now)
+        self._lifecycle.begin(live, now)
 
     def ask(
         self,
@@ -188,7 +166,7 @@ class OpenRequests:
         """
         live = self._open(token, request, now, strategy=strategy, timeout=timeout, client_context={})
         live.pinned, live.traced_as = endpoint, traced_as
-        self._dispatch(live, now)
+        self._lifecycle.begin(live, now)
 
     def _open(
         self,
@@ -201,90 +179,45 @@ class OpenRequests:
         client_context: Mapping[str, object],
     ) -> LiveRequest:
         # Decision T8: a strategy that has both shapes counts as Couchbase's.
-        tokens = None if hasattr(strategy, COUCHBASE) else tokens_of(strategy)
-        context_id, error_context = None, request.error_context()
+        permit = None if hasattr(strategy, COUCHBASE) else tokens_of(strategy)
+        context_id = None
         if isinstance(request, IdentifiedRequest):
             context_id = request.client_context_id or self._context_ids.new()
-            error_context = replace(error_context, client_context_id=context_id)
-        annotation = RequestAnnotation(
-            operation=request.name,
-            idempotent=request.idempotent,
-            strategy=cast(couchbase.AnyRetryStrategy, strategy if tokens is None else tokens),
-            submitted_at=now,
-            deadline=now + timeout,
-            service=request.service,
-            client_context=client_context,
-            error_context=error_context,
-        )
-        live = self.open[token] = LiveRequest(
+        live = LiveRequest(
             token,
             request,
-            RetryMachine(annotation, rng=self._rng),
-            timeout,
+            self,
+            strategy if permit is None else permit,
+            client_context,
+            now,
+            now + timeout,
+            permit=permit,
             message=request,
-            measured=MeasuredRequest(request, now, timeout, context_id),
+            timeout=timeout,
             context_id=context_id,
-            tokens=tokens,
         )
-        live.deadline_timer = self._timers.schedule(live.deadline, TimerKind.REQUEST_DEADLINE, live)
+        self._lifecycle.open[token] = live
+        live.deadline_timer = self._timers.schedule(live.deadline, TimerKind.DEADLINE, live)
         return live
-
-    def _begin(self, live: LiveRequest, first: FirstAttempt, now: float) -> None:
-        """Dispatch a request for the first time when its token strategy lets it."""
-        match first:
-            case Begins(0.0):
-                self._dispatch(live, now)
-            case Begins(delay):
-                live.retry_timer = self._timers.schedule(now + delay, TimerKind.REQUEST_RETRY, live)
-            case NotBegun(cause):
-                self._fail(live, failures.not_begun(live.retry.error_context(now), cause), now)
-            case None:
-                # The strategy will be heard, or the deadline is what is waited for.
-                pass
-
-    def strategy_decided(self, event: StrategyDecided, now: float) -> None:
-        """Carry out what an asynchronous strategy said. Unknown tokens are ignored."""
-        live = self.open.get(event.token)
-        if live is None:
-            return
-        if isinstance(live.tokens, AsyncRequestTokens) and live.tokens.is_acquiring:
-            self._begin(live, self._lent.decided(live.tokens, event, live.deadline - now), now)
-        else:
-            self._feed(live, facts.StrategyDecided(event.answer, event.raised), now)
-
-    def backoff_over(self, live: LiveRequest, now: float) -> None:
-        """Send a request, or fail it where its delay was cut."""
-        if live.tokens is not None and live.tokens.hold_is_over():
-            self._dispatch(live, now)
-        else:
-            self._feed(live, facts.TimePassed(), now)
 
     # -- It is dispatched: waits for the first config, waits for a connection, is sent.
 
-    def _dispatch(self, live: LiveRequest, now: float) -> None:
-        undispatched = self._dispatcher.dispatch(live, now)
-        if undispatched is not None:
-            self._not_sent(live, undispatched, now)
-
-    def _not_sent(self, live: LiveRequest, undispatched: Undispatched, now: float) -> None:
-        """Retry or fail a request of which nothing has left the client."""
-        if isinstance(undispatched, Refused):
-            self._fail_for_good(live, undispatched.error, undispatched.text, now)
-        else:
-            self._feed(live, undispatched, now)
+    def dispatch(self, live: LiveRequest, now: float) -> Undispatched | None:
+        """Send a request, now or as soon as possible. Return None, or the reason why that is impossible."""
+        return self._dispatcher.dispatch(live, now)
 
     def place(self, now: float) -> None:
         """Dispatch what waits for the first cluster config, if it has come."""
-        if self._dispatcher.has_unplaced and self._pool.knows_topology:
+        if self.unplaced and self._pool.knows_topology:
             for live in self._dispatcher.take_unplaced():
-                self._dispatch(live, now)
+                self._lifecycle.dispatch(live, now)
 
     def cluster_not_found(self, reason: RetryReason, detail: str, now: float) -> None:
         """Retry or fail what waits for the first cluster config, because a connection that was to bring it is lost."""
         if not self._pool.knows_topology:
             self._dispatcher.last_loss = detail
             for live in self._dispatcher.take_unplaced():
-                self._not_sent(live, self._dispatcher.give_up(live, reason, detail), now)
+                self._lifecycle.not_dispatched(live, self._dispatcher.give_up(live, reason, detail), now)
 
     def stream_opened(self, event: StreamOpened, now: float) -> None:
         """Use a stream that is open. Unknown ones are ignored."""
@@ -337,12 +270,12 @@ class OpenRequests:
 
     def rows_wanted(self, token: int, now: float) -> None:
         """Hand out rows, or the end, as soon as there are any. Unknown tokens are ignored."""
-        live = self.open.get(token)
-        if live is None or not live.answer.want():
+        live = self._lifecycle.open.get(token)
+        if not isinstance(live, LiveRequest) or not live.answer.want():
             return
         if not self._give(live):
             self._timers.cancel(live.deadline_timer)
-            live.deadline_timer = self._timers.schedule(now + live.timeout, TimerKind.REQUEST_DEADLINE, live)
+            live.deadline_timer = self._timers.schedule(now + live.timeout, TimerKind.DEADLINE, live)
         if live.stream is not None and live.answer.resumes():
             self._emit(ResumeReading(live.stream))
 
@@ -355,9 +288,10 @@ class OpenRequests:
             self._timers.cancel(live.deadline_timer)
             self._emit(RowsReceived(token, given))
             return True
-        self._forget(live)
+        self._lifecycle.forget(live)
         if live.is_own:
-            self.own_answers.append(OwnAnswer(token, given, live.measured.sent))
+            seconds = live.past.last if live.past is not None else None
+            self.own_answers.append(OwnAnswer(token, given, live.link, seconds))
         elif isinstance(given, CouchbaseException):
             self._emit(FailOperation(token, given))
         else:
@@ -414,7 +348,7 @@ class OpenRequests:
         if isinstance(live.message, PrepareRequest) and verdict.reason is None and verdict.error is None:
             self._take_plan(live, HttpAnswer(live.answer.status, body), now)
         else:
-            self._feed(live, facts.ResponseReceived(response), now)
+            self._lifecycle.feed(live, facts.ResponseReceived(response), now)
 
     def _take_plan(self, live: LiveRequest, answer: HttpAnswer, now: float) -> None:
         """Remember the plan that a statement was prepared for, and execute it."""
@@ -422,11 +356,14 @@ class OpenRequests:
             self._statements.learn(live.message, answer)
         except MalformedAnswer as error:
             text = live.secrets.conceal(f"the plan cannot be read: {error}")
-            self._fail_for_good(live, DecodingFailureException, text, now)
+            self._lifecycle.fail_for_good(live, DecodingFailureException, text, now)
         except DecoderFault as fault:
             self._fail_undecoded(live, fault, now)
         else:
-            self._dispatch(live, now)
+            # The plan and the statement are one attempt, which began with the plan.
+            self._lifecycle.machine_of(live)
+            live.stage = Stage.WAITING
+            self._lifecycle.dispatch(live, now)
 
     # -- Or none comes: the peer breaks the rules, the stream is lost, the time is up.
 
@@ -497,12 +434,13 @@ class OpenRequests:
     def _fail_waiting(self, lost: LostConnection, reason: RetryReason, now: float) -> None:
         """Retry or fail, elsewhere if possible, what waits for an endpoint to which a stream could not be opened."""
         while (live := self._dispatcher.next_refused(lost.endpoint)) is not None:
-            self._not_sent(live, self._dispatcher.give_up(live, reason, lost.detail), now)
+            self._lifecycle.not_dispatched(live, self._dispatcher.give_up(live, reason, lost.detail), now)
 
     def _lose(self, live: LiveRequest, handed_over: facts.HandedOver, detail: str, now: float) -> None:
         """Retry or fail a request whose stream is gone before its answer was whole."""
         live.leave_endpoint()
-        self._feed(live, facts.SocketClosed(handed_over, detail, is_partial=live.answer.has_given_rows), now)
+        closed = facts.SocketClosed(handed_over, detail, is_partial=live.has_given_rows)
+        self._lifecycle.feed(live, closed, now)
 
     def stream_timer_passed(self, stream: StreamId, now: float) -> None:
         """Close a stream that was idle, or did not open in time; what waits for the latter is retried, or fails."""
@@ -511,72 +449,11 @@ class OpenRequests:
         if lost is not None:
             self._fail_waiting(lost, RetryReason.SOCKET_NOT_AVAILABLE, now)
 
-    def deadline_passed(self, live: LiveRequest, event: TimePassed, now: float) -> None:
-        """Fail a request that has run out of time; one that the node has is a failure to the breaker of its endpoint."""
-        debtor = live.endpoint if self._is_owed(live, event) else None
-        if live.answer.has_given_rows:
-            context = live.retry.error_context(now)
-            self._fail(live, failures.timeout(context, ambiguous=live.retry.is_ambiguous, last_reason=None), now)
-        else:
-            undispatched = self._dispatcher.give_up_waiting(live)
-            obstacle = live.tokens.obstacle if live.tokens is not None else None
-            self._feed(live, undispatched or facts.TimePassed(obstacle=obstacle), now)
-        if debtor is not None:
-            self._pool.feed_breaker(debtor, BreakerEvent.OPERATION_TIMED_OUT, now)
-
-    def _is_owed(self, live: LiveRequest, event: TimePassed) -> bool:
-        """Return whether the node owes the answer (decision C33): the request is sent, and received bytes are read."""
-        stream = live.stream
-        if stream is None or live.is_own or stream in event.unread:
-            return False
-        connection = self._pool.connection(stream)
-        unsent = event.unsent.get(stream)
-        return connection is None or connection.handed_over(unsent) is not facts.HandedOver.NOTHING
-
-    # -- What the retry machine orders.
-
-    def _feed(self, live: LiveRequest, event: facts.RequestEvent, now: float) -> None:
-        """Feed the request's retry machine, and carry out what it orders."""
-        for action in live.retry.handle(event, now):
-            match action:
-                case orders.Dispatch():
-                    if not live.is_own:
-                        self.retries_by_reason[cast(RetryReason, live.retry.last_reason)] += 1
-                    self._dispatch(live, now)
-                case orders.RetryAfter(delay, dispatches):
-                    if live.tokens is not None and not dispatches:
-                        live.tokens.give_back()
-                    live.leave_endpoint()
-                    live.retry_timer = self._timers.schedule(now + delay, TimerKind.REQUEST_RETRY, live)
-                case orders.Fail(error):
-                    self._fail(live, error, now)
-                case orders.Complete(response):
-                    assert isinstance(response, facts.ServiceResponse)
-                    self._complete(live, response, now)
-                case orders.ConsultStrategy(strategy, request, reason):
-                    live.leave_endpoint()
-                    self._emit(ConsultStrategy(Token(live.token), strategy, request, reason))
-                case orders.ReportRetry() | orders.ReportRefusal():
-                    self._statements.failed(live.request, action.reason)
-                    if not live.is_own:
-                        self._report(Token(live.token), action)
-                case orders.Ignore():
-                    pass
-                case orders.RefreshTopology() | orders.RefreshCollection() | orders.CloseConnection():
-                    raise AssertionError(f"{action} is for the key-value service")
-                case _:
-                    assert_never(action)
-
-    def _report(self, token: Token, report: orders.ReportRetry | orders.ReportRefusal) -> None:
-        match report:
-            case orders.ReportRetry(request, reason, delay, dispatches, node):
-                self._emit(ReportRetry(token, request, reason, delay, dispatches, node))
-            case orders.ReportRefusal(request, reason, error_name, node):
-                self._emit(ReportRefusal(token, request, reason, error_name, node))
-
     # -- It ends.
 
-    def _complete(self, live: LiveRequest, response: facts.ServiceResponse, now: float) -> None:
+    def succeeded(self, live: LiveRequest, response: facts.Response, now: float) -> None:
+        """Decode a successful answer and deliver the result."""
+        assert isinstance(response, facts.ServiceResponse), "a service has answered"
         body = response.body.encode() if isinstance(response.body, str) else response.body
         answer = HttpAnswer(response.http_status, body)
         # The answer is here in time, however long its list takes to read.
@@ -592,7 +469,7 @@ class OpenRequests:
             result, work = _decoded(steps)
             self.work += work
             if result is None:
-                live.retry_timer = self._timers.schedule(now, TimerKind.REQUEST_DECODING, live)
+                live.retry_timer = self._timers.schedule(now, TimerKind.DECODING, live)
                 return
             self._statements.learn(live.message, answer)
         except MalformedAnswer as error:
@@ -603,8 +480,10 @@ class OpenRequests:
             return
         if isinstance(result, Listing) and result.unread:
             self._report_unread(live, result.unread)
-        self._end_tokens(live, succeeded=True)
-        self._settle(live, result, now)
+        self._lifecycle.end_permit(live, succeeded=True)
+        if not live.is_own:
+            self._lifecycle.measure(live, now)
+        self._deliver(live, result)
 
     def _fail_undecoded(self, live: LiveRequest, fault: DecoderFault, now: float) -> None:
         """Fail a request whose answer a decoder failed on, and close the connection that sent the answer."""
@@ -629,93 +508,91 @@ class OpenRequests:
     def _fail_unread(self, live: LiveRequest, text: str, now: float) -> None:
         """Fail a request whose answer makes no sense, and say what that leaves open."""
         applied = "" if live.request.idempotent else "; it may have been applied"
-        self._fail_for_good(live, DecodingFailureException, f"{live.secrets.conceal(text)}{applied}", now)
+        self._lifecycle.fail_for_good(live, DecodingFailureException, f"{live.secrets.conceal(text)}{applied}", now)
 
-    def _fail_for_good(self, live: LiveRequest, error: type[CouchbaseException], text: str, now: float) -> None:
-        """Fail a request that cannot succeed, without asking its strategy."""
-        context = live.retry.error_context(now)
-        self._fail(live, error(f"{failures.subject(context)}: {text}", context), now)
+    def fail(self, live: LiveRequest, error: CouchbaseException, now: float) -> None:
+        """Deliver a failure, behind the rows that have come."""
+        self._deliver(live, error)
 
-    def _fail(self, live: LiveRequest, error: CouchbaseException, now: float) -> None:
-        """Fail a request, after the rows that have come, if any were handed out before."""
-        self._end_attempt(live, now)
-        self._end_tokens(live, succeeded=live.retry.is_answered and says_well(error))
-        self._leave(live, "its request has failed", now)
-        self._settle(live, error, now)
-
-    def abandon(
-        self,
-        token: int,
-        now: float,
-        reason: AbandonReason = AbandonReason.CANCELLED,
-        *,
-        fault: DecoderFault | None = None,
-    ) -> None:
-        """Measure and forget a request whose caller has left. Close its connection if the answer is incomplete.
-
-        A complete answer is measured already, so the time during which its rows wait for their reader does not count.
-
-        Args:
-            reason: what telemetry records; a caller that needs no further rows leaves no failure.
-            fault: the defect if the decoder of its rows failed. Then an idle connection is closed, too.
-        """
-        live = self.open.get(token)
-        if live is not None:
-            stream = live.stream if live.stream is not None else live.answered_on
-            if fault is not None and stream is not None and live.endpoint is not None:
-                self._report_fault(stream, live.endpoint, fault)
-                if stream in live.endpoint.idle:
-                    self._pool.close(stream, str(fault))
-            if live.answer.outcome is None and not live.is_own:
-                live.measured.end_attempt(now)
-                self._measure(live, now, abandoned=None if reason is AbandonReason.NOT_NEEDED else reason)
-            # Who leaves with rows in hand has got an answer.
-            self._end_tokens(live, succeeded=live.answer.has_given_rows)
-            self._leave(live, "the caller has left", now)
-            self._forget(live)
-
-    def _leave(self, live: LiveRequest, reason: str, now: float) -> None:
-        """Take a request from wherever it stands, and wait for nothing more."""
-        self._dispatcher.leave(live, reason, now)
-        self._timers.cancel(live.deadline_timer)
-        self._timers.cancel(live.retry_timer)
-
-    def _settle(self, live: LiveRequest, outcome: Outcome, now: float) -> None:
-        """Decide what a request comes to; it is handed out behind the rows that somebody has yet to take."""
-        if not live.is_own:
-            self._measure(live, now)
-            if live.traced_as is not None:
-                error = outcome if isinstance(outcome, CouchbaseException) else None
-                self._emit(ReportEnd(live.traced_as, error))
+    def _deliver(self, live: LiveRequest, outcome: Outcome) -> None:
+        """Hand out the outcome of a request, behind the rows that the caller has not taken yet."""
+        if not live.is_own and live.traced_as is not None:
+            self._emit(ReportEnd(live.traced_as, outcome if isinstance(outcome, CouchbaseException) else None))
+        live.stage = Stage.DELIVERING
         live.answer.outcome = outcome
         self._give(live)
 
-    def _end_tokens(self, live: LiveRequest, *, succeeded: bool) -> None:
-        if live.tokens is not None:
-            self._lent.end(Token(live.token), live.tokens, succeeded=succeeded)
+    def rows_undecoded(self, token: int, fault: DecoderFault) -> None:
+        """Report that the reader could not decode a row. Close the connection that sent it if it is idle."""
+        live = self._lifecycle.open.get(token)
+        if not isinstance(live, LiveRequest):
+            return
+        stream = live.stream if live.stream is not None else live.answered_on
+        if stream is not None and live.endpoint is not None:
+            self._report_fault(stream, live.endpoint, fault)
+            if stream in live.endpoint.idle:
+                self._pool.close(stream, str(fault))
 
     def _end_attempt(self, live: LiveRequest, now: float) -> None:
-        """Measure the attempt that is over, if there is one, and tell of it where that is asked for."""
-        over = live.measured.end_attempt(now)
-        if over is not None and live.traced_as is not None:
-            self._emit(ReportAnswer(live.traced_as, {}, over.stream))
+        """Measure the attempt that is over, if there is one, and report it for a tracer."""
+        if live.end_attempt(now) and live.traced_as is not None and live.link is not None:
+            self._emit(ReportAnswer(live.traced_as, {}, StreamId(live.link.stream)))
 
-    def _measure(self, live: LiveRequest, now: float, *, abandoned: AbandonReason | None = None) -> None:
-        """Gather how long a request took whose answer is whole, or will not come."""
-        service, took = live.request.service, now - live.measured.submitted_at
-        thresholds, durations = self._gathering.thresholds, self._gathering.durations
-        if durations is not None:
-            durations.count(service, SPAN_NAMES[live.request.name], took, now)
-        if thresholds is not None and took >= thresholds[service]:
-            self._gathering.slow(live.measured.facts(now, abandoned=abandoned), now)
+    # -- Calls of the life cycle.
 
-    def _forget(self, live: LiveRequest) -> None:
-        """Forget a request that neither waits nor travels any more."""
-        del self.open[live.token]
-        self._timers.cancel(live.deadline_timer)
-        self._timers.cancel(live.retry_timer)
+    def give_up_waiting(self, live: LiveRequest) -> Undispatched | None:
+        """End a wait for a config or a connection, and return its reason. Return None without a wait."""
+        return None if live.has_given_rows else self._dispatcher.give_up_waiting(live)
 
-    # -- What is asked from outside.
+    def out_of_time(self, live: LiveRequest) -> facts.TimePassed:
+        """Return the obstacle of the permit, and whether rows were handed out."""
+        return facts.TimePassed(obstacle=live.obstacle, is_partial=live.has_given_rows)
+
+    def debtor(self, live: LiveRequest, event: TimePassed) -> Endpoint | None:
+        """Return the endpoint that owes the answer; None if nothing was sent, or received bytes are unread."""
+        stream = live.stream
+        if stream is None or live.is_own or stream in event.unread:
+            return None
+        connection, unsent = self._pool.connection(stream), event.unsent.get(stream)
+        was_sent = connection is None or connection.handed_over(unsent) is not facts.HandedOver.NOTHING
+        return live.endpoint if was_sent else None
+
+    def blame(self, debtor: Endpoint, now: float) -> None:
+        """Count a passed deadline against the circuit breaker of an endpoint."""
+        self._pool.feed_breaker(debtor, BreakerEvent.OPERATION_TIMED_OUT, now)
+
+    def attempt_failed(self, live: LiveRequest) -> None:
+        """Leave the endpoint of the attempt."""
+        live.leave_endpoint()
+
+    def retry_decided(self, live: LiveRequest, reason: RetryReason) -> None:
+        """Forget the plan of a statement if the failure shows that the node does not have it any more."""
+        self._statements.failed(live.request, reason)
+
+    def carry_out(self, live: LiveRequest, order: OrderOfKeyValue, origin: object, now: float) -> None:
+        """Raise: no answer over HTTP causes such an order."""
+        raise AssertionError(f"{order} is for the key-value service")
+
+    def leave(self, live: LiveRequest, departure: Departure, now: float) -> None:
+        """End a wait for dispatch. Close the connection of an attempt whose answer is incomplete."""
+        if departure is Departure.FAILED:
+            self._end_attempt(live, now)
+        reason = "its request has failed" if departure is Departure.FAILED else "the caller has left"
+        self._dispatcher.leave(live, reason, now)
+        self._lifecycle.cancel_timers(live)
+
+    def context(self, live: LiveRequest, context: ErrorContext) -> ErrorContext:
+        """Return a context with the reason and the endpoint for which a request waits."""
+        if live.endpoint is not None and live.stream is None:
+            context = replace(context, last_dispatch_error=waits_for(live.endpoint))
+        reason = self._dispatcher.reason_of_waiting(live)
+        return context if reason is None else replace(context, retry_reasons=context.retry_reasons | {str(reason)})
+
+    # -- Questions and changes from outside.
+
+    def withdraw(self, token: int, now: float) -> None:
+        """Forget a request of the client's own. Ignore an unknown token."""
+        self._lifecycle.abandon(token, now, AbandonReason.CANCELLED)
 
     def take_own_answers(self) -> list[OwnAnswer]:
         """Return what became of the client's own requests, each once."""
@@ -727,22 +604,6 @@ class OpenRequests:
         self._pool.authenticator_changed(authenticator)
         for endpoint in self._pool.all_waited_for():
             self._dispatcher.serve(endpoint, now)
-
-    def is_ambiguous(self, token: int) -> bool:
-        """Tell whether a request, given up now, may still be applied or have been. False for unknown tokens."""
-        live = self.open.get(token)
-        if live is None:
-            return False
-        # An answer whose rows are still being read has done what it was asked for, whatever comes behind them.
-        return live.retry.is_ambiguous or (live.answer.has_given_rows and not live.request.idempotent)
-
-    def error_context(self, token: int, now: float) -> ErrorContext | None:
-        """Return what is known of a request that is given up now; None for unknown tokens."""
-        live = self.open.get(token)
-        if live is None:
-            return None
-        context, reason = live.abandoned_context(now), self._dispatcher.reason_of_waiting(live)
-        return context if reason is None else replace(context, retry_reasons=context.retry_reasons | {str(reason)})
 
 
 def _classified(live: LiveRequest, body: bytes) -> ServiceVerdict:
@@ -758,7 +619,7 @@ def _classified(live: LiveRequest, body: bytes) -> ServiceVerdict:
             body,
             live.request.name,
             live.secrets,
-            has_query_context=live.retry.annotation.error_context.scope is not None,
+            has_query_context=live.request.error_context().scope is not None,
         )
     except Exception as error:
         raise decoder_faults.unexpected(Decoder.SERVICE_VERDICT, error) from None

@@ -1,0 +1,1 @@
+"""The one life cycle of key-value operations and HTTP requests: attempts, retries, deadlines and permits."""

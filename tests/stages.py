@@ -1,0 +1,25 @@
+"""Stages of operations and requests in tests: each assignment is checked against the table."""
+
+from __future__ import annotations
+
+from triclinium_core.lifecycle.live import Live
+from triclinium_core.lifecycle.stages import NEXT_STAGES, Stage
+
+_FIELD = Live.__dict__["stage"]
+
+
+def _get(live: Live) -> Stage:  # type: ignore[type-arg]
+    stage = _FIELD.__get__(live)
+    assert isinstance(stage, Stage)
+    return stage
+
+
+def _set(live: Live, stage: Stage) -> None:  # type: ignore[type-arg]
+    before = _get(live)
+    assert stage in NEXT_STAGES[before], f"{live.request.name} cannot go from {before.name} to {stage.name}"
+    _FIELD.__set__(live, stage)
+
+
+def check_stages() -> None:
+    """Check from now on that each assigned stage is a follower of the one before."""
+    type.__setattr__(Live, "stage", property(_get, _set))
