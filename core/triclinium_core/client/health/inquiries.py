@@ -5,7 +5,7 @@ After each event the client machine has the open inquiries look at the connectio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import assert_never, cast
 
 from triclinium_core.client.actions import Action
@@ -76,12 +76,14 @@ class Inquiries:
         self._node_waits = NodeWaits(
             connections, keyspaces, timeouts=timeouts, terminal_states=terminal_states, timers=timers, emit=emit
         )
+        self.tables: tuple[Mapping[int, object], ...] = self._pings.open, self._readiness.open, self._node_waits.open
+        """Open inquiries of each kind, by token."""
 
     def __len__(self) -> int:
-        return len(self._pings.open) + len(self._readiness.open) + len(self._node_waits.open)
+        return sum(map(len, self.tables))
 
     def __contains__(self, token: object) -> bool:
-        return token in self._pings.open or token in self._readiness.open or token in self._node_waits.open
+        return any(token in table for table in self.tables)
 
     def use(self, bucket: str) -> bool:
         """Return whether an open ping or wait concerns a bucket."""

@@ -45,13 +45,14 @@ class Streams:
         self._emit = emit
         self._stream_ids = stream_ids
         self._tls = tls
-        self._connections: dict[StreamId, Connection] = {}
+        self.connections: dict[StreamId, Connection] = {}
+        """Connection of each present stream."""
         self._present: dict[Connection, StreamId] = {}
         self._closed: dict[StreamId, ClosedStream] = {}
 
     def connection(self, stream: int | None) -> Connection | None:
         """Return the connection that a stream belongs to, or None once it is lost."""
-        return None if stream is None else self._connections.get(StreamId(stream))
+        return None if stream is None else self.connections.get(StreamId(stream))
 
     def of(self, connection: Connection) -> StreamId | None:
         """Return the present stream of a connection; None where it has none."""
@@ -60,14 +61,14 @@ class Streams:
     def open(self, connection: Connection) -> StreamId:
         """Order a stream to the address that a connection has chosen, and return it."""
         stream = connection.stream_number = self._stream_ids()
-        self._connections[stream] = connection
+        self.connections[stream] = connection
         self._present[connection] = stream
         self._emit(OpenStream(stream, connection.address.host, connection.address.port, self._tls))
         return stream
 
     def forget(self, connection: Connection, stream: StreamId) -> None:
         """Take the present stream from a connection."""
-        del self._present[connection], self._connections[stream]
+        del self._present[connection], self.connections[stream]
 
     def keep(self, stream: StreamId, requests: Sequence[InFlightRequest], detail: str) -> None:
         """Remember what travelled on a stream that is being closed: only the driver knows how much of it has left."""

@@ -103,6 +103,10 @@ class BreakerStatistics:
     opened_at: float | None
 
 
+_CLOSED, _ANSWERED = BreakerState.CLOSED, BreakerEvent.OPERATION_ANSWERED
+"""Members of enumerations that each answer needs: a lookup in the class takes longer."""
+
+
 class CircuitBreaker:
     """Feed it with ``handle``; ask ``allows_operations`` before a dispatch; call again when ``wakeup`` has come."""
 
@@ -141,11 +145,13 @@ class CircuitBreaker:
         """
         if not self._options.enabled:
             return False
-        if event is BreakerEvent.OPERATION_ANSWERED:
-            self._count(now, count)
+        if event is _ANSWERED:
+            if self.state is _CLOSED:
+                self._count(now, count)
             return False
-        if event is BreakerEvent.OPERATION_TIMED_OUT:
-            self._count(now, count, failed=True)
+        if event is BreakerEvent.OPERATION_TIMED_OUT and self.state is _CLOSED:
+            self._count(now, count)
+            self._failures += count
         state = BREAKER_TRANSITIONS[self.state].get(event)
         if (
             state is None
@@ -156,13 +162,10 @@ class CircuitBreaker:
         self._enter(state, now)
         return state is BreakerState.HALF_OPEN
 
-    def _count(self, now: float, count: int, *, failed: bool = False) -> None:
-        if self.state is not BreakerState.CLOSED:
-            return
+    def _count(self, now: float, count: int) -> None:
         if now - self._window_start >= self._options.rolling_window:
             self._window_start, self._operations, self._failures = now, 0, 0
         self._operations += count
-        self._failures += count * failed
 
     def _is_over_threshold(self) -> bool:
         return (
