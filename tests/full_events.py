@@ -13,9 +13,9 @@ import cramjam
 from tests.core.kv.simulated import TRAVEL, get, ready
 from tests.core.kv.topology.test_cluster_config import changed
 from tests.core.services.asking import Asking, asking
-from triclinium_core.client.actions import Action, SendBytes
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.client.events import BytesReceived, StreamId, TimePassed
+from triclinium_core.contract.actions import Action, SendBytes
+from triclinium_core.contract.events import BytesReceived, StreamId, TimePassed
 from triclinium_core.kv.operation.manifest.codec import MANIFEST_LIMITS
 from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
 from triclinium_core.kv.operation.requests import Operation

@@ -12,7 +12,7 @@ from docs._ext.markdown import markdown
 from docs._ext.options import OPTION_SOURCES, OPTION_TABLES
 from docs._ext.smithy import aws_retry_numbers
 from triclinium_core import errors
-from triclinium_core.client.timers import TimerKind
+from triclinium_core.contract.timers import TimerKind
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation import requests
 from triclinium_core.kv.operation.catalogue import OPERATIONS

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from tests.bench.turns import Stopwatch
 from triclinium_core import ClientMachine, ClientOptions, PasswordAuthenticator
-from triclinium_core.client.actions import Action
-from triclinium_core.client.events import Event
+from triclinium_core.contract.actions import Action
+from triclinium_core.contract.events import Event
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.testing import FakeNodes
 from triclinium_core.testing.simulation import MIDPOINT, Simulation

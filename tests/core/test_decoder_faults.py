@@ -15,9 +15,9 @@ from tests.core.kv.simulated import HOTELS, found, get, ready, upsert
 from tests.core.services.asking import Asking, asking
 from tests.core.services.response_codes import ASKED
 from triclinium_core import decoder_faults
-from triclinium_core.client.actions import Action, CloseStream, ReportDecoderFault
-from triclinium_core.client.events import OperationAbandoned, StreamId, Token
-from triclinium_core.client.fault_reports import KINDS_MAX, FaultReports
+from triclinium_core.contract.actions import Action, CloseStream, ReportDecoderFault
+from triclinium_core.contract.events import OperationAbandoned, StreamId, Token
+from triclinium_core.contract.fault_reports import KINDS_MAX, FaultReports
 from triclinium_core.decoder_faults import Decoder
 from triclinium_core.errors import (
     AmbiguousTimeoutException,

@@ -19,8 +19,8 @@ from tests.full_events import (
     roles_of_a_user,
     users,
 )
-from triclinium_core.client.actions import Action, CloseStream, CompleteRequest, FailOperation
-from triclinium_core.client.events import OperationAbandoned, TimePassed, Token
+from triclinium_core.contract.actions import Action, CloseStream, CompleteRequest, FailOperation
+from triclinium_core.contract.events import OperationAbandoned, TimePassed, Token
 from triclinium_core.errors import DecodingFailureException
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.tables.service_answers import (

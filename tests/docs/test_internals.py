@@ -10,6 +10,7 @@ from typing import get_args
 import pytest
 
 import triclinium_core.client
+import triclinium_core.contract
 import triclinium_core.explain
 import triclinium_core.kv
 import triclinium_core.lifecycle
@@ -18,20 +19,21 @@ import triclinium_core.services
 from tests.docs.pages import DOCS
 from tests.docs.way_of_a_get import way_of_a_get
 from tests.docs.way_of_a_query import way_of_a_query
-from triclinium_core.client.actions import Action
-from triclinium_core.client.events import Event
+from triclinium_core.contract.actions import Action
+from triclinium_core.contract.events import Event
 from triclinium_core.retry.cassandra.requests.actions import CassandraAction
 from triclinium_core.retry.cassandra.requests.events import CassandraEvent
 
 pytestmark = pytest.mark.native
 
 CLIENT = Path(triclinium_core.client.__path__[0])
+CONTRACT = Path(triclinium_core.contract.__path__[0])
 KV = Path(triclinium_core.kv.__path__[0])
 LIFECYCLE = Path(triclinium_core.lifecycle.__path__[0])
 EXPLAIN = Path(triclinium_core.explain.__path__[0])
 RETRY = Path(triclinium_core.retry.__path__[0])
 SERVICES = Path(triclinium_core.services.__path__[0])
-ENGINE = CLIENT, KV, LIFECYCLE, SERVICES
+ENGINE = CLIENT, CONTRACT, KV, LIFECYCLE, SERVICES
 """Packages of the client."""
 
 

@@ -17,7 +17,8 @@ import msgspec
 
 from tests.fuzz.json_mutations import draw, encoded, single_changes
 from tests.fuzz.scenes import AUTHENTICATOR, ERROR_MAP, FEATURES
-from triclinium_core.client.actions import (
+from triclinium_core.client.client_machine import ClientMachine
+from triclinium_core.contract.actions import (
     Action,
     CloseStream,
     CompleteOperation,
@@ -29,8 +30,7 @@ from triclinium_core.client.actions import (
     RowsReceived,
     SendBytes,
 )
-from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.client.events import (
+from triclinium_core.contract.events import (
     BytesReceived,
     Event,
     InquirySubmitted,

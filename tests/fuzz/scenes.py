@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from triclinium_core.client.actions import Action, OpenStream
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.client.events import BytesReceived, OperationSubmitted, StreamId, StreamOpened, TimePassed, Token
+from triclinium_core.contract.actions import Action, OpenStream
+from triclinium_core.contract.events import BytesReceived, OperationSubmitted, StreamId, StreamOpened, TimePassed, Token
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.connection.bootstrap import BootstrapPlan
 from triclinium_core.kv.connection.connection import Connection

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import get_args
 
 from tests.fuzz.scenes import DEADLINE, NODES, OPERATIONS, SCENES, FuzzScene
-from triclinium_core.client.actions import (
+from triclinium_core.contract.actions import (
     Action,
     CloseStream,
     CompleteOperation,
@@ -23,7 +23,7 @@ from triclinium_core.client.actions import (
     OpenStream,
     SendBytes,
 )
-from triclinium_core.client.events import BytesReceived, Event, LossCause, StreamId, StreamLost, TimePassed
+from triclinium_core.contract.events import BytesReceived, Event, LossCause, StreamId, StreamLost, TimePassed
 from triclinium_core.errors import CouchbaseException, InternalError
 from triclinium_core.kv.connection.connection_events import Answered, BecameUnusable, News
 from triclinium_core.kv.connection.in_flight import is_last

@@ -12,9 +12,9 @@ from threading import Barrier, Thread
 import pytest
 
 from tests.live.memcached import WAIT_SECONDS, Memcached
-from triclinium_core.client.actions import Action, CompleteOperation, FailOperation, OpenStream, SendBytes
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.client.events import (
+from triclinium_core.contract.actions import Action, CompleteOperation, FailOperation, OpenStream, SendBytes
+from triclinium_core.contract.events import (
     BytesReceived,
     Event,
     OperationSubmitted,

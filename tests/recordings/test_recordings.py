@@ -10,8 +10,8 @@ import pytest
 from tests.recordings.comparison import compared, read
 from tests.recordings.description import described
 from tests.recordings.recording import recorded, write
-from triclinium_core.client.actions import FailOperation, SendBytes
-from triclinium_core.client.events import StreamId, Token
+from triclinium_core.contract.actions import FailOperation, SendBytes
+from triclinium_core.contract.events import StreamId, Token
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import DocumentNotFoundException
 

@@ -35,7 +35,7 @@ from triclinium.errors import (
     UnambiguousTimeoutException,
     UnambiguousTooSlowError,
 )
-from triclinium_core.client.events import AbandonReason, Event, OperationAbandoned, OperationSubmitted, Token
+from triclinium_core.contract.events import AbandonReason, Event, OperationAbandoned, OperationSubmitted, Token
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.requests import Get, Operation, Upsert
 from triclinium_core.kv.operation.results import Done

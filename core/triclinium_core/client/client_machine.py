@@ -28,8 +28,10 @@ from operator import attrgetter
 from typing import Any, cast
 
 from triclinium_core.checks import check_integer, check_type, is_number
-from triclinium_core.client.actions import Action, ReportConnection, ReportTelemetry, TelemetryKind
-from triclinium_core.client.events import (
+from triclinium_core.client.health.inquiries import Inquiries
+from triclinium_core.client.health.statistics import ClientStatistics, describe_connection, describe_endpoint
+from triclinium_core.contract.actions import Action, ReportConnection, ReportTelemetry, TelemetryKind
+from triclinium_core.contract.events import (
     AuthenticatorChanged,
     BytesReceived,
     CallEnded,
@@ -49,9 +51,8 @@ from triclinium_core.client.events import (
     TimePassed,
     Token,
 )
-from triclinium_core.client.health.inquiries import Inquiries
-from triclinium_core.client.health.statistics import ClientStatistics, describe_connection, describe_endpoint
-from triclinium_core.client.timers import (
+from triclinium_core.contract.gathering import Gathering
+from triclinium_core.contract.timers import (
     TIMERS_OF_CONNECTIONS,
     TIMERS_OF_HTTP_STREAMS,
     TIMERS_OF_INQUIRIES,
@@ -124,7 +125,6 @@ from triclinium_core.services.pool.endpoint import Endpoint
 from triclinium_core.services.pool.pool import Pool
 from triclinium_core.services.request import ServiceRequest
 from triclinium_core.shown import shown, total_repr
-from triclinium_core.telemetry.gathering import Gathering
 from triclinium_core.work import PIECE_WORK
 
 TIME_MAX = 1e12

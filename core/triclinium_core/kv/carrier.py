@@ -14,9 +14,10 @@ from dataclasses import replace
 from typing import NamedTuple, cast
 
 from triclinium_core import decoder_faults
-from triclinium_core.client.actions import Action, CompleteOperation, FailOperation, ReportAnswer
-from triclinium_core.client.events import OperationSubmitted, StreamId, TimePassed, Token
-from triclinium_core.client.timers import TimerKind, Timers
+from triclinium_core.contract.actions import Action, CompleteOperation, FailOperation, ReportAnswer
+from triclinium_core.contract.events import OperationSubmitted, StreamId, TimePassed, Token
+from triclinium_core.contract.gathering import Gathering
+from triclinium_core.contract.timers import TimerKind, Timers
 from triclinium_core.decoder_faults import Decoder, DecoderFault
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, DecodingFailureException
@@ -59,7 +60,6 @@ from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.retry.kinds import COUCHBASE
 from triclinium_core.telemetry.attributes import answer_attributes
 from triclinium_core.telemetry.facts import MICROSECONDS
-from triclinium_core.telemetry.gathering import Gathering
 from triclinium_core.telemetry.span_names import SPAN_NAMES
 
 _FAIL_FAST = FailFastRetryStrategy()

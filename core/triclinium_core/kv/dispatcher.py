@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triclinium_core.client.actions import Action, ReportDispatch
-from triclinium_core.client.events import StreamId, Token
+from triclinium_core.contract.actions import Action, ReportDispatch
+from triclinium_core.contract.events import StreamId, Token
 from triclinium_core.errors import (
     DocumentUnretrievableException,
     FeatureNotAvailableException,

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from triclinium_core import decoder_faults
-from triclinium_core.client.actions import Action, PublishTopology, ReportConnection
-from triclinium_core.client.events import StreamId
-from triclinium_core.client.timers import TimerKind, Timers
+from triclinium_core.contract.actions import Action, PublishTopology, ReportConnection
+from triclinium_core.contract.events import StreamId
+from triclinium_core.contract.timers import TimerKind, Timers
 from triclinium_core.decoder_faults import Decoder
 from triclinium_core.errors import CouchbaseException, DecodingFailureException, FeatureNotAvailableException
 from triclinium_core.kv.address import Address

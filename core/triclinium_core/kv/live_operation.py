@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from triclinium_core.client.events import AbandonReason
+from triclinium_core.contract.events import AbandonReason
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.operation import context_of

@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from triclinium_core.client.events import TimePassed
+from triclinium_core.contract.events import TimePassed
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.retry.couchbase import actions as orders, events as facts

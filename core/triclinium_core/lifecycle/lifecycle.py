@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, assert_never, cast
 
-from triclinium_core.client.actions import (
+from triclinium_core.contract.actions import (
     AcquireToken,
     Action,
     ConsultStrategy,
@@ -25,8 +25,9 @@ from triclinium_core.client.actions import (
     ReportRetry,
     ReportStrategyError,
 )
-from triclinium_core.client.events import AbandonReason, StrategyDecided, TimePassed, Token
-from triclinium_core.client.timers import TimerKind, Timers
+from triclinium_core.contract.events import AbandonReason, StrategyDecided, TimePassed, Token
+from triclinium_core.contract.gathering import Gathering
+from triclinium_core.contract.timers import TimerKind, Timers
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.lifecycle.carrier import Departure, Refused, Undispatched
@@ -39,7 +40,6 @@ from triclinium_core.retry.couchbase.failures import not_begun, subject
 from triclinium_core.retry.couchbase.machine import RetryMachine
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.telemetry.gathering import Gathering
 from triclinium_core.telemetry.span_names import SPAN_NAMES
 
 

@@ -11,8 +11,8 @@ from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
-from triclinium_core.client.events import AbandonReason
-from triclinium_core.client.timers import TimerId
+from triclinium_core.contract.events import AbandonReason
+from triclinium_core.contract.timers import TimerId
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.lifecycle.carrier import Carrier, Submittable
 from triclinium_core.lifecycle.link import Link

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple, cast
 
 from triclinium_core import decoder_faults
-from triclinium_core.client.actions import (
+from triclinium_core.contract.actions import (
     Action,
     CompleteRequest,
     FailOperation,
@@ -26,7 +26,7 @@ from triclinium_core.client.actions import (
     ResumeReading,
     RowsReceived,
 )
-from triclinium_core.client.events import (
+from triclinium_core.contract.events import (
     AbandonReason,
     BytesReceived,
     LossCause,
@@ -37,8 +37,8 @@ from triclinium_core.client.events import (
     TimePassed,
     Token,
 )
-from triclinium_core.client.fault_reports import FaultReports
-from triclinium_core.client.timers import TimerKind, Timers
+from triclinium_core.contract.fault_reports import FaultReports
+from triclinium_core.contract.timers import TimerKind, Timers
 from triclinium_core.decoder_faults import Decoder, DecoderFault
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, DecodingFailureException

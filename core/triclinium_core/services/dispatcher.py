@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import partial
 
-from triclinium_core.client.actions import Action, ReportDispatch
-from triclinium_core.client.events import StreamId
+from triclinium_core.contract.actions import Action, ReportDispatch
+from triclinium_core.contract.events import StreamId
 from triclinium_core.errors import FeatureNotAvailableException
 from triclinium_core.kv.known_configs import KnownConfigs
 from triclinium_core.kv.topology.own_addresses import OwnAddresses

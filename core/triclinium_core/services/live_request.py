@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import msgspec
 
-from triclinium_core.client.events import AbandonReason, StreamId, Token
 from triclinium_core.concealment import NO_SECRETS, Secrets
+from triclinium_core.contract.events import AbandonReason, StreamId, Token
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.address import Address
 from triclinium_core.lifecycle.live import Live

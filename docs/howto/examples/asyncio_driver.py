@@ -29,8 +29,8 @@ from triclinium_core import (
     PasswordAuthenticator,
     RetryAction,
 )
-from triclinium_core.client import actions, events
 from triclinium_core.client.machine import Machine
+from triclinium_core.contract import actions, events
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.requests import Get, Keyspace, Operation, Upsert

@@ -10,8 +10,8 @@ from tests.bench.replay import Rehearsal, ReplayScript, ScriptRecorder
 from tests.bench.turns import Effort, Row, Stopwatch, measure
 from tests.bench.weight import in_flight
 from triclinium_core import BestEffortRetryStrategy, ClientOptions, RetryMachine
-from triclinium_core.client.actions import OpenStream, SendBytes
-from triclinium_core.client.events import (
+from triclinium_core.contract.actions import OpenStream, SendBytes
+from triclinium_core.contract.events import (
     BytesReceived,
     OperationsSubmitted,
     OperationSubmitted,

@@ -27,8 +27,9 @@ from tests.core.kv.simulated import (
     upsert,
 )
 from tests.rows import rows
-from triclinium_core.client import actions as actions_module
-from triclinium_core.client.actions import (
+from triclinium_core.client.client_machine import ClientMachine
+from triclinium_core.contract import actions as actions_module
+from triclinium_core.contract.actions import (
     Action,
     CloseStream,
     CompleteOperation,
@@ -38,8 +39,7 @@ from triclinium_core.client.actions import (
     ReportRetry,
     SendBytes,
 )
-from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.client.events import (
+from triclinium_core.contract.events import (
     BytesReceived,
     LossCause,
     OperationAbandoned,

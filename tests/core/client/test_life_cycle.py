@@ -11,7 +11,7 @@ import pytest
 from tests.core.kv.simulated import HOTELS, TRAVEL, get, ready
 from tests.core.services.asking import STATEMENT, Asking, asking
 from tests.rows import rows
-from triclinium_core.client.events import RequestSubmitted, StreamId, Token
+from triclinium_core.contract.events import RequestSubmitted, StreamId, Token
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.core.kv.simulated import HOTELS, TRAVEL, Recorded, client_options, ready
-from triclinium_core.client.events import StreamId, Token
+from triclinium_core.contract.events import StreamId, Token
 from triclinium_core.kv.operation.requests import Get, Keyspace, Operation, Upsert
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest

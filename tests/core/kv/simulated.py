@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from triclinium_core.client.actions import Action, CloseStream, OpenStream, SendBytes
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.client.events import Event, StreamId, Token
 from triclinium_core.client.health.statistics import ConnectionStatistics
+from triclinium_core.contract.actions import Action, CloseStream, OpenStream, SendBytes
+from triclinium_core.contract.events import Event, StreamId, Token
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Operation, Upsert

@@ -21,7 +21,7 @@ from tests.core.kv.simulated import (
     respond,
     upsert,
 )
-from triclinium_core.client.events import StreamId, Token
+from triclinium_core.contract.events import StreamId, Token
 from triclinium_core.errors import RequestCanceledException, UnambiguousTimeoutException
 from triclinium_core.kv.connection.waiting_line import WAITING_MAX
 from triclinium_core.kv.operation.requests import Keyspace

@@ -24,7 +24,7 @@ from tests.core.kv.simulated import (
     upsert,
 )
 from tests.rows import rows
-from triclinium_core.client.actions import (
+from triclinium_core.contract.actions import (
     CloseStream,
     CompleteOperation,
     FailOperation,
@@ -33,7 +33,7 @@ from triclinium_core.client.actions import (
     ReportRetry,
     SendBytes,
 )
-from triclinium_core.client.events import StrategyDecided, StreamId, TimePassed, Token
+from triclinium_core.contract.events import StrategyDecided, StreamId, TimePassed, Token
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     AuthenticationFailureException,

@@ -18,7 +18,7 @@ from tests.core.kv.simulated import (
     upsert,
 )
 from tests.rows import rows
-from triclinium_core.client.events import LossCause, StreamId, Token
+from triclinium_core.contract.events import LossCause, StreamId, Token
 from triclinium_core.errors import DocumentNotFoundException, UnambiguousTimeoutException
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.operation.durability import DurabilityLevel

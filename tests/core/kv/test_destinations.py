@@ -9,9 +9,9 @@ from hypothesis import given, settings, strategies as st
 
 from tests.core.kv.counting import counted
 from tests.core.kv.simulated import HOTELS, TRAVEL, get, ready, upsert
-from triclinium_core.client.actions import Action
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.client.events import Event
+from triclinium_core.contract.actions import Action
+from triclinium_core.contract.events import Event
 from triclinium_core.kv.destinations import Destination, Destinations
 from triclinium_core.kv.operation.requests import Get, Keyspace
 from triclinium_core.testing.simulation.history import play

@@ -10,7 +10,7 @@ import pytest
 from tests.core.kv.operation.examples import VALID, make
 from tests.core.kv.simulated import Recorded, client_options, ready, respond, upsert
 from tests.rows import rows
-from triclinium_core.client.events import BytesReceived
+from triclinium_core.contract.events import BytesReceived
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     CouchbaseException,

@@ -10,8 +10,8 @@ import pytest
 from tests.core.kv.operation.examples import VALID, make
 from tests.core.kv.simulated import SMALL_MAP, Recorded, client_options, ready, respond
 from tests.rows import rows
-from triclinium_core.client.actions import Action, CloseStream, CompleteOperation, FailOperation, ReportRetry
-from triclinium_core.client.events import BytesReceived
+from triclinium_core.contract.actions import Action, CloseStream, CompleteOperation, FailOperation, ReportRetry
+from triclinium_core.contract.events import BytesReceived
 from triclinium_core.explain.couchbase.explain import CouchbaseCase, explain
 from triclinium_core.explain.couchbase.happenings import KvAnswer
 from triclinium_core.explain.explanation import Outcome, milliseconds

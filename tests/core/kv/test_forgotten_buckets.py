@@ -9,9 +9,9 @@ import pytest
 from tests.core.kv.simulated import HOTELS, TRAVEL, Recorded, client_options, get, node_options, ready, upsert
 from tests.core.kv.test_cluster import KEYS, RecordedCluster, stream_to
 from tests.rows import rows
-from triclinium_core.client.actions import PublishTopology
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.client.events import OperationAbandoned, SubscribersChanged
+from triclinium_core.contract.actions import PublishTopology
+from triclinium_core.contract.events import OperationAbandoned, SubscribersChanged
 from triclinium_core.errors import BucketAccessException, InvalidArgumentException, UnambiguousTimeoutException
 from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.operation.inquiries import WaitForNodes, WaitUntilReady

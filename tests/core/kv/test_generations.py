@@ -9,7 +9,7 @@ from types import FunctionType, ModuleType
 import pytest
 
 from tests.core.kv.simulated import ADDRESS, TRAVEL, Recorded, client_options, node_options
-from triclinium_core.client.actions import ReportConnection, ReportLevel
+from triclinium_core.contract.actions import ReportConnection, ReportLevel
 from triclinium_core.kv.operation.requests import Noop
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status

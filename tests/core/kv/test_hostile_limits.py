@@ -15,8 +15,8 @@ from tests.core.kv.counting import counted
 from tests.core.kv.operation.test_codec import response
 from tests.core.kv.simulated import Recorded, client_options, get
 from tests.core.kv.topology.test_cluster_config import changed
-from triclinium_core.client.actions import Action
-from triclinium_core.client.events import AuthenticatorChanged, BytesReceived, Event
+from triclinium_core.contract.actions import Action
+from triclinium_core.contract.events import AuthenticatorChanged, BytesReceived, Event
 from triclinium_core.kv.connection import scram
 from triclinium_core.kv.connection.bootstrap import Bootstrap
 from triclinium_core.kv.connection.scram import SALTED_PASSWORDS_MAX, SaltedPasswords

@@ -18,9 +18,9 @@ from tests.core.kv.simulated import (
     upsert,
 )
 from tests.rows import rows
-from triclinium_core.client.actions import ReportConnection
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.client.events import StreamId, TimePassed
+from triclinium_core.contract.actions import ReportConnection
+from triclinium_core.contract.events import StreamId, TimePassed
 from triclinium_core.errors import (
     AuthenticationFailureException,
     CollectionNotFoundException,

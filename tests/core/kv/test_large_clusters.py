@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from tests.core.kv.counting import counted
 from tests.core.kv.simulated import HOTELS, TRAVEL, Recorded, get, ready, respond
 from tests.rows import rows
-from triclinium_core.client.actions import Action, CompleteOperation, OpenStream
-from triclinium_core.client.events import (
+from triclinium_core.contract.actions import Action, CompleteOperation, OpenStream
+from triclinium_core.contract.events import (
     Event,
     InquirySubmitted,
     LossCause,

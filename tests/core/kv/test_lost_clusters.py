@@ -6,7 +6,7 @@ import pytest
 
 from tests.core.kv.simulated import Recorded, client_options, get, node_options, upsert
 from tests.core.kv.test_cluster import KEYS, MUTE, RecordedCluster, stream_to
-from triclinium_core.client.events import LossCause, StreamId
+from triclinium_core.contract.events import LossCause, StreamId
 from triclinium_core.kv.operation.requests import Keyspace, Noop
 from triclinium_core.kv.wire.config_version import CONFIG_VERSION
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode

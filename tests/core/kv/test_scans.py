@@ -9,7 +9,7 @@ import pytest
 from tests.core.kv.simulated import HOTEL_ID, HOTELS, TRAVEL, Recorded, client_options, get, ready, respond
 from tests.core.kv.test_cluster import RecordedCluster
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.client.events import BytesReceived
+from triclinium_core.contract.events import BytesReceived
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     CollectionNotFoundException,

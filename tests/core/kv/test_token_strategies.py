@@ -13,8 +13,8 @@ from tests.core.retry.combined.token_book import AwaitedBook, TokenBook
 from tests.core.retry.smithy.cases import Fixed
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.client.actions import AcquireToken, CompleteOperation, ConsultStrategy, RecordSuccess, SendBytes
-from triclinium_core.client.events import StrategyDecided, Token
+from triclinium_core.contract.actions import AcquireToken, CompleteOperation, ConsultStrategy, RecordSuccess, SendBytes
+from triclinium_core.contract.events import StrategyDecided, Token
 from triclinium_core.errors import (
     AuthenticationFailureException,
     DocumentNotFoundException,

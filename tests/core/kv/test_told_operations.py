@@ -11,8 +11,8 @@ import pytest
 
 from tests.core.kv.simulated import TIMEOUT, Recorded, client_options, found, get, ready, respond, upsert
 from tests.rows import rows
-from triclinium_core.client.actions import ReportAnswer, ReportDispatch, TelemetryKind
-from triclinium_core.client.events import AbandonReason, CallEnded, OperationAbandoned, OperationSubmitted, Token
+from triclinium_core.contract.actions import ReportAnswer, ReportDispatch, TelemetryKind
+from triclinium_core.contract.events import AbandonReason, CallEnded, OperationAbandoned, OperationSubmitted, Token
 from triclinium_core.kv.operation.requests import Keyspace, Operation
 from triclinium_core.kv.operation.scan.requests import RangeScanCreate
 from triclinium_core.kv.operation.scan.types import Bounds

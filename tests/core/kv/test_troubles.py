@@ -17,7 +17,7 @@ from tests.core.kv.simulated import (
     upsert,
 )
 from tests.core.kv.test_cluster import KEYS, RecordedCluster, nodes_of
-from triclinium_core.client.events import Token
+from triclinium_core.contract.events import Token
 from triclinium_core.errors import (
     TimeoutException,
     UnambiguousTimeoutException,

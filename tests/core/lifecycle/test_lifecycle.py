@@ -11,9 +11,10 @@ import pytest
 
 from tests.core.kv.operation.examples import HOTELS
 from tests.core.retry.combined.token_book import AwaitedBook, BookedToken, TokenBook
-from triclinium_core.client.actions import AcquireToken, Action, RecordSuccess, ReportStrategyError
-from triclinium_core.client.events import AbandonReason, StrategyDecided, Token
-from triclinium_core.client.timers import TimerKind, Timers
+from triclinium_core.contract.actions import AcquireToken, Action, RecordSuccess, ReportStrategyError
+from triclinium_core.contract.events import AbandonReason, StrategyDecided, Token
+from triclinium_core.contract.gathering import Gathering
+from triclinium_core.contract.timers import TimerKind, Timers
 from triclinium_core.errors import CouchbaseException, DocumentNotFoundException
 from triclinium_core.kv.live_operation import LiveOperation
 from triclinium_core.kv.operation.requests import Get
@@ -25,7 +26,6 @@ from triclinium_core.retry.couchbase.events import DispatchFailed
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, RetryAction
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.telemetry.gathering import Gathering
 from triclinium_core.testing.simulation import MIDPOINT
 
 

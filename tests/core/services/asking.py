@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from tests.core.kv.simulated import node_options
-from triclinium_core.client.actions import Action
-from triclinium_core.client.events import Event, StreamId, Token
+from triclinium_core.contract.actions import Action
+from triclinium_core.contract.events import Event, StreamId, Token
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.options import Authenticator, ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.couchbase.tables.service import Service

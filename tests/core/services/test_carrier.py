@@ -10,7 +10,7 @@ import pytest
 
 from tests.core.services.asking import ANSWER, ROWS, STATEMENT, Asking, asking
 from tests.rows import rows
-from triclinium_core.client.actions import (
+from triclinium_core.contract.actions import (
     Action,
     CloseStream,
     OpenStream,
@@ -25,7 +25,7 @@ from triclinium_core.client.actions import (
     SendBytes,
     TelemetryKind,
 )
-from triclinium_core.client.events import (
+from triclinium_core.contract.events import (
     AbandonReason,
     AuthenticatorChanged,
     BytesReceived,

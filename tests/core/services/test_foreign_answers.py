@@ -10,8 +10,8 @@ import pytest
 
 from tests.core.services.asking import ROWS, STATEMENT, Asking, asking
 from tests.rows import rows
-from triclinium_core.client.actions import Action, CloseStream, ReportConnection, ReportLevel, RowsReceived, SendBytes
-from triclinium_core.client.events import Event, LossCause, StreamId, Token
+from triclinium_core.contract.actions import Action, CloseStream, ReportConnection, ReportLevel, RowsReceived, SendBytes
+from triclinium_core.contract.events import Event, LossCause, StreamId, Token
 from triclinium_core.errors import (
     BucketNotFoundException,
     CouchbaseException,

@@ -8,7 +8,7 @@ from tests.core.kv.test_token_strategies import asking as question, completed, n
 from tests.core.retry.combined.token_book import AwaitedBook, TokenBook
 from tests.core.retry.smithy.cases import Fixed
 from tests.core.services.asking import ANSWER, ROWS, STATEMENT, Asking, asking
-from triclinium_core.client.events import OperationAbandoned, StrategyDecided
+from triclinium_core.contract.events import OperationAbandoned, StrategyDecided
 from triclinium_core.errors import (
     CouchbaseException,
     IndexNotFoundException,

@@ -7,7 +7,8 @@ from typing import Any
 
 from tests.core.kv.simulated import COLLECTIONS, SMALL_MAP, client_options
 from tests.core.testing.asked import HOTELS, HOTELS_ID, TRAVEL, get
-from triclinium_core.client.actions import (
+from triclinium_core.client.client_machine import ClientMachine
+from triclinium_core.contract.actions import (
     Action,
     CloseStream,
     CompleteOperation,
@@ -15,8 +16,7 @@ from triclinium_core.client.actions import (
     OpenStream,
     SendBytes,
 )
-from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.client.events import Event, OperationAbandoned, OperationSubmitted, StreamId, Token
+from triclinium_core.contract.events import Event, OperationAbandoned, OperationSubmitted, StreamId, Token
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     CouchbaseException,

@@ -24,8 +24,8 @@ from triclinium import (
     RawStringTranscoder,
 )
 from triclinium.errors import DocumentNotFoundException, EncodingFailureException, InvalidArgumentException
-from triclinium_core.client.actions import Action, CompleteOperation, FailOperation
-from triclinium_core.client.events import Event, OperationSubmitted
+from triclinium_core.contract.actions import Action, CompleteOperation, FailOperation
+from triclinium_core.contract.events import Event, OperationSubmitted
 from triclinium_core.kv.operation.requests import (
     JSON_TRANSCODER,
     Exists,

@@ -36,14 +36,14 @@ from triclinium import client_context, retrying
 from triclinium._driver.connector import TcpConnector
 from triclinium.abc import ConnectedStream
 from triclinium.errors import DocumentNotFoundException, InvalidArgumentException
-from triclinium_core.client.actions import (
+from triclinium_core.contract.actions import (
     Action,
     CloseStream,
     CompleteOperation,
     FailOperation,
     SendBytes,
 )
-from triclinium_core.client.events import (
+from triclinium_core.contract.events import (
     BytesReceived,
     Event,
     LossCause,

@@ -28,7 +28,7 @@ from triclinium import Cluster, Collection, fail_after
 from triclinium._driver.driver import Driver
 from triclinium.abc import Connector
 from triclinium.errors import AmbiguousTooSlowError, CouchbaseException, InternalError
-from triclinium_core.client.actions import (
+from triclinium_core.contract.actions import (
     Action,
     ConsultStrategy,
     LookUpService,
@@ -36,7 +36,7 @@ from triclinium_core.client.actions import (
     RowsReceived,
     TelemetryKind,
 )
-from triclinium_core.client.events import (
+from triclinium_core.contract.events import (
     BytesReceived,
     Event,
     OperationAbandoned,

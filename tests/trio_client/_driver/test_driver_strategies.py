@@ -19,8 +19,8 @@ from tests.trio_client.doubles import (
 )
 from triclinium._driver.driver import Driver
 from triclinium.errors import CouchbaseException
-from triclinium_core.client.actions import Action, CompleteOperation, ConsultStrategy, FailOperation
-from triclinium_core.client.events import (
+from triclinium_core.contract.actions import Action, CompleteOperation, ConsultStrategy, FailOperation
+from triclinium_core.contract.events import (
     BytesReceived,
     Event,
     OperationAbandoned,

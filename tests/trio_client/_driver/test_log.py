@@ -13,7 +13,7 @@ import pytest
 from tests.rows import rows
 from tests.trio_client.doubles import REQUEST, STREAM
 from triclinium._driver.log import Log
-from triclinium_core.client.actions import (
+from triclinium_core.contract.actions import (
     ReportConnection,
     ReportLevel,
     ReportRefusal,
@@ -21,7 +21,7 @@ from triclinium_core.client.actions import (
     ReportTelemetry,
     TelemetryKind,
 )
-from triclinium_core.client.events import Token
+from triclinium_core.contract.events import Token
 from triclinium_core.error_context import LISTED_MAX, TEXT_MAX, ErrorContext
 from triclinium_core.errors import AmbiguousTimeoutException
 from triclinium_core.options import ClientOptions, PasswordAuthenticator

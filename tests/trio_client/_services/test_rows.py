@@ -20,8 +20,8 @@ from triclinium.errors import (
     RowsNotReadError,
     TemporaryFailureException,
 )
-from triclinium_core.client.actions import Action
-from triclinium_core.client.events import Event, OperationAbandoned, RowsWanted
+from triclinium_core.contract.actions import Action
+from triclinium_core.contract.events import Event, OperationAbandoned, RowsWanted
 from triclinium_core.services.answer.decoded_limits import (
     OBJECTS_ESCAPES_MAX,
     OBJECTS_PARTS_MAX,

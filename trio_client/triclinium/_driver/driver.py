@@ -37,7 +37,9 @@ from triclinium._telemetry.telemetry import Telemetry
 from triclinium._telemetry.wrapping import SharedCall
 from triclinium._trio_run import TrioRun
 from triclinium.abc import Connector, Resolver
-from triclinium_core.client.actions import (
+from triclinium_core.client.health.statistics import ClientStatistics
+from triclinium_core.client.machine import Machine
+from triclinium_core.contract.actions import (
     AcquireToken,
     Action,
     CloseStream,
@@ -63,7 +65,7 @@ from triclinium_core.client.actions import (
     RowsReceived,
     SendBytes,
 )
-from triclinium_core.client.events import (
+from triclinium_core.contract.events import (
     AbandonReason,
     AuthenticatorChanged,
     BytesReceived,
@@ -83,8 +85,6 @@ from triclinium_core.client.events import (
     TimePassed,
     Token,
 )
-from triclinium_core.client.health.statistics import ClientStatistics
-from triclinium_core.client.machine import Machine
 from triclinium_core.decoder_faults import DecoderFault
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, InternalError, TimeoutException

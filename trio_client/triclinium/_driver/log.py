@@ -31,7 +31,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from triclinium_core.client.actions import (
+from triclinium_core.contract.actions import (
     ReportConnection,
     ReportDecoderFault,
     ReportLevel,

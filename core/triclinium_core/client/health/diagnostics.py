@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from triclinium_core.client.events import StreamId
+from triclinium_core.contract.events import StreamId
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.operation.reports import ClusterState, EndpointDiagnostics, EndpointState

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import assert_never, cast
 
-from triclinium_core.client.actions import Action
-from triclinium_core.client.events import Token
 from triclinium_core.client.health.diagnostics import cluster_state, diagnose, diagnose_endpoint
 from triclinium_core.client.health.node_waits import NodeWaits, OpenNodeWait
 from triclinium_core.client.health.pings import OpenPing, Pings
 from triclinium_core.client.health.readiness import OpenWait, Readiness
-from triclinium_core.client.timers import TimerKind, Timers
+from triclinium_core.contract.actions import Action
+from triclinium_core.contract.events import Token
+from triclinium_core.contract.timers import TimerKind, Timers
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.in_flight import ManifestQuestion, Probe

@@ -15,9 +15,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from triclinium_core import decoder_faults
-from triclinium_core.client.actions import Action, CompleteOperation, FailOperation, ReportAnswer
-from triclinium_core.client.events import StreamId, Token
-from triclinium_core.client.timers import TimerId, TimerKind, Timers
+from triclinium_core.contract.actions import Action, CompleteOperation, FailOperation, ReportAnswer
+from triclinium_core.contract.events import StreamId, Token
+from triclinium_core.contract.timers import TimerId, TimerKind, Timers
 from triclinium_core.decoder_faults import Decoder
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (

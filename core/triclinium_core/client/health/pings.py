@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from triclinium_core.client.actions import Action, CompleteOperation, ReportAnswer
-from triclinium_core.client.events import StreamId, Token
 from triclinium_core.client.health.diagnostics import endpoint_id, stream_id
 from triclinium_core.client.health.service_pings import (
     endpoints_of,
@@ -22,7 +20,9 @@ from triclinium_core.client.health.service_pings import (
     state_of,
     unanswered_text,
 )
-from triclinium_core.client.timers import TimerId, TimerKind, Timers
+from triclinium_core.contract.actions import Action, CompleteOperation, ReportAnswer
+from triclinium_core.contract.events import StreamId, Token
+from triclinium_core.contract.timers import TimerId, TimerKind, Timers
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.in_flight import Probe
 from triclinium_core.kv.connection.states import ConnectionState

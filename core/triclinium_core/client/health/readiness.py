@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
-from triclinium_core.client.actions import Action, CompleteOperation, FailOperation
-from triclinium_core.client.events import Token
 from triclinium_core.client.health.diagnostics import cluster_state
 from triclinium_core.client.health.service_pings import endpoints_of, error_text, unanswered_text
-from triclinium_core.client.timers import TimerId, TimerKind, Timers
+from triclinium_core.contract.actions import Action, CompleteOperation, FailOperation
+from triclinium_core.contract.events import Token
+from triclinium_core.contract.timers import TimerId, TimerKind, Timers
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
     AuthenticationFailureException,

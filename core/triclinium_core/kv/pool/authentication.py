@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from triclinium_core.client.events import AuthenticatorChanged
+from triclinium_core.contract.events import AuthenticatorChanged
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.connection_events import News

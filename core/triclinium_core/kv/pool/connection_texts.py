@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triclinium_core.client.events import LossCause, StreamLost
+from triclinium_core.contract.events import LossCause, StreamLost
 from triclinium_core.kv.connection.bootstrap import BootstrapFailure
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.states import ConnectionState

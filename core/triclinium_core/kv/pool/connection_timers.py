@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from triclinium_core.client.timers import TIMERS_OF_A_STREAM, TimerId, TimerKind, Timers
+from triclinium_core.contract.timers import TIMERS_OF_A_STREAM, TimerId, TimerKind, Timers
 from triclinium_core.kv.connection.connection import Connection
 
 

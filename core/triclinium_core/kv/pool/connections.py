@@ -13,16 +13,16 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from triclinium_core.client.actions import Action, CloseStream, ReportConnection, ReportLevel, SendBytes
-from triclinium_core.client.events import (
+from triclinium_core.contract.actions import Action, CloseStream, ReportConnection, ReportLevel, SendBytes
+from triclinium_core.contract.events import (
     AuthenticatorChanged,
     LossCause,
     StreamId,
     StreamLost,
     StreamOpened,
 )
-from triclinium_core.client.fault_reports import FaultReports
-from triclinium_core.client.timers import TimerKind, Timers
+from triclinium_core.contract.fault_reports import FaultReports
+from triclinium_core.contract.timers import TimerKind, Timers
 from triclinium_core.decoder_faults import DecoderFault
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.connection.bootstrap import BootstrapFailure, FailureKind

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from triclinium_core.client.timers import TimerKind
+from triclinium_core.contract.timers import TimerKind
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.grace_period import SECONDS_MAX
 from triclinium_core.kv.connection.in_flight import Purpose

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 
-from triclinium_core.client.events import StreamId
-from triclinium_core.client.timers import TimerKind, Timers
+from triclinium_core.contract.events import StreamId
+from triclinium_core.contract.timers import TimerKind, Timers
 from triclinium_core.kv.connection.connection import Connection
 
 PLACES_MAX = 16

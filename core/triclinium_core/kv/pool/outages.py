@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from triclinium_core.client.actions import ReportLevel
+from triclinium_core.contract.actions import ReportLevel
 from triclinium_core.kv.connection.connection import Connection
 
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from triclinium_core.client.actions import Action, LookUpService, ReportConnection, ReportLevel
-from triclinium_core.client.events import ServiceLookedUp, StreamId
-from triclinium_core.client.timers import TimerId, TimerKind, Timers
+from triclinium_core.contract.actions import Action, LookUpService, ReportConnection, ReportLevel
+from triclinium_core.contract.events import ServiceLookedUp, StreamId
+from triclinium_core.contract.timers import TimerId, TimerKind, Timers
 from triclinium_core.kv.address import PORT_MAX, Address
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.pool.routes import Routes

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from triclinium_core.client.actions import Action, OpenStream
-from triclinium_core.client.events import StreamId
+from triclinium_core.contract.actions import Action, OpenStream
+from triclinium_core.contract.events import StreamId
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.in_flight import InFlightRequest, Owner
 from triclinium_core.retry.couchbase.events import HandedOver

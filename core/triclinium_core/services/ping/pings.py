@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from triclinium_core.client.events import Token
+from triclinium_core.contract.events import Token
 from triclinium_core.errors import AuthenticationFailureException, CouchbaseException
 from triclinium_core.lifecycle.link import Link
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from triclinium_core.client.events import StreamId
-from triclinium_core.client.timers import TimerId
+from triclinium_core.contract.events import StreamId
+from triclinium_core.contract.timers import TimerId
 from triclinium_core.kv.address import Address
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreaker, CircuitBreakerOptions
 from triclinium_core.retry.couchbase.tables.service import Service

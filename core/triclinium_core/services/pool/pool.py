@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
-from triclinium_core.client.actions import Action, CloseStream, OpenStream, ReportConnection, ReportLevel, SendBytes
-from triclinium_core.client.events import StreamId, StreamLost, StreamOpened
-from triclinium_core.client.timers import TimerKind, Timers
+from triclinium_core.contract.actions import Action, CloseStream, OpenStream, ReportConnection, ReportLevel, SendBytes
+from triclinium_core.contract.events import StreamId, StreamLost, StreamOpened
+from triclinium_core.contract.timers import TimerKind, Timers
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.options import Authenticator, ClientOptions

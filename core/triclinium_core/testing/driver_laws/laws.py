@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable, Sequence
 
-from triclinium_core.client.actions import (
+from triclinium_core.contract.actions import (
     AcquireToken,
     Action,
     CloseStream,
@@ -24,7 +24,7 @@ from triclinium_core.client.actions import (
     RowsReceived,
     SendBytes,
 )
-from triclinium_core.client.events import (
+from triclinium_core.contract.events import (
     BytesReceived,
     Event,
     LossCause,

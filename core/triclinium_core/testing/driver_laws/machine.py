@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from triclinium_core.client.actions import Action, ReportTelemetry
-from triclinium_core.client.events import (
+from triclinium_core.client.health.statistics import ClientStatistics
+from triclinium_core.contract.actions import Action, ReportTelemetry
+from triclinium_core.contract.events import (
     BytesReceived,
     Event,
     OperationAbandoned,
@@ -18,7 +19,6 @@ from triclinium_core.client.events import (
     TimePassed,
     Token,
 )
-from triclinium_core.client.health.statistics import ClientStatistics
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.reports import ClusterState, DiagnosticsResult
 from triclinium_core.kv.topology.topology import Topology

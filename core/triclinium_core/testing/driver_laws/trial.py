@@ -6,8 +6,8 @@ import math
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 
-from triclinium_core.client.actions import Action, CompleteOperation, OpenStream
-from triclinium_core.client.events import (
+from triclinium_core.contract.actions import Action, CompleteOperation, OpenStream
+from triclinium_core.contract.events import (
     Event,
     OperationSubmitted,
     RequestSubmitted,

@@ -15,7 +15,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence, Set as AbstractSet
 from types import MappingProxyType
 
-from triclinium_core.client.actions import (
+from triclinium_core.client.health.statistics import ConnectionStatistics
+from triclinium_core.contract.actions import (
     AcquireToken,
     Action,
     CloseStream,
@@ -34,7 +35,7 @@ from triclinium_core.client.actions import (
     RowsReceived,
     SendBytes,
 )
-from triclinium_core.client.events import (
+from triclinium_core.contract.events import (
     Event,
     LossCause,
     OperationAbandoned,
@@ -46,7 +47,6 @@ from triclinium_core.client.events import (
     StreamLost,
     Token,
 )
-from triclinium_core.client.health.statistics import ConnectionStatistics
 from triclinium_core.errors import AmbiguousTimeoutException, CouchbaseException
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.connection.states import ConnectionState

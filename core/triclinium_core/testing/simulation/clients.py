@@ -9,7 +9,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from triclinium_core.client.actions import (
+from triclinium_core.client.client_machine import ClientMachine
+from triclinium_core.client.health.statistics import ClientStatistics
+from triclinium_core.contract.actions import (
     Action,
     CloseStream,
     OpenStream,
@@ -18,8 +20,7 @@ from triclinium_core.client.actions import (
     ResumeReading,
     SendBytes,
 )
-from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.client.events import (
+from triclinium_core.contract.events import (
     AuthenticatorChanged,
     BytesReceived,
     CallEnded,
@@ -34,7 +35,6 @@ from triclinium_core.client.events import (
     TimePassed,
     Token,
 )
-from triclinium_core.client.health.statistics import ClientStatistics
 from triclinium_core.error_context import ErrorContext
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set as AbstractSet
 
-from triclinium_core.client.actions import (
+from triclinium_core.contract.actions import (
     Action,
     CompleteOperation,
     CompleteRequest,
@@ -13,7 +13,7 @@ from triclinium_core.client.actions import (
     ReportConnection,
     RowsReceived,
 )
-from triclinium_core.client.events import (
+from triclinium_core.contract.events import (
     Event,
     OperationAbandoned,
     OperationSubmitted,

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from triclinium_core.client.actions import (
+from triclinium_core.client.client_machine import ClientMachine
+from triclinium_core.contract.actions import (
     AcquireToken,
     Action,
     CloseStream,
@@ -39,8 +40,7 @@ from triclinium_core.client.actions import (
     RowsReceived,
     SendBytes,
 )
-from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.client.events import (
+from triclinium_core.contract.events import (
     BytesReceived,
     Event,
     InquirySubmitted,

@@ -9,7 +9,7 @@ import pytest
 from tests.core.kv.simulated import Recorded, client_options, node_options, ready
 from tests.core.kv.test_cluster import RecordedCluster
 from tests.rows import rows
-from triclinium_core.client.events import Token
+from triclinium_core.contract.events import Token
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     AuthenticationFailureException,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.core.kv.simulated import TIMEOUT, Recorded, client_options, node_options, ready, respond
 from tests.core.kv.test_cluster import RecordedCluster
-from triclinium_core.client.actions import ReportAnswer, ReportDispatch
-from triclinium_core.client.events import LossCause, StreamId, Token
+from triclinium_core.contract.actions import ReportAnswer, ReportDispatch
+from triclinium_core.contract.events import LossCause, StreamId, Token
 from triclinium_core.kv.operation.inquiries import Ping, WaitUntilReady
 from triclinium_core.kv.operation.reports import EndpointPingReport, PingResult, PingState
 from triclinium_core.kv.wire.constants import Opcode

@@ -6,7 +6,7 @@ import pytest
 
 from tests.core.kv.simulated import Recorded, client_options, get, ready
 from tests.core.kv.test_cluster import KEYS, RecordedCluster, stream_to
-from triclinium_core.client.events import InquirySubmitted, OperationSubmitted, StreamId, Token
+from triclinium_core.contract.events import InquirySubmitted, OperationSubmitted, StreamId, Token
 from triclinium_core.errors import (
     AuthenticationFailureException,
     BucketAccessException,

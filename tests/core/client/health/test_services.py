@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from tests.core.services.asking import Asking, asking
-from triclinium_core.client.actions import (
+from triclinium_core.client.client_machine import ClientMachine
+from triclinium_core.client.health.readiness import PAUSE_SECONDS, PING_SECONDS_MAX
+from triclinium_core.client.health.statistics import EndpointStatistics
+from triclinium_core.contract.actions import (
     CloseStream,
     OpenStream,
     ReportAnswer,
@@ -18,10 +21,7 @@ from triclinium_core.client.actions import (
     ReportRetry,
     SendBytes,
 )
-from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.client.events import AuthenticatorChanged, OperationAbandoned, Token
-from triclinium_core.client.health.readiness import PAUSE_SECONDS, PING_SECONDS_MAX
-from triclinium_core.client.health.statistics import EndpointStatistics
+from triclinium_core.contract.events import AuthenticatorChanged, OperationAbandoned, Token
 from triclinium_core.errors import AuthenticationFailureException, InvalidArgumentException
 from triclinium_core.kv.operation.inquiries import Ping, WaitUntilReady
 from triclinium_core.kv.operation.reports import (

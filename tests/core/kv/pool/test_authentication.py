@@ -10,7 +10,8 @@ from hypothesis import given, strategies as st
 
 from tests.core.kv.simulated import HOTELS, Recorded, client_options, get, ready, respond, upsert
 from tests.rows import rows
-from triclinium_core.client.actions import (
+from triclinium_core.client.client_machine import ClientMachine
+from triclinium_core.contract.actions import (
     Action,
     CloseStream,
     OpenStream,
@@ -18,8 +19,7 @@ from triclinium_core.client.actions import (
     ReportLevel,
     SendBytes,
 )
-from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.client.events import AuthenticatorChanged, LossCause, StreamId, TimePassed
+from triclinium_core.contract.events import AuthenticatorChanged, LossCause, StreamId, TimePassed
 from triclinium_core.errors import (
     AuthenticationFailureException,
     BucketAccessException,

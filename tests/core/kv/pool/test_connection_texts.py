@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.kv.simulated import Recorded, client_options, get, ready
-from triclinium_core.client.events import LossCause, StreamId, StreamLost, TimePassed
+from triclinium_core.contract.events import LossCause, StreamId, StreamLost, TimePassed
 from triclinium_core.errors import UnambiguousTimeoutException
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.in_flight import REQUESTS_MAX

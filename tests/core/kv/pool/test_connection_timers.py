@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tests.core.kv.pool.test_routes import connection
-from triclinium_core.client.timers import TimerKind, Timers
+from triclinium_core.contract.timers import TimerKind, Timers
 from triclinium_core.kv.pool.connection_timers import ConnectionTimers
 
 

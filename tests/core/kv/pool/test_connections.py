@@ -21,14 +21,14 @@ from tests.core.kv.simulated import (
     upsert,
 )
 from tests.rows import rows
-from triclinium_core.client.actions import (
+from triclinium_core.contract.actions import (
     Action,
     CloseStream,
     OpenStream,
     ReportConnection,
     ReportLevel,
 )
-from triclinium_core.client.events import (
+from triclinium_core.contract.events import (
     BytesReceived,
     LossCause,
     OperationSubmitted,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.core.kv.pool.test_routes import connection
-from triclinium_core.client.events import StreamId
-from triclinium_core.client.timers import Timers
+from triclinium_core.contract.events import StreamId
+from triclinium_core.contract.timers import Timers
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.pool.openings import PLACE_SECONDS_MAX, PLACES_MAX, Openings
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.core.kv.simulated import TIMEOUT, TRAVEL, Recorded, client_options, get, node_options, upsert
 from tests.core.kv.test_cluster import KEYS
-from triclinium_core.client.actions import ReportConnection, ReportLevel
-from triclinium_core.client.events import ServiceLookedUp
+from triclinium_core.contract.actions import ReportConnection, ReportLevel
+from triclinium_core.contract.events import ServiceLookedUp
 from triclinium_core.errors import InvalidArgumentException, UnambiguousTimeoutException
 from triclinium_core.kv.operation.inquiries import WaitUntilReady
 from triclinium_core.kv.operation.requests import Noop

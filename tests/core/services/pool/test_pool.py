@@ -9,9 +9,9 @@ from typing import cast
 import pytest
 
 from tests.core.services.asking import ADMINISTRATOR, Asking, asking
-from triclinium_core.client.actions import Action, ReportConnection, ReportLevel
-from triclinium_core.client.events import StreamId
-from triclinium_core.client.timers import Timers
+from triclinium_core.contract.actions import Action, ReportConnection, ReportLevel
+from triclinium_core.contract.events import StreamId
+from triclinium_core.contract.timers import Timers
 from triclinium_core.kv.operation.inquiries import Ping
 from triclinium_core.kv.topology.topology import Topology, TopologyNode
 from triclinium_core.options import Authenticator, ClientOptions, JwtAuthenticator

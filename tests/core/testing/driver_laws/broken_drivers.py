@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from docs.howto.examples.asyncio_driver import AsyncioClient, Outcome, Rows, Stream
-from triclinium_core.client.actions import (
+from triclinium_core.contract.actions import (
     Action,
     ConsultStrategy,
     OpenStream,
@@ -16,7 +16,7 @@ from triclinium_core.client.actions import (
     RowsReceived,
     SendBytes,
 )
-from triclinium_core.client.events import (
+from triclinium_core.contract.events import (
     BytesReceived,
     Event,
     LossCause,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.core.kv.simulated import ADDRESS, client_options, get, upsert
-from triclinium_core.client.events import AuthenticatorChanged, Token
+from triclinium_core.contract.events import AuthenticatorChanged, Token
 from triclinium_core.options import PasswordAuthenticator
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.options import FakeNodeOptions

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from triclinium_core.client.actions import Action, SendBytes
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.client.events import Event, OperationAbandoned, StreamId
+from triclinium_core.contract.actions import Action, SendBytes
+from triclinium_core.contract.events import Event, OperationAbandoned, StreamId
 from triclinium_core.kv.operation.requests import Get, Upsert
 from triclinium_core.options import ClientOptions
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes

@@ -19,8 +19,8 @@ from triclinium._cli import main
 from triclinium._cli.demo import command as demo_module
 from triclinium._cli.demo.scenarios import SCENARIOS, DemoScenario
 from triclinium._driver.log import Log, connection_logger, retry_logger
-from triclinium_core.client.actions import ReportRetry
-from triclinium_core.client.timers import TimerId, TimerKind, Timers
+from triclinium_core.contract.actions import ReportRetry
+from triclinium_core.contract.timers import TimerId, TimerKind, Timers
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.lifecycle.lifecycle import Lifecycle

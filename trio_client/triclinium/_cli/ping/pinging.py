@@ -26,7 +26,7 @@ from triclinium import (
 )
 from triclinium._driver.connector import TcpConnector
 from triclinium.abc import ConnectedStream
-from triclinium_core.client.events import LossCause
+from triclinium_core.contract.events import LossCause
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException, TimeoutException
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.connection.states import ConnectionState

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 
-from triclinium_core.client.actions import Action, ReportTelemetry, TelemetryKind
-from triclinium_core.client.timers import Timers
+from triclinium_core.contract.actions import Action, ReportTelemetry, TelemetryKind
+from triclinium_core.contract.gathering import Gathering
+from triclinium_core.contract.timers import Timers
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
 from triclinium_core.telemetry.facts import OperationFacts
-from triclinium_core.telemetry.gathering import Gathering
 
 SLOW = OperationFacts(service=Service.KV, operation_name="get", total_duration_us=600_000)
 

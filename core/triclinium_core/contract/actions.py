@@ -14,7 +14,7 @@ from enum import Enum, unique
 
 import msgspec
 
-from triclinium_core.client.events import StreamId, Token
+from triclinium_core.contract.events import StreamId, Token
 from triclinium_core.decoder_faults import DecoderFault
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.results import Result

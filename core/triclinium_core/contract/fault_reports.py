@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triclinium_core.client.actions import Action, ReportDecoderFault
-from triclinium_core.client.events import StreamId
+from triclinium_core.contract.actions import Action, ReportDecoderFault
+from triclinium_core.contract.events import StreamId
 from triclinium_core.decoder_faults import Decoder, DecoderFault
 
 KINDS_MAX = 64

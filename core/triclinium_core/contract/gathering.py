@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from triclinium_core.client.actions import Action, ReportTelemetry, TelemetryKind
-from triclinium_core.client.timers import TimerKind, Timers
+from triclinium_core.contract.actions import Action, ReportTelemetry, TelemetryKind
+from triclinium_core.contract.timers import TimerKind, Timers
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
 from triclinium_core.telemetry.durations import OperationDurations

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from triclinium_core.client.timers import SWEEP_SIZE_MIN, TimerId, TimerKind, Timers
+from triclinium_core.contract.timers import SWEEP_SIZE_MIN, TimerId, TimerKind, Timers
 
 KIND = TimerKind.RETRY
 

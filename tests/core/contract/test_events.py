@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from triclinium_core.client.events import (
+from triclinium_core.contract.events import (
     AuthenticatorChanged,
     BytesReceived,
     CallEnded,

@@ -1,0 +1,1 @@
+"""The contract between the client machine and its drivers: events, actions, timers and gathered telemetry."""
