@@ -19,7 +19,7 @@ from triclinium_core.decoder_faults import DecoderFault
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.kv.topology.topology import TopologyChange
-from triclinium_core.retry.combined.request_tokens import AsyncRequestTokens
+from triclinium_core.retry.combined.permits import AsyncPermit
 from triclinium_core.retry.couchbase.strategy import AsyncRetryStrategy, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.services.request import ServiceResult
@@ -174,21 +174,21 @@ class ConsultStrategy(msgspec.Struct, frozen=True):
     reason: RetryReason
 
 
-class AcquireToken(msgspec.Struct, frozen=True):
-    """Await ``tokens.acquire()`` before the first attempt; answer with ``StrategyDecided``."""
+class AcquirePermit(msgspec.Struct, frozen=True):
+    """Await ``permit.acquire()`` before the first attempt; answer with ``StrategyDecided``."""
 
     token: Token
-    tokens: AsyncRequestTokens
+    permit: AsyncPermit
 
 
 class RecordSuccess(msgspec.Struct, frozen=True):
-    """Await ``tokens.record()``, in the background: the caller of ``token`` has its result already.
+    """Await ``permit.record()``, in the background: the caller of ``token`` has its result already.
 
     Nothing is answered. What it raises is for the log, as ``ReportStrategyError`` is.
     """
 
     token: Token
-    tokens: AsyncRequestTokens
+    permit: AsyncPermit
 
 
 class ReportStrategyError(msgspec.Struct, frozen=True):
@@ -289,7 +289,7 @@ Action = (
     | CompleteRequest
     | FailOperation
     | ConsultStrategy
-    | AcquireToken
+    | AcquirePermit
     | RecordSuccess
     | ReportStrategyError
     | ReportRetry

@@ -249,7 +249,7 @@ class TimePassed(msgspec.Struct, frozen=True, gc=False):
 class StrategyDecided(msgspec.Struct, frozen=True):
     """An asynchronous strategy has answered, or raised; unknown tokens are ignored.
 
-    It was asked with ``ConsultStrategy``, or with ``AcquireToken``.
+    It was asked with ``ConsultStrategy``, or with ``AcquirePermit``.
     """
 
     token: Token

@@ -46,7 +46,7 @@ from triclinium_core.lifecycle.lifecycle import Lifecycle
 from triclinium_core.lifecycle.measured import Measured
 from triclinium_core.lifecycle.stages import Stage
 from triclinium_core.options import TimeoutOptions
-from triclinium_core.retry.combined.request_tokens import tokens_of
+from triclinium_core.retry.combined.permits import permit_of
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase import actions as orders, events as facts
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
@@ -136,7 +136,7 @@ class KeyValueCarrier:
                 lifecycle.next_deadline = deadline
             if lends_permits:
                 if request.is_awaited:
-                    operation.strategy = operation.permit = tokens_of(strategy)
+                    operation.strategy = operation.permit = permit_of(strategy)
                     lifecycle.begin(operation, now)
                     continue
                 # No permit is lent for what is sent at once and abandoned at once: nothing could bring it back.

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any, assert_never, cast
 
 from triclinium_core.contract.actions import (
-    AcquireToken,
+    AcquirePermit,
     Action,
     ConsultStrategy,
     RecordSuccess,
@@ -34,7 +34,7 @@ from triclinium_core.lifecycle.carrier import Departure, Refused, Undispatched
 from triclinium_core.lifecycle.live import Live
 from triclinium_core.lifecycle.stages import Stage
 from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.combined.request_tokens import AsyncRequestTokens, says_well
+from triclinium_core.retry.combined.permits import AsyncPermit, says_well
 from triclinium_core.retry.couchbase import actions as orders, events as facts
 from triclinium_core.retry.couchbase.failures import not_begun, subject
 from triclinium_core.retry.couchbase.machine import RetryMachine
@@ -80,8 +80,8 @@ class Lifecycle:
             self.dispatch(live, now)
             return
         live.stage = Stage.ACQUIRING
-        if isinstance(permit, AsyncRequestTokens):
-            self._emit(AcquireToken(Token(live.token), permit))
+        if isinstance(permit, AsyncPermit):
+            self._emit(AcquirePermit(Token(live.token), permit))
             return
         try:
             delay = permit.acquire()
@@ -126,7 +126,7 @@ class Lifecycle:
         if live is None:
             return
         permit = live.permit
-        if not (isinstance(permit, AsyncRequestTokens) and permit.is_acquiring):
+        if not (isinstance(permit, AsyncPermit) and permit.is_acquiring):
             self.feed(live, facts.StrategyDecided(event.answer, event.raised), now)
             return
         permit.is_acquiring = False
@@ -260,7 +260,7 @@ class Lifecycle:
         permit = live.permit
         if permit is None:
             return
-        if isinstance(permit, AsyncRequestTokens):
+        if isinstance(permit, AsyncPermit):
             if permit.end(succeeded=succeeded):
                 self._emit(RecordSuccess(Token(live.token), permit))
             return

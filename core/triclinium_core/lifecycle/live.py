@@ -19,7 +19,7 @@ from triclinium_core.lifecycle.link import Link
 from triclinium_core.lifecycle.measured import Measured
 from triclinium_core.lifecycle.stages import Stage
 from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.combined.request_tokens import AnyRequestTokens
+from triclinium_core.retry.combined.permits import AnyPermit
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase import strategy as couchbase
 from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
@@ -41,7 +41,7 @@ class Live(msgspec.Struct, Generic[R], eq=False):
     request: R
     carrier: Carrier[Any, Any]
     """Sends the attempts and takes the answers."""
-    strategy: AnyRetryStrategy | AnyRequestTokens
+    strategy: AnyRetryStrategy | AnyPermit
     """The retry strategy, or the permit of a token strategy, which has the same shape."""
     client_context: Mapping[str, object] | None
     submitted_at: float
@@ -50,7 +50,7 @@ class Live(msgspec.Struct, Generic[R], eq=False):
     """None if ``Lifecycle.next_deadline`` covers the deadline."""
     retry_timer: TimerId | None = None
     retry: RetryMachine | None = None
-    permit: AnyRequestTokens | None = None
+    permit: AnyPermit | None = None
     """Permit that a token strategy lends; None under a strategy of Couchbase's."""
     stage: Stage = Stage.WAITING
     link: Link | None = None

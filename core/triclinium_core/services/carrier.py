@@ -50,7 +50,7 @@ from triclinium_core.lifecycle.link import Link
 from triclinium_core.lifecycle.stages import Stage
 from triclinium_core.options import Authenticator, ClientOptions
 from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.combined.request_tokens import tokens_of
+from triclinium_core.retry.combined.permits import permit_of
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase import events as facts, strategy as couchbase
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
@@ -179,7 +179,7 @@ class HttpCarrier:
         client_context: Mapping[str, object],
     ) -> LiveRequest:
         # Decision T8: a strategy that has both shapes counts as Couchbase's.
-        permit = None if hasattr(strategy, COUCHBASE) else tokens_of(strategy)
+        permit = None if hasattr(strategy, COUCHBASE) else permit_of(strategy)
         context_id = None
         if isinstance(request, IdentifiedRequest):
             context_id = request.client_context_id or self._context_ids.new()

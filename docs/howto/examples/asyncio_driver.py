@@ -157,7 +157,7 @@ class AsyncioClient:
             actions.CompleteRequest: lambda order: self._settle(order.token, order.result),
             actions.FailOperation: lambda order: self._settle(order.token, order.error),
             actions.ConsultStrategy: self._consult,
-            actions.AcquireToken: self._acquire,
+            actions.AcquirePermit: self._acquire,
             actions.RecordSuccess: self._record,
             actions.ReportStrategyError: lambda order: logger.error("%s", order),
             actions.ReportRetry: lambda order: logger.debug("%s", order),
@@ -360,8 +360,8 @@ class AsyncioClient:
     def _consult(self, order: actions.ConsultStrategy) -> None:
         self._ask(order.token, lambda: order.strategy.retry_after(order.request, order.reason))
 
-    def _acquire(self, order: actions.AcquireToken) -> None:
-        self._ask(order.token, order.tokens.acquire)
+    def _acquire(self, order: actions.AcquirePermit) -> None:
+        self._ask(order.token, order.permit.acquire)
 
     def _ask(self, token: events.Token, strategy: Callable[[], Awaitable[RetryAction]]) -> None:
         caller = self._callers.get(token)
@@ -388,7 +388,7 @@ class AsyncioClient:
 
     async def _tell(self, order: actions.RecordSuccess) -> None:
         try:
-            await order.tokens.record()
+            await order.permit.record()
         except Exception:
             logger.exception("a retry strategy failed when it was told of a success")
 

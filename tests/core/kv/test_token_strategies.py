@@ -13,7 +13,7 @@ from tests.core.retry.combined.token_book import AwaitedBook, TokenBook
 from tests.core.retry.smithy.cases import Fixed
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.contract.actions import AcquireToken, CompleteOperation, ConsultStrategy, RecordSuccess, SendBytes
+from triclinium_core.contract.actions import AcquirePermit, CompleteOperation, ConsultStrategy, RecordSuccess, SendBytes
 from triclinium_core.contract.events import StrategyDecided, Token
 from triclinium_core.errors import (
     AuthenticationFailureException,
@@ -365,10 +365,10 @@ class Asked:
         self.simulation.feed(StrategyDecided(consulted.token, completed(asking(consulted))))
 
 
-def asking(consulted: AcquireToken | ConsultStrategy) -> Callable[[], object]:
+def asking(consulted: AcquirePermit | ConsultStrategy) -> Callable[[], object]:
     """Return what the driver awaits."""
-    if isinstance(consulted, AcquireToken):
-        return consulted.tokens.acquire
+    if isinstance(consulted, AcquirePermit):
+        return consulted.permit.acquire
     return partial(consulted.strategy.retry_after, consulted.request, consulted.reason)
 
 
@@ -407,7 +407,7 @@ def test_an_asynchronous_strategy_is_awaited_before_the_first_attempt_and_for_ea
     assert ["renewed", None] == book.ends
 
     with pytest.raises(StopIteration):
-        recorded.tokens.record().send(None)
+        recorded.permit.record().send(None)
 
     assert ["renewed", "recorded"] == book.ends
 

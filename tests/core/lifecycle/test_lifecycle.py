@@ -11,7 +11,7 @@ import pytest
 
 from tests.core.kv.operation.examples import HOTELS
 from tests.core.retry.combined.token_book import AwaitedBook, BookedToken, TokenBook
-from triclinium_core.contract.actions import AcquireToken, Action, RecordSuccess, ReportStrategyError
+from triclinium_core.contract.actions import AcquirePermit, Action, RecordSuccess, ReportStrategyError
 from triclinium_core.contract.events import AbandonReason, StrategyDecided, Token
 from triclinium_core.contract.gathering import Gathering
 from triclinium_core.contract.timers import TimerKind, Timers
@@ -21,7 +21,7 @@ from triclinium_core.kv.operation.requests import Get
 from triclinium_core.lifecycle.carrier import Departure, Refused, Undispatched
 from triclinium_core.lifecycle.lifecycle import Lifecycle
 from triclinium_core.lifecycle.stages import NEXT_STAGES, Stage
-from triclinium_core.retry.combined.request_tokens import AnyRequestTokens, AsyncRequestTokens, RequestTokens
+from triclinium_core.retry.combined.permits import AnyPermit, AsyncPermit, Permit
 from triclinium_core.retry.couchbase.events import DispatchFailed
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, RetryAction
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
@@ -78,7 +78,7 @@ class Sink:
 class Scene:
     """A life cycle with one operation."""
 
-    def __init__(self, permit: AnyRequestTokens | None = None, *, deadline: float = 1.0) -> None:
+    def __init__(self, permit: AnyPermit | None = None, *, deadline: float = 1.0) -> None:
         self.actions: list[Action] = []
         self.timers = Timers()
         self.carrier = Sink()
@@ -105,7 +105,7 @@ class Scene:
 @pytest.mark.parametrize(("delay", "dispatched"), [(0.0, [0.0]), (0.5, [0.5]), (2.0, [])])
 def test_a_permit_delays_the_first_attempt(delay: float, dispatched: list[float]) -> None:
     """The first attempt is sent after the delay of the permit; one after the deadline is not sent."""
-    scene = Scene(RequestTokens(TokenBook(first_delay=delay), None))
+    scene = Scene(Permit(TokenBook(first_delay=delay), None))
     scene.lifecycle.begin(scene.live, 0.0)
     scene.pass_time(0.5)
     scene.pass_time(1.0)
@@ -115,7 +115,7 @@ def test_a_permit_delays_the_first_attempt(delay: float, dispatched: list[float]
 
 def test_a_strategy_that_fails_fails_the_operation() -> None:
     """An operation without a permit fails with the exception of the strategy as its cause."""
-    scene = Scene(RequestTokens(Forgetful(), None))
+    scene = Scene(Permit(Forgetful(), None))
     scene.lifecycle.begin(scene.live, 0.0)
 
     (error,) = scene.carrier.failures
@@ -124,9 +124,9 @@ def test_a_strategy_that_fails_fails_the_operation() -> None:
     assert {} == scene.lifecycle.open
 
 
-def awaited(book: TokenBook) -> AsyncRequestTokens:
+def awaited(book: TokenBook) -> AsyncPermit:
     """Return the permit of a strategy that is awaited."""
-    return AsyncRequestTokens(AwaitedBook(book, nothing), None)
+    return AsyncPermit(AwaitedBook(book, nothing), None)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_an_awaited_permit_is_acquired_by_the_driver(
     scene = Scene(permit)
     scene.lifecycle.begin(scene.live, 0.0)
 
-    assert [AcquireToken(Token(7), permit)] == scene.actions
+    assert [AcquirePermit(Token(7), permit)] == scene.actions
     assert [] == scene.carrier.dispatched
 
     scene.lifecycle.strategy_decided(StrategyDecided(Token(7), answer, raised), 0.25)
@@ -156,7 +156,7 @@ def test_a_permit_ends_once() -> None:
     """A success is recorded; any other end returns the permit. A later end changes nothing."""
     book = TokenBook()
     for succeeded in (True, False):
-        scene = Scene(RequestTokens(book, None))
+        scene = Scene(Permit(book, None))
         scene.lifecycle.begin(scene.live, 0.0)
         scene.lifecycle.end_permit(scene.live, succeeded=succeeded)
         scene.lifecycle.end_permit(scene.live, succeeded=True)
@@ -167,7 +167,7 @@ def test_a_permit_ends_once() -> None:
 def test_an_exception_at_the_end_of_a_permit_is_reported() -> None:
     """An exception of the strategy at the end does not reach the caller; the log reports it."""
     error = ValueError("full")
-    scene = Scene(RequestTokens(TokenBook(raises=error), None))
+    scene = Scene(Permit(TokenBook(raises=error), None))
     scene.lifecycle.begin(scene.live, 0.0)
     scene.lifecycle.end_permit(scene.live, succeeded=True)
 

@@ -203,7 +203,7 @@ def test_an_asynchronous_strategy_is_awaited_and_told_of_the_success() -> None:
     assert ["renewed", None] == book.ends
 
     with pytest.raises(StopIteration):
-        recorded.tokens.record().send(None)
+        recorded.permit.record().send(None)
 
     assert ["renewed", "recorded"] == book.ends
 

@@ -40,7 +40,7 @@ from triclinium.abc import Connector, Resolver
 from triclinium_core.client.health.statistics import ClientStatistics
 from triclinium_core.client.machine import Machine
 from triclinium_core.contract.actions import (
-    AcquireToken,
+    AcquirePermit,
     Action,
     CloseStream,
     CompleteOperation,
@@ -207,7 +207,7 @@ class Driver:
             CompleteRequest: self._complete_request,
             FailOperation: self._fail_operation,
             ConsultStrategy: self._consult_strategy,
-            AcquireToken: self._acquire_token,
+            AcquirePermit: self._acquire_permit,
             RecordSuccess: self._record_success,
             ReportStrategyError: self._report_strategy_error,
             ReportRetry: self._report_retry,
@@ -760,8 +760,8 @@ class Driver:
     def _consult_strategy(self, action: ConsultStrategy) -> None:
         self._ask(action.token, lambda: action.strategy.retry_after(action.request, action.reason))
 
-    def _acquire_token(self, action: AcquireToken) -> None:
-        self._ask(action.token, action.tokens.acquire)
+    def _acquire_permit(self, action: AcquirePermit) -> None:
+        self._ask(action.token, action.permit.acquire)
 
     def _ask(self, token: Token, strategy: Callable[[], Awaitable[RetryAction]]) -> None:
         waiter = self._waiters.get(token)
@@ -788,7 +788,7 @@ class Driver:
 
     @trio.lowlevel.enable_ki_protection
     async def _record(self, action: RecordSuccess) -> None:
-        _, raised = await _answer_of(action.tokens.record)
+        _, raised = await _answer_of(action.permit.record)
         if raised is not None:
             self._log.strategy_error(ReportStrategyError(action.token, raised))
 

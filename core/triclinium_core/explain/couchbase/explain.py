@@ -28,7 +28,7 @@ from triclinium_core.explain.couchbase.recorded_tokens import SHOWN_CLAUSE, Reco
 from triclinium_core.explain.couchbase.recording_strategy import RecordingStrategy
 from triclinium_core.explain.explanation import Explanation, Outcome, Sentence, milliseconds
 from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.combined.request_tokens import AsyncRequestTokens, tokens_of
+from triclinium_core.retry.combined.permits import AsyncPermit, permit_of
 from triclinium_core.retry.combined.strategies import (
     AnyRetryStrategy,
     TokenScope,
@@ -294,8 +294,8 @@ def _awaited(strategy: AnyRetryStrategy) -> couchbase.AsyncRetryStrategy | None:
     if not has_tokens(strategy):
         asked = cast(couchbase.AnyRetryStrategy, strategy)
         return asked if couchbase.is_async(asked) else None
-    tokens = tokens_of(strategy)
-    return tokens if isinstance(tokens, AsyncRequestTokens) else None
+    permit = permit_of(strategy)
+    return permit if isinstance(permit, AsyncPermit) else None
 
 
 def _idempotency(case: CouchbaseCase) -> tuple[bool, str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
+from triclinium_core.retry.combined.permits import Permit
 from triclinium_core.retry.combined.reason_infos import FailedAttemptError
-from triclinium_core.retry.combined.request_tokens import RequestTokens
 from triclinium_core.retry.combined.strategies import TokenScope, TokenStrategy
 from triclinium_core.retry.smithy.protocols import MinimalRetryStrategy, RetryToken
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
@@ -28,9 +28,9 @@ class RecordedTokens:
         self.before: int | None = None
         """What the quota had when the strategy was asked last; None where it has none."""
 
-    def tokens(self) -> RequestTokens:
+    def tokens(self) -> Permit:
         """Return the tokens of a request, the first of which was acquired."""
-        tokens = RequestTokens(self, self.scope)
+        tokens = Permit(self, self.scope)
         tokens.acquire()
         return tokens
 

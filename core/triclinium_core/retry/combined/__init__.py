@@ -1,7 +1,7 @@
 """Where the traditions meet: a token strategy decides for requests to a cluster, a Couchbase strategy for calls of any function.
 
 ``strategies`` says what a cluster, a block and a call take. ``reason_infos`` tells a token strategy what each retry reason
-means, and ``request_tokens`` keeps the tokens of one request. ``call_strategies`` has Couchbase strategies decide about calls.
+means, and ``permits`` has the permit of one request. ``call_strategies`` has Couchbase strategies decide about calls.
 
 It uses ``retry.couchbase``, ``retry.smithy`` and ``retry.calls``, none of which knows it.
 """

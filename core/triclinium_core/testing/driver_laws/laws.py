@@ -9,7 +9,7 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 
 from triclinium_core.contract.actions import (
-    AcquireToken,
+    AcquirePermit,
     Action,
     CloseStream,
     CompleteOperation,
@@ -38,7 +38,7 @@ from triclinium_core.contract.events import (
     TimePassed,
 )
 from triclinium_core.errors import InvalidArgumentException, RequestCanceledException
-from triclinium_core.retry.combined.request_tokens import AsyncRequestTokens
+from triclinium_core.retry.combined.permits import AsyncPermit
 from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
@@ -388,13 +388,13 @@ async def questions_are_answered_once(open_driver: OpenDriver) -> None:
             ensure(told == expected, f"StrategyDecided was to tell of {expected!r}, and told of {told!r}")
         ensure(heard.count(looked_up) == 1, "LookUpService was answered more than once")
         lender = Lender()
-        tokens = AsyncRequestTokens(lender, None)
+        permit = AsyncPermit(lender, None)
         _, token = await trial.submit()
-        await trial.order(AcquireToken(token, tokens))
+        await trial.order(AcquirePermit(token, permit))
         expected_decision = StrategyDecided(token, RetryAction.after(0.0))
-        await trial.until(lambda: expected_decision in heard, "AcquireToken was not answered with StrategyDecided")
-        tokens.end(succeeded=True)
-        await trial.order(RecordSuccess(token, tokens))
+        await trial.until(lambda: expected_decision in heard, "AcquirePermit was not answered with StrategyDecided")
+        permit.end(succeeded=True)
+        await trial.order(RecordSuccess(token, permit))
         await trial.until(lambda: lender.recorded == [lender.token], "RecordSuccess was not carried out")
 
 

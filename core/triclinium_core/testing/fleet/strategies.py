@@ -17,7 +17,7 @@ from typing import assert_never
 from triclinium_core.retry.backoff import Random, exponential
 from triclinium_core.retry.calls.machine import CallMachine, Sleep
 from triclinium_core.retry.calls.terms import CallTerms
-from triclinium_core.retry.combined.request_tokens import RequestTokens
+from triclinium_core.retry.combined.permits import Permit
 from triclinium_core.retry.couchbase.actions import Dispatch, RetryAfter
 from triclinium_core.retry.couchbase.events import (
     Dispatched,
@@ -305,18 +305,18 @@ def couchbase_token_clients(make_strategy: MakeStrategy) -> MakeProcess:
 
 
 class CouchbaseTokenCall(CouchbaseCall):
-    """One operation with the tokens that a strategy lends it: the RFC's rules first, then the strategy's."""
+    """One operation with the permit that a strategy lends it: the RFC's rules first, then the strategy's."""
 
-    __slots__ = ("_delay", "_process", "_tokens")
+    __slots__ = ("_delay", "_permit", "_process")
     hears_success = True
 
     def __init__(self, process: SmithyProcess, machines: _Machines, began: float, deadline: float) -> None:
-        tokens = RequestTokens(process.strategy, None)
-        super().__init__(lambda call, state: machines.make(call, state, tokens), began, deadline)
+        permit = Permit(process.strategy, None)
+        super().__init__(lambda call, state: machines.make(call, state, permit), began, deadline)
         self._process = process
-        self._tokens = tokens
+        self._permit = permit
         process.now = began
-        self._delay = tokens.acquire()
+        self._delay = permit.acquire()
 
     def begin(self, now: float) -> float | None:
         """Wait where even a first attempt has to, but no longer than until the deadline."""
@@ -326,7 +326,7 @@ class CouchbaseTokenCall(CouchbaseCall):
         """Tell the machine of a retry, and that the token is used."""
         super().dispatch(outcome, now)
         if outcome not in NOT_SENT:
-            self._tokens.begin()
+            self._permit.begin()
 
     def fail(self, outcome: AttemptOutcome, now: float) -> float | None:
         """Return when the machine wants to be woken, where it retries or waits for the deadline."""
@@ -334,9 +334,9 @@ class CouchbaseTokenCall(CouchbaseCall):
         resume_at = super().fail(outcome, now)
         # Cut to the deadline, as it may be, nothing will be sent.
         if resume_at is None:
-            self._tokens.end(succeeded=False)
+            self._permit.end(succeeded=False)
         elif resume_at >= self.deadline:
-            self._tokens.give_back()
+            self._permit.give_back()
         return resume_at
 
     def resume(self, now: float) -> bool:
@@ -344,19 +344,19 @@ class CouchbaseTokenCall(CouchbaseCall):
         self._process.now = now
         is_due = now < self.deadline if self._machine is None else super().resume(now)
         if not is_due:
-            self._tokens.end(succeeded=False)
+            self._permit.end(succeeded=False)
         return is_due
 
     def succeed(self, now: float) -> None:
         """Give the token back."""
         self._process.now = now
-        self._tokens.end(succeeded=True)
+        self._permit.end(succeeded=True)
 
     def expire(self, now: float) -> None:
         """Wake the machine at its deadline."""
         super().expire(now)
         self._process.now = now
-        self._tokens.end(succeeded=False)
+        self._permit.end(succeeded=False)
 
 
 def clients_of(retries: Retries) -> MakeProcess:

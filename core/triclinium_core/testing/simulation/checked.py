@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 from triclinium_core.client.health.statistics import ConnectionStatistics
 from triclinium_core.contract.actions import (
-    AcquireToken,
+    AcquirePermit,
     Action,
     CloseStream,
     CompleteOperation,
@@ -56,7 +56,7 @@ from triclinium_core.kv.pool.connection_texts import LEFT_THE_MAP
 from triclinium_core.kv.topology.connection_string import parse_connection_string
 from triclinium_core.options import ClientOptions
 from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.combined.request_tokens import AsyncRequestTokens
+from triclinium_core.retry.combined.permits import AsyncPermit
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy, TokenScope
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerState
 from triclinium_core.retry.couchbase.strategy import (
@@ -470,15 +470,15 @@ class CheckedSimulation(Simulation):
         if isinstance(action, OpenStream):
             self._opened(action.stream)
 
-    def _ask(self, action: ConsultStrategy | AcquireToken | RecordSuccess) -> None:
+    def _ask(self, action: ConsultStrategy | AcquirePermit | RecordSuccess) -> None:
         """Have a strategy that is checked think, and others answered for."""
         match action:
-            case AcquireToken(token, tokens) if token in self._borrowers:
-                self._consult(token, tokens.acquire())
-            case ConsultStrategy(token, AsyncRequestTokens() as tokens, request, reason) if token in self._borrowers:
-                self._consult(token, tokens.retry_after(request, reason))
-            case RecordSuccess(token, tokens) if token in self._borrowers:
-                self.consultations.tell(tokens.record())
+            case AcquirePermit(token, permit) if token in self._borrowers:
+                self._consult(token, permit.acquire())
+            case ConsultStrategy(token, AsyncPermit() as permit, request, reason) if token in self._borrowers:
+                self._consult(token, permit.retry_after(request, reason))
+            case RecordSuccess(token, permit) if token in self._borrowers:
+                self.consultations.tell(permit.record())
             case _:
                 super()._ask(action)
 

@@ -15,7 +15,7 @@ from typing import assert_never
 
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.contract.actions import (
-    AcquireToken,
+    AcquirePermit,
     Action,
     CloseStream,
     CompleteOperation,
@@ -161,7 +161,7 @@ class Simulation:
         """Those of them who do not: ``read_on`` does it for them."""
         self.errors: dict[Token, CouchbaseException] = {}
         self.settled_at: dict[Token, float] = {}
-        self.consulted: list[ConsultStrategy | AcquireToken] = []
+        self.consulted: list[ConsultStrategy | AcquirePermit] = []
         """What asynchronous strategies were asked, and nobody has answered for them."""
         self.recorded: list[RecordSuccess] = []
         """Successes that asynchronous token strategies were to be told."""
@@ -388,7 +388,7 @@ class Simulation:
             case FailOperation(token, error):
                 self._settle(token)
                 self.errors[token] = error
-            case ConsultStrategy() | AcquireToken() | RecordSuccess():
+            case ConsultStrategy() | AcquirePermit() | RecordSuccess():
                 self._ask(action)
             case ReportStrategyError():
                 self.strategy_errors.append(action)
@@ -424,7 +424,7 @@ class Simulation:
         self._tell_of_loss(stream, link)
         self._answers.append(StreamLost(stream, cause, handed_over=link.handed_over))
 
-    def _ask(self, action: ConsultStrategy | AcquireToken | RecordSuccess) -> None:
+    def _ask(self, action: ConsultStrategy | AcquirePermit | RecordSuccess) -> None:
         """Leave it to the test to ask an asynchronous strategy, and to answer for it."""
         if isinstance(action, RecordSuccess):
             self.recorded.append(action)

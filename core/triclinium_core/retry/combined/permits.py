@@ -1,4 +1,6 @@
-"""The tokens of one request: a token strategy in the shape that the retry machine of a request asks.
+"""Permits of requests: a token strategy in the shape that the retry machine of a request asks.
+
+A permit has the token in hand of one request.
 
 The strategy is asked for a token before the first attempt. The machine asks about each failure that the RFC leaves to a
 strategy; what is always retried keeps the token that the request has. A token ends once. It is renewed, or refused, for an
@@ -59,7 +61,7 @@ class _Question(NamedTuple):
     attempt: FailedAttempt
 
 
-class _Tokens:
+class _Lent:
     """What both shapes have in common: the token in hand, and whether its attempt was made."""
 
     __slots__ = ("_is_made", "_is_over", "_scope", "_strategy", "_token", "obstacle")
@@ -165,8 +167,8 @@ class _Tokens:
         return RetryAction.after(delay_of(self._strategy, token, question.error), within=question.attempt.within)
 
 
-class RequestTokens(_Tokens):
-    """The tokens of one request, from a strategy that answers at once."""
+class Permit(_Lent):
+    """The permit of one request, from a strategy that answers at once."""
 
     __slots__ = ()
 
@@ -212,8 +214,8 @@ class RequestTokens(_Tokens):
             cast(MinimalRetryStrategy, self._strategy).record_success(token=token)
 
 
-class AsyncRequestTokens(_Tokens):
-    """The tokens of one request, from a strategy that has to be awaited: its caller may leave at any moment."""
+class AsyncPermit(_Lent):
+    """The permit of one request, from a strategy that has to be awaited: its caller may leave at any moment."""
 
     __slots__ = ("_recorded", "is_acquiring")
 
@@ -225,7 +227,7 @@ class AsyncRequestTokens(_Tokens):
         self.obstacle: str | None = "its retry strategy has not answered yet whether it may begin"
 
     async def acquire(self) -> RetryAction:
-        """Return after how long the first attempt is made; what it raises is what ``RequestTokens.acquire`` raises.
+        """Return after how long the first attempt is made; what it raises is what ``Permit.acquire`` raises.
 
         Cancellation: a token that comes when the request is over is handed back.
         """
@@ -269,12 +271,12 @@ class AsyncRequestTokens(_Tokens):
             await cast(AsyncMinimalRetryStrategy, self._strategy).record_success(token=token)
 
 
-AnyRequestTokens = RequestTokens | AsyncRequestTokens
+AnyPermit = Permit | AsyncPermit
 
 
-def tokens_of(strategy: AnyRetryStrategy) -> AnyRequestTokens:
-    """Return the tokens of a new request under a strategy that hands out some."""
+def permit_of(strategy: AnyRetryStrategy) -> AnyPermit:
+    """Return the permit of a new request under a token strategy."""
     lender, scope = cast(TokenStrategy, strategy), None
     if isinstance(strategy, TokenScope):
         lender, scope = strategy.strategy, strategy.token_scope
-    return AsyncRequestTokens(lender, scope) if is_async(lender) else RequestTokens(lender, scope)
+    return AsyncPermit(lender, scope) if is_async(lender) else Permit(lender, scope)
