@@ -57,15 +57,21 @@ def parse(module: str, text: str, *, path: str | None = None, is_package: bool =
 
 def read_package(folder: Path, root: Path) -> list[SourceFile]:
     """Return every module below ``folder``; findings show paths relative to ``root``."""
-    sources = []
     with collector_paused():
-        for file in sorted(folder.rglob("*.py")):
-            parts = file.relative_to(folder.parent).with_suffix("").parts
-            is_package = parts[-1] == "__init__"
-            module = ".".join(parts[:-1] if is_package else parts)
-            path = file.relative_to(root).as_posix()
-            sources.append(parse(module, file.read_text(encoding="utf-8"), path=path, is_package=is_package))
-    return sources
+        return [read_module(file, folder, root) for file in sorted(folder.rglob("*.py"))]
+
+
+def read_module(file: Path, folder: Path, root: Path) -> SourceFile:
+    """Return one module below ``folder``; findings show its path relative to ``root``."""
+    path = file.relative_to(root).as_posix()
+    text = file.read_text(encoding="utf-8")
+    return parse(module_name(file, folder), text, path=path, is_package=file.stem == "__init__")
+
+
+def module_name(file: Path, folder: Path) -> str:
+    """Return the dotted name of a module below ``folder``."""
+    parts = file.relative_to(folder.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.architecture.policy import CLIENT, CORE, EXTENSION, ROOT
-from tests.architecture.source import imports, names_of, read_package
+from tests.architecture.source import collector_paused, imports, module_name, read_module
 from tests.wasm.inside import is_native
 
 
@@ -27,22 +27,25 @@ def test_native_modules_say_so(expected: bool, source: str) -> None:
 
 def test_what_runs_inside_imports_what_is_inside() -> None:
     """The core's tests, and what of the tests these import, need neither trio nor the other two packages."""
-    sources = {source.module: source for source in read_package(ROOT / "tests", ROOT)}
-    beneath = {module: set[str]() for module in sources}
-    for found in imports(list(sources.values()), names_of(list(sources.values()))):
-        beneath[found.importer].add(found.target)
+    folder = ROOT / "tests"
+    files = {module_name(file, folder): file for file in folder.rglob("*.py")}
+    modules = frozenset(files)
     inside = [
-        module for module, source in sources.items() if module.startswith("tests.core.") and not is_native(source.text)
+        module
+        for module, file in files.items()
+        if module.startswith("tests.core.") and not is_native(file.read_text(encoding="utf-8"))
     ]
-    missing, reached = set[str](), set(inside)
-    while inside:
-        module = inside.pop()
-        for target in beneath[module]:
-            if target.partition(".")[0] in {"trio", CLIENT.package, EXTENSION.package}:
-                missing.add(f"{module} imports {target}")
-            elif target in sources and target not in reached:
-                reached.add(target)
-                inside.append(target)
+    missing, reached, imported = set[str](), set(inside), set[str]()
+    with collector_paused():
+        while inside:
+            source = read_module(files[inside.pop()], folder, ROOT)
+            for target in {found.target for found in imports([source], modules)}:
+                imported.add(target)
+                if target.partition(".")[0] in {"trio", CLIENT.package, EXTENSION.package}:
+                    missing.add(f"{source.module} imports {target}")
+                elif target in files and target not in reached:
+                    reached.add(target)
+                    inside.append(target)
 
     assert set() == missing
-    assert any(target.startswith(CORE.package) for module in reached for target in beneath[module])
+    assert any(target.startswith(CORE.package) for target in imported)
