@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.core.testing.simulation.played import played
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.operation_templates import UNDERSTOOD
 from triclinium_core.testing.oracle.submissions import Violation
@@ -17,10 +18,7 @@ SEEDS = (10, 8, 6)
 @pytest.fixture(scope="module")
 def histories() -> list[ClusterHistory]:
     """Return some histories that are over."""
-    played = [ClusterHistory(seed) for seed in SEEDS]
-    for history in played:
-        history.run()
-    return played
+    return [played(seed) for seed in SEEDS]
 
 
 def test_every_kind_of_operation_is_asked_for(histories: list[ClusterHistory]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.core.testing.simulation.played import played
 from triclinium_core.errors import TimeoutException
 from triclinium_core.kv.operation.requests import Get, Upsert
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, FailFastRetryStrategy
@@ -16,7 +17,6 @@ from triclinium_core.testing.simulation.history import (
     COLLECTION_IDS,
     NAMED,
     NODE_OPTIONS,
-    ClusterHistory,
 )
 from triclinium_core.testing.simulation.logged import LoggedSimulation
 from triclinium_core.testing.simulation.simulation import client_options
@@ -78,11 +78,7 @@ def test_there_is_no_excuse_once_all_nodes_know(*, learns_at_once: bool) -> None
 def test_nodes_learn_late() -> None:
     """In some histories, beside all other troubles, and not in those of the known seeds."""
     late = [seed for seed in range(30) if late_chance(seed) is not None]
-    figures = []
-    for seed in late[:6]:
-        history = ClusterHistory(seed)
-        history.run()
-        figures.append(history.figures().faults["nodes that learn late"])
+    figures = [played(seed).figures().faults["nodes that learn late"] for seed in late[:6]]
 
     assert sum(figures) > 0
     assert [None] * len(REGRESSIONS) == [late_chance(seed) for seed in REGRESSIONS]

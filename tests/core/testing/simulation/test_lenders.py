@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
+from tests.core.testing.simulation.played import played
 from triclinium_core.testing.oracle.loans import Loan, TokenEnd
 from triclinium_core.testing.simulation.command import REGRESSIONS
-from triclinium_core.testing.simulation.history import ClusterHistory
 from triclinium_core.testing.simulation.lenders import has_lenders
 
 SEEDS = (3, 5)
@@ -19,9 +19,7 @@ def loans() -> list[Loan]:
     """Return the loans of histories that are over."""
     found: list[Loan] = []
     for seed in SEEDS:
-        history = ClusterHistory(seed)
-        history.run()
-        book = history.simulation.loans
+        book = played(seed).simulation.loans
         found += [book[token] for token in range(5000) if token in book]
     return found
 

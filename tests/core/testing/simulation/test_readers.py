@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from tests.core.testing.simulation.played import played
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.management.request import ManagementRequest
 from triclinium_core.services.query.request import QueryRequest
@@ -19,10 +20,7 @@ SEEDS = (0, 1, 2, 3)
 @pytest.fixture(scope="module")
 def histories() -> list[ClusterHistory]:
     """Return some histories that are over."""
-    played = [ClusterHistory(seed) for seed in SEEDS]
-    for history in played:
-        history.run()
-    return played
+    return [played(seed) for seed in SEEDS]
 
 
 @pytest.mark.history
