@@ -42,10 +42,6 @@ class Moments(trio.abc.Instrument):
         self.checkpoints = 0
         """Steps after which the caller's own task let others run."""
         self._tasks: Counter[str] = Counter()
-        self._scope: trio.CancelScope | None = None
-        self._caller: trio.lowlevel.Task | None = None
-        self._is_idle = False
-        self._is_due = False
 
     @property
     def tasks(self) -> Mapping[str, int]:
@@ -56,18 +52,39 @@ class Moments(trio.abc.Instrument):
     def of_call(self, scope: trio.CancelScope) -> Iterator[None]:
         """Count as long as the block runs, beginning with 0."""
         self.count = self.checkpoints = 0
-        self._scope, self._caller = scope, trio.lowlevel.current_task()
         if self.cancel_at == 0:
             scope.cancel()
+        # Most steps of a run are before the call or after it, where each hook would only cost time.
+        steps = _StepsOfCall(self, scope)
+        trio.lowlevel.add_instrument(steps)
         try:
             yield
         finally:
-            self._scope = None
+            trio.lowlevel.remove_instrument(steps)
+
+    def task_spawned(self, task: trio.lowlevel.Task) -> None:
+        """Note a birth."""
+        self._tasks[task.name] += 1
+
+    def task_exited(self, task: trio.lowlevel.Task) -> None:
+        """Note a death."""
+        self._tasks[task.name] -= 1
+
+
+class _StepsOfCall(trio.abc.Instrument):
+    """Watches all tasks while a call is under way, and has ``moments`` count."""
+
+    def __init__(self, moments: Moments, scope: trio.CancelScope) -> None:
+        self._moments = moments
+        self._scope = scope
+        self._caller = trio.lowlevel.current_task()
+        self._is_idle = False
+        self._is_due = False
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
         """Note a moment, and which task had it."""
-        if self._scope is not None and task is self._caller:
-            self.checkpoints += 1
+        if task is self._caller:
+            self._moments.checkpoints += 1
         self._pass()
 
     def before_io_wait(self, timeout: float) -> None:
@@ -84,19 +101,10 @@ class Moments(trio.abc.Instrument):
             self._pass()
         self._is_idle = self._is_due = False
 
-    def task_spawned(self, task: trio.lowlevel.Task) -> None:
-        """Note a birth."""
-        self._tasks[task.name] += 1
-
-    def task_exited(self, task: trio.lowlevel.Task) -> None:
-        """Note a death."""
-        self._tasks[task.name] -= 1
-
     def _pass(self) -> None:
-        if self._scope is not None:
-            self.count += 1
-            if self.count == self.cancel_at:
-                self._scope.cancel()
+        self._moments.count += 1
+        if self._moments.count == self._moments.cancel_at:
+            self._scope.cancel()
 
 
 def run_in_virtual_time(
