@@ -25,12 +25,13 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from operator import attrgetter
+from types import NoneType
 from typing import Any, cast
 
 from triclinium_core.checks import check_integer, check_type, is_number
 from triclinium_core.client.health.inquiries import Inquiries
 from triclinium_core.client.health.statistics import ClientStatistics, describe_connection, describe_endpoint
-from triclinium_core.contract.actions import Action, ReportConnection, ReportTelemetry, TelemetryKind
+from triclinium_core.contract.actions import Action, ReportConnection, ReportTelemetry
 from triclinium_core.contract.events import (
     AuthenticatorChanged,
     BytesReceived,
@@ -56,6 +57,7 @@ from triclinium_core.contract.timers import (
     TIMERS_OF_CONNECTIONS,
     TIMERS_OF_HTTP_STREAMS,
     TIMERS_OF_INQUIRIES,
+    TIMERS_OF_KEEP_ALIVE,
     TimerKind,
     Timers,
 )
@@ -104,7 +106,6 @@ from triclinium_core.kv.topology.networks import Network
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.lifecycle.lifecycle import Lifecycle
-from triclinium_core.lifecycle.live import Live
 from triclinium_core.lifecycle.measured import Measured
 from triclinium_core.lifecycle.stages import Stage
 from triclinium_core.options import Authenticator, ClientOptions
@@ -119,9 +120,7 @@ from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.retry.invalid_event import InvalidEvent
 from triclinium_core.services.carrier import HttpCarrier
-from triclinium_core.services.live_request import LiveRequest
 from triclinium_core.services.ping.pings import ServicePings
-from triclinium_core.services.pool.endpoint import Endpoint
 from triclinium_core.services.pool.pool import Pool
 from triclinium_core.services.request import ServiceRequest
 from triclinium_core.shown import shown, total_repr
@@ -497,33 +496,7 @@ class ClientMachine:
         newest = self._timers.newest
         while (due := self._timers.pop_due(now, newest)) is not None:
             kind, subject = due
-            if kind is TimerKind.DEADLINE:
-                self._lifecycle.deadline_passed(cast("Live[Any]", subject), event, now)
-            elif kind is TimerKind.RETRY:
-                self._lifecycle.backoff_over(cast("Live[Any]", subject), now)
-            elif kind in TIMERS_OF_INQUIRIES:
-                self._inquiries.on_timer(kind, subject, now)
-            elif kind is TimerKind.COLLECTION_QUESTION:
-                connection, question = cast(tuple[Connection, CollectionQuestion], subject)
-                self._keyspaces.question_overdue(connection, question, now)
-            elif kind is TimerKind.SERVICE_LOOKUP:
-                self._connections.open_waiting(self._connections.seeds.give_up(), now)
-            elif kind is TimerKind.OPENING:
-                self._connections.open_next(now)
-            elif kind is TimerKind.TELEMETRY:
-                self._gathering.interval_over(cast(TelemetryKind, subject), now)
-            elif kind is TimerKind.DECODING:
-                self._requests.decode_on(cast(LiveRequest, subject), now)
-            elif kind in TIMERS_OF_HTTP_STREAMS:
-                self._requests.stream_timer_passed(cast(StreamId, subject), now)
-            elif kind is TimerKind.HTTP_BREAKER:
-                self._service_pings.breaker_woken(cast(Endpoint, subject), now)
-            elif kind is TimerKind.UNUSED_BUCKET:
-                self._on_bucket_unused(cast(Connection, subject), now)
-            elif kind in TIMERS_OF_CONNECTIONS:
-                self._connections.on_timer(kind, cast(Connection, subject), now)
-            else:
-                self._keep_alive.on_timer(kind, cast(Connection, subject), now)
+            _ON_TIMER[kind](self, kind, subject, event, now)
 
     def _on_bucket_unused(self, connection: Connection, now: float) -> None:
         """Look whether a bucket that a connection's node does not have or refuses can be forgotten."""
@@ -631,34 +604,45 @@ class ClientMachine:
             self._connections.part_with(connection, now)
 
     def _on_own_answer(self, connection: Connection, answered: Answered, now: float) -> None:
-        """Take the answer to a question of the client's own to where it belongs."""
-        owner, frame = answered.request.owner, answered.frame
-        if owner is Purpose.KEEP_ALIVE or owner is Purpose.CANARY:
-            self._keep_alive.answered(connection, owner, now)
-        elif owner is Purpose.CONFIG:
-            connection.config_asked_at = -math.inf
-            connection.questions.reset()
-            self._keyspaces.take_config(connection, frame.value if frame.status == Status.SUCCESS else None, now)
-            # One more question where the answer is older than what was announced meanwhile, and no third.
-            self._fetch_announced(connection, now)
-            connection.announced = None
-        elif owner is Purpose.MANIFEST:
-            self._keyspaces.manifest_received(connection, frame, now)
-        elif isinstance(owner, AbandonedScan):
-            self._orphans += owner.is_orphan
-            self._operations.end_scan(connection, owner, frame, now)
-        elif isinstance(owner, Measured):
-            self._orphans += 1
-            if is_last(frame.opcode, frame.status):
-                self._operations.orphaned(owner, frame, now)
-        elif isinstance(owner, CollectionQuestion):
-            self._on_collection_id(connection, owner, frame, now)
-        elif isinstance(owner, Probe):
-            self._orphans += not self._inquiries.answered(connection, owner, frame, now)
-        elif isinstance(owner, ManifestQuestion):
-            self._orphans += not self._inquiries.manifest_told(connection, owner, frame, now)
-        else:
-            self._orphans += owner is None
+        """Handle the answer to a request of the client's own, or to one whose caller has left."""
+        owner = answered.request.owner
+        handler = _ON_OWN_ANSWER[owner if isinstance(owner, Purpose) else type(owner)]
+        handler(self, connection, owner, answered.frame, now)
+
+    def _on_sign_of_life(self, connection: Connection, purpose: Purpose, frame: Frame, now: float) -> None:
+        self._keep_alive.answered(connection, purpose, now)
+
+    def _on_manifest(self, connection: Connection, purpose: Purpose, frame: Frame, now: float) -> None:
+        self._keyspaces.manifest_received(connection, frame, now)
+
+    def _on_config(self, connection: Connection, purpose: Purpose, frame: Frame, now: float) -> None:
+        connection.config_asked_at = -math.inf
+        connection.questions.reset()
+        self._keyspaces.take_config(connection, frame.value if frame.status == Status.SUCCESS else None, now)
+        # One more question where the answer is older than what was announced meanwhile, and no third.
+        self._fetch_announced(connection, now)
+        connection.announced = None
+
+    def _on_opened_scan(self, connection: Connection, scan: AbandonedScan, frame: Frame, now: float) -> None:
+        self._orphans += scan.is_orphan
+        self._operations.end_scan(connection, scan, frame, now)
+
+    def _on_late_answer(self, connection: Connection, measured: Measured, frame: Frame, now: float) -> None:
+        self._orphans += 1
+        if is_last(frame.opcode, frame.status):
+            self._operations.orphaned(measured, frame, now)
+
+    def _on_forgotten(self, connection: Connection, owner: None, frame: Frame, now: float) -> None:
+        self._orphans += 1
+
+    def _on_needless(self, connection: Connection, purpose: Purpose, frame: Frame, now: float) -> None:
+        """Do nothing: no part of the client waits for the answer."""
+
+    def _on_probe(self, connection: Connection, probe: Probe, frame: Frame, now: float) -> None:
+        self._orphans += not self._inquiries.answered(connection, probe, frame, now)
+
+    def _on_node_manifest(self, connection: Connection, question: ManifestQuestion, frame: Frame, now: float) -> None:
+        self._orphans += not self._inquiries.manifest_told(connection, question, frame, now)
 
     def _conclude(self, connection: Connection, item: News, now: float) -> None:
         """Do what follows from what a connection tells besides answers."""
@@ -744,4 +728,50 @@ _HANDLERS: Mapping[type, Callable[..., None]] = {
     StrategyDecided: ClientMachine._on_strategy_decided,
     AuthenticatorChanged: ClientMachine._on_authenticator_changed,
 }
-"""What happens, and who deals with it."""
+"""Handler of each event."""
+
+_ON_OWN_ANSWER: Mapping[object, Callable[..., None]] = {
+    Purpose.KEEP_ALIVE: ClientMachine._on_sign_of_life,
+    Purpose.CANARY: ClientMachine._on_sign_of_life,
+    Purpose.CONFIG: ClientMachine._on_config,
+    Purpose.MANIFEST: ClientMachine._on_manifest,
+    Purpose.AUTHENTICATION: ClientMachine._on_needless,
+    Purpose.SCAN_CANCEL: ClientMachine._on_needless,
+    Purpose.NOT_NEEDED: ClientMachine._on_needless,
+    AbandonedScan: ClientMachine._on_opened_scan,
+    Measured: ClientMachine._on_late_answer,
+    CollectionQuestion: ClientMachine._on_collection_id,
+    Probe: ClientMachine._on_probe,
+    ManifestQuestion: ClientMachine._on_node_manifest,
+    NoneType: ClientMachine._on_forgotten,
+}
+"""Handler of each answer that no open operation waits for, by the purpose of the request or by the type of its owner."""
+
+_ON_TIMER: Mapping[TimerKind, Callable[[ClientMachine, TimerKind, Any, TimePassed, float], object]] = {
+    TimerKind.DEADLINE: lambda machine, _, live, event, now: machine._lifecycle.deadline_passed(live, event, now),
+    TimerKind.RETRY: lambda machine, _, live, __, now: machine._lifecycle.backoff_over(live, now),
+    TimerKind.DECODING: lambda machine, _, live, __, now: machine._requests.decode_on(live, now),
+    TimerKind.COLLECTION_QUESTION: lambda machine, _, asked, __, now: machine._keyspaces.question_overdue(
+        asked[0], asked[1], now
+    ),
+    TimerKind.SERVICE_LOOKUP: lambda machine, _, __, ___, now: machine._connections.look_up_no_longer(now),
+    TimerKind.OPENING: lambda machine, _, __, ___, now: machine._connections.open_next(now),
+    TimerKind.TELEMETRY: lambda machine, _, kind, __, now: machine._gathering.interval_over(kind, now),
+    TimerKind.HTTP_BREAKER: lambda machine, _, endpoint, __, now: machine._service_pings.breaker_woken(endpoint, now),
+    TimerKind.UNUSED_BUCKET: lambda machine, _, connection, __, now: machine._on_bucket_unused(connection, now),
+    **dict.fromkeys(
+        TIMERS_OF_HTTP_STREAMS, lambda machine, _, stream, __, now: machine._requests.stream_timer_passed(stream, now)
+    ),
+    **dict.fromkeys(
+        TIMERS_OF_INQUIRIES, lambda machine, kind, subject, _, now: machine._inquiries.on_timer(kind, subject, now)
+    ),
+    **dict.fromkeys(
+        TIMERS_OF_CONNECTIONS,
+        lambda machine, kind, connection, _, now: machine._connections.on_timer(kind, connection, now),
+    ),
+    **dict.fromkeys(
+        TIMERS_OF_KEEP_ALIVE,
+        lambda machine, kind, connection, _, now: machine._keep_alive.on_timer(kind, connection, now),
+    ),
+}
+"""Handler of each kind of timer. It gets the kind and the subject of the timer, the event, and the instant."""

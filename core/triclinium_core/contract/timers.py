@@ -58,6 +58,18 @@ TIMERS_OF_INQUIRIES = frozenset(
 TIMERS_OF_CONNECTIONS = frozenset({TimerKind.CONNECT, TimerKind.RECONNECT, TimerKind.DRAIN})
 """What opens and closes streams, whatever travels on them."""
 
+TIMERS_OF_KEEP_ALIVE = frozenset(
+    {
+        TimerKind.KEEP_ALIVE,
+        TimerKind.KEEP_ALIVE_ANSWER,
+        TimerKind.CONFIG_POLL,
+        TimerKind.NO_ROOM,
+        TimerKind.CIRCUIT_BREAKER,
+        TimerKind.CANARY,
+    }
+)
+"""Checks of open connections: their silence, their room, their configs and their breakers."""
+
 TIMERS_OF_A_STREAM: tuple[TimerKind, ...] = (
     TimerKind.CONNECT,
     TimerKind.KEEP_ALIVE,

@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Sequence
 from itertools import pairwise, product
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import msgspec
 import pytest
@@ -27,6 +27,7 @@ from tests.core.kv.simulated import (
     upsert,
 )
 from tests.rows import rows
+from triclinium_core.client import client_machine
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.contract import actions as actions_module
 from triclinium_core.contract.actions import (
@@ -52,6 +53,7 @@ from triclinium_core.contract.events import (
     TimePassed,
     Token,
 )
+from triclinium_core.contract.timers import TimerKind
 from triclinium_core.errors import (
     AuthenticationFailureException,
     BucketAccessException,
@@ -62,6 +64,8 @@ from triclinium_core.errors import (
     UnambiguousTimeoutException,
     UnsupportedOperationException,
 )
+from triclinium_core.kv.connection.in_flight import Owner, Purpose
+from triclinium_core.kv.live_operation import LiveOperation
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.requests import (
     DocumentOperation,
@@ -728,3 +732,11 @@ def test_seeded_randomness_is_the_only_one() -> None:
         return [at for at, _ in simulation.opened_at]
 
     assert play(7) == play(7) != play(8)
+
+
+def test_each_timer_and_each_own_request_has_a_handler() -> None:
+    """The tables of handlers list all kinds of timers, and all owners of requests except open operations."""
+    owners = set(get_args(Owner)) - {LiveOperation, Purpose}
+
+    assert set(TimerKind) == client_machine._ON_TIMER.keys()
+    assert {*owners, *Purpose} == client_machine._ON_OWN_ANSWER.keys()

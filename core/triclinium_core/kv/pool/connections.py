@@ -430,6 +430,10 @@ class Connections:
         if not connection.is_seeking or not self.seeds.wait(connection):
             self._open_stream(connection, now)
 
+    def look_up_no_longer(self, now: float) -> None:
+        """Open the streams of connections that waited for an answer of DNS."""
+        self.open_waiting(self.seeds.give_up(), now)
+
     def open_waiting(self, waiting: Iterable[Connection], now: float) -> None:
         """Open the streams of connections that waited for the seeds."""
         for connection in waiting:
