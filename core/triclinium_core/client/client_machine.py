@@ -132,7 +132,7 @@ TIME_MAX = 1e12
 
 _token_of = attrgetter("token")
 _SETTLED, _CONNECTING, _ANSWERED = Stage.SETTLED, ConnectionState.CONNECTING, BreakerEvent.OPERATION_ANSWERED
-"""Members of enumerations that each answer needs: a lookup in the class takes longer."""
+"""Members of enumerations that each answer needs: a lookup in the class takes longer than a global name."""
 
 
 class ClientMachine:

@@ -95,6 +95,7 @@ class KeyValueCarrier:
         emit: Callable[[Action], None],
     ) -> None:
         self._lifecycle = lifecycle
+        lifecycle.carriers[LiveOperation] = self
         self._open = cast("dict[int, LiveOperation]", lifecycle.open)
         """All that is open. The tokens that connections and keyspaces keep are those of operations."""
         self._timeouts = timeouts
@@ -124,7 +125,7 @@ class KeyValueCarrier:
             if strategy is None:
                 strategy = self._strategy
             deadline = now + timeout_of(request, timeouts)
-            operation = LiveOperation(token, request, self, strategy, submission.client_context, now, deadline)
+            operation = LiveOperation(token, request, strategy, submission.client_context, now, deadline)
             if submission.is_traced:
                 operation.is_traced = True
             if submission.is_part:

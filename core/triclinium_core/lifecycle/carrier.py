@@ -34,12 +34,12 @@ class Refused(msgspec.Struct, frozen=True, gc=False):
 
 
 Undispatched = facts.DispatchFailed | facts.SocketClosed | Refused
-"""Reason why an attempt was not sent. The retry strategy decides, unless it is ``Refused``."""
+"""Reason why an attempt was not sent, or not to its end. ``Refused`` fails; the retry strategy decides about the others."""
 
 
 @unique
 class Departure(Enum):
-    """Reason why an operation or request is taken from its carrier before its answer."""
+    """Reason why an operation or request leaves its carrier without a result."""
 
     FAILED = "failed"
     CALLER_LEFT = "caller left"
@@ -67,7 +67,10 @@ class Carrier(Protocol[L_contra, D]):
         """Return the facts that the error of a passed deadline shows."""
 
     def debtor(self, live: L_contra, event: TimePassed) -> D | None:
-        """Return the peer that owes the answer; None if nothing was sent, or received bytes are unread (decision C33)."""
+        """Return the peer that owes the answer (decision C33).
+
+        Return None if nothing was sent, if received bytes are unread, or for a request of the client's own.
+        """
 
     def blame(self, debtor: D, now: float) -> None:
         """Count a passed deadline against the circuit breaker of the peer."""

@@ -1,7 +1,8 @@
 """The life cycle of operations and requests: submission, permits, attempts, retries and settlement, each exactly once.
 
-A carrier sends the attempts and takes the answers. Every failure goes to the retry machine of the operation or request,
-and this module carries out the machine's orders. A success of the key-value service does not pass through here.
+A carrier sends the attempts and takes the answers. Failures that may be retried go to the retry machine of the operation
+or request, and this module carries out the machine's orders. A success of the key-value service does not pass through
+here.
 
 The methods follow the order of an operation's life.
 
@@ -30,7 +31,7 @@ from triclinium_core.contract.gathering import Gathering
 from triclinium_core.contract.timers import TimerKind, Timers
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException
-from triclinium_core.lifecycle.carrier import Departure, Refused, Undispatched
+from triclinium_core.lifecycle.carrier import Carrier, Departure, Refused, Undispatched
 from triclinium_core.lifecycle.live import Live
 from triclinium_core.lifecycle.stages import Stage
 from triclinium_core.retry.backoff import Random
@@ -66,6 +67,9 @@ class Lifecycle:
         self._emit = emit
         self.open: dict[int, Live[Any]] = {}
         """In the order of submission. That is the order of the deadlines that have no timers."""
+        self.carriers: dict[type[Live[Any]], Carrier[Any, Any]] = {}
+        """Carrier of each kind. An operation does not refer to its carrier: a request in flight, which the garbage
+        collector does not see, would then keep the whole client."""
         self.next_deadline: float = math.inf
         """Instant before which no deadline without a timer passes. Its operation may be settled."""
         self.retries_by_reason: Counter[RetryReason] = Counter()
@@ -107,7 +111,7 @@ class Lifecycle:
 
     def dispatch(self, live: Live[Any], now: float) -> None:
         """Send an attempt, now or as soon as possible."""
-        undispatched = live.carrier.dispatch(live, now)
+        undispatched = self.carriers[type(live)].dispatch(live, now)
         if undispatched is not None:
             self.not_dispatched(live, undispatched, now)
 
@@ -160,7 +164,7 @@ class Lifecycle:
 
     def deadline_passed(self, live: Live[Any], event: TimePassed, now: float) -> None:
         """Fail an operation with a timeout. An answer that is due counts against the circuit breaker of its peer."""
-        carrier = live.carrier
+        carrier = self.carriers[type(live)]
         debtor = carrier.debtor(live, event)
         undispatched = carrier.give_up_waiting(live)
         if undispatched is not None:
@@ -182,7 +186,7 @@ class Lifecycle:
         Args:
             origin: source of the answer, for ``Carrier.carry_out``.
         """
-        carrier, machine = live.carrier, self.machine_of(live)
+        carrier, machine = self.carriers[type(live)], self.machine_of(live)
         for order in machine.handle(event, now):
             match order:
                 case orders.Dispatch():
@@ -231,8 +235,9 @@ class Lifecycle:
         if not live.is_own:
             self.measure(live, now)
         self.end_permit(live, succeeded=live.retry is not None and live.retry.is_answered and says_well(error))
-        live.carrier.leave(live, Departure.FAILED, now)
-        live.carrier.fail(live, error, now)
+        carrier = self.carriers[type(live)]
+        carrier.leave(live, Departure.FAILED, now)
+        carrier.fail(live, error, now)
 
     def abandon(self, token: int, now: float, reason: AbandonReason) -> None:
         """Measure and forget an operation whose caller has left. Ignore an unknown token."""
@@ -244,7 +249,7 @@ class Lifecycle:
             self.measure(live, now, abandoned=reason if is_needed else None)
         # A caller that leaves with rows has received an answer.
         self.end_permit(live, succeeded=live.has_given_rows)
-        live.carrier.leave(live, Departure.CALLER_LEFT if is_needed else Departure.NOT_NEEDED, now)
+        self.carriers[type(live)].leave(live, Departure.CALLER_LEFT if is_needed else Departure.NOT_NEEDED, now)
         self.forget(live)
 
     def measure(self, live: Live[Any], now: float, *, abandoned: AbandonReason | None = None) -> None:
@@ -287,7 +292,7 @@ class Lifecycle:
         return any(live.bucket == bucket for live in self.open.values())
 
     def is_ambiguous(self, token: int) -> bool:
-        """Return whether an operation may still be applied, or may have been, if it is given up now.
+        """Return whether an operation may still be applied, or may have been, if it is abandoned now.
 
         Return False for an unknown token.
         """
@@ -295,7 +300,7 @@ class Lifecycle:
         return live is not None and live.is_ambiguous
 
     def error_context(self, token: int, now: float) -> ErrorContext | None:
-        """Return the error context of an operation that is given up now; None for an unknown token."""
+        """Return the error context of an operation that is abandoned now; None for an unknown token."""
         live = self.open.get(token)
         if live is None:
             return None
@@ -303,7 +308,7 @@ class Lifecycle:
         context = replace(machine.error_context(now), state=machine.state.value)
         if live.obstacle is not None:
             context = replace(context, last_dispatch_error=live.obstacle)
-        return live.carrier.context(live, context)
+        return self.carriers[type(live)].context(live, context)
 
     def _context(self, live: Live[Any], now: float) -> ErrorContext:
         return self.machine_of(live).error_context(now)

@@ -1,20 +1,20 @@
 """One open operation or request, from submission to settlement.
 
-The retry machine is made at the first failure, so that an operation that succeeds allocates nothing for retries
-(decision C38).
+A key-value operation that succeeds at once has no retry machine (decision C38). A request over HTTP has one from its first
+whole answer on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 import msgspec
 
 from triclinium_core.contract.events import AbandonReason
 from triclinium_core.contract.timers import TimerId
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.lifecycle.carrier import Carrier, Submittable
+from triclinium_core.lifecycle.carrier import Submittable
 from triclinium_core.lifecycle.link import Link
 from triclinium_core.lifecycle.measured import Measured
 from triclinium_core.lifecycle.stages import Stage
@@ -34,13 +34,11 @@ R = TypeVar("R", bound=Submittable)
 class Live(msgspec.Struct, Generic[R], eq=False):
     """Base of open operations and requests. Instants are monotonic seconds.
 
-    It refers to objects of users, so the garbage collector has to see it.
+    It refers to objects of users, so it is visible to the garbage collector.
     """
 
     token: int
     request: R
-    carrier: Carrier[Any, Any]
-    """Sends the attempts and takes the answers."""
     strategy: AnyRetryStrategy | AnyPermit
     """The retry strategy, or the permit of a token strategy, which has the same shape."""
     client_context: Mapping[str, object] | None
@@ -84,7 +82,7 @@ class Live(msgspec.Struct, Generic[R], eq=False):
 
     @property
     def is_ambiguous(self) -> bool:
-        """Whether it may still be applied, or may have been, if it is given up now (decision C25)."""
+        """Whether it may still be applied, or may have been, if it is abandoned now (decision C25)."""
         if self.retry is not None:
             return self.retry.is_ambiguous
         return self.stage is Stage.IN_FLIGHT and not self.request.idempotent

@@ -1,7 +1,7 @@
 """The stages of an open operation or request, as a table.
 
-``Lifecycle`` and the two dispatchers assign the stages. The client does not read the table: a lookup for each step would
-cost 13 % of a get. Each run of the tests checks each assignment against it.
+``Lifecycle``, the two carriers and their dispatchers assign the stages. The client does not read the table: a lookup for
+each step would cost 13 % of a get. Each run of the tests checks each assignment against it.
 
 Source: SDK-RFC 0049 "Retry Orchestration".
 """

@@ -109,6 +109,7 @@ class HttpCarrier:
         emit: Callable[[Action], None],
     ) -> None:
         self._lifecycle = lifecycle
+        lifecycle.carriers[LiveRequest] = self
         self._options = options
         self._pool = pool
         self._statements = PreparedStatements(configs)
@@ -186,7 +187,6 @@ class HttpCarrier:
         live = LiveRequest(
             token,
             request,
-            self,
             strategy if permit is None else permit,
             client_context,
             now,
@@ -542,7 +542,7 @@ class HttpCarrier:
 
     def give_up_waiting(self, live: LiveRequest) -> Undispatched | None:
         """End a wait for a config or a connection, and return its reason. Return None without a wait."""
-        return None if live.has_given_rows else self._dispatcher.give_up_waiting(live)
+        return self._dispatcher.give_up_waiting(live)
 
     def out_of_time(self, live: LiveRequest) -> facts.TimePassed:
         """Return the obstacle of the permit, and whether rows were handed out."""
@@ -579,7 +579,6 @@ class HttpCarrier:
             self._end_attempt(live, now)
         reason = "its request has failed" if departure is Departure.FAILED else "the caller has left"
         self._dispatcher.leave(live, reason, now)
-        self._lifecycle.cancel_timers(live)
 
     def context(self, live: LiveRequest, context: ErrorContext) -> ErrorContext:
         """Return a context with the reason and the endpoint for which a request waits."""

@@ -78,7 +78,7 @@ class LiveRequest(Live[ServiceRequest], eq=False, kw_only=True):
 
     @property
     def is_ambiguous(self) -> bool:
-        """Whether the request may still be applied, or may have been, if it is given up now."""
+        """Whether the request may still be applied, or may have been, if it is abandoned now."""
         # An answer with rows has applied the request, whatever follows the rows.
         return super().is_ambiguous or (self.has_given_rows and not self.request.idempotent)
 

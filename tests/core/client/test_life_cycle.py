@@ -11,7 +11,7 @@ import pytest
 from tests.core.kv.simulated import HOTELS, TRAVEL, get, ready
 from tests.core.services.asking import STATEMENT, Asking, asking
 from tests.rows import rows
-from triclinium_core.contract.events import RequestSubmitted, StreamId, Token
+from triclinium_core.contract.events import BytesReceived, OperationAbandoned, RequestSubmitted, StreamId, Token
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
@@ -105,3 +105,31 @@ def test_dropped_client_is_freed_with_its_strategy(waits_for: str) -> None:
     gc.collect()
 
     assert (True, None) == (is_cycle, found())
+
+
+def client_in_flight(*, is_abandoned: bool) -> object:
+    """Return the connections of a client with an operation in flight, or with one that was abandoned after nonsense.
+
+    Args:
+        is_abandoned: whether the client has closed the stream, the driver has not reported that, and the caller has left.
+    """
+    simulation = ready()
+    simulation.node.faults.always(None, delay(60.0))
+    token = simulation.submit(get("k", TRAVEL))
+    simulation.flow()
+    (client,) = simulation.clients
+    assert client.statistics().in_flight
+    if is_abandoned:
+        stream = next(each.stream_number for each in client._connections.all if each.bucket is not None)
+        client.handle(BytesReceived(StreamId(stream), b"\xff" * 64), simulation.now)
+        client.handle(OperationAbandoned(token), simulation.now)
+    return client._connections
+
+
+@pytest.mark.parametrize("is_abandoned", [False, True])
+def test_dropped_client_is_freed_with_operations_in_flight(is_abandoned: bool) -> None:
+    """The collector frees all parts of a dropped client although it does not see the operations in flight."""
+    found = weakref.ref(client_in_flight(is_abandoned=is_abandoned))
+    gc.collect()
+
+    assert found() is None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tests.core.kv.operation.examples import HOTELS
@@ -31,8 +29,6 @@ from triclinium_core.transcoding.transcoder import RawBinaryTranscoder
 
 READ, WRITE = Get(HOTELS, "k"), Upsert(HOTELS, "k", b"{}", 0)
 RNG = MIDPOINT
-NO_CARRIER: Any = None
-"""These tests send nothing."""
 
 
 def live(request: Operation) -> LiveOperation:
@@ -40,7 +36,6 @@ def live(request: Operation) -> LiveOperation:
     return LiveOperation(
         7,
         request,
-        carrier=NO_CARRIER,
         strategy=BestEffortRetryStrategy(),
         client_context=None,
         submitted_at=1.0,

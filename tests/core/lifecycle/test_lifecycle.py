@@ -82,7 +82,6 @@ class Scene:
         self.actions: list[Action] = []
         self.timers = Timers()
         self.carrier = Sink()
-        carrier: Any = self.carrier
         self.lifecycle = self.carrier.lifecycle = Lifecycle(
             timers=self.timers,
             rng=MIDPOINT,
@@ -90,8 +89,10 @@ class Scene:
             gathering=Gathering(None, None, None, timers=self.timers, emit=self.actions.append),
             emit=self.actions.append,
         )
+        sink: Any = self.carrier
+        self.lifecycle.carriers[LiveOperation] = sink
         strategy = permit if permit is not None else BestEffortRetryStrategy()
-        self.live = LiveOperation(7, Get(HOTELS, "k"), carrier, strategy, None, 0.0, deadline, permit=permit)
+        self.live = LiveOperation(7, Get(HOTELS, "k"), strategy, None, 0.0, deadline, permit=permit)
         self.lifecycle.open[7] = self.live
 
     def pass_time(self, now: float) -> None:

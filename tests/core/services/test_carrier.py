@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.core.kv.simulated import upsert
 from tests.core.services.asking import ANSWER, ROWS, STATEMENT, Asking, asking
 from tests.rows import rows
 from triclinium_core.contract.actions import (
@@ -362,6 +363,76 @@ def test_a_service_that_falls_silent_between_rows(readonly: bool, kind: type[Cou
 
     assert ROWS[:1] == simulation.rows[token]
     assert type(simulation.errors[token]) is kind
+
+
+def test_silence_between_rows_is_no_earlier_failure() -> None:
+    """The timeout of a query that was retried and then stalls between rows does not name the reason of the retry."""
+    simulation = Asking(timeouts=TimeoutOptions(query=2.0))
+    stalling = FakeAnswer(rows=[{"n": 1}, {"n": 2}], seconds_between_rows=60.0)
+    stale = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
+    simulation.nodes.script.answer(STATEMENT, stale, stalling)
+
+    token = simulation.request(asking(readonly=True))
+    simulation.run(10.0)
+
+    error = simulation.errors[token]
+    assert isinstance(error, UnambiguousTimeoutException)
+    assert 1 == error.context.retry_attempts
+    assert RetryReason.QUERY_INDEX_NOT_FOUND.meaning not in str(error)
+
+
+def test_an_error_behind_rows_waits_for_their_reader() -> None:
+    """A request that fails behind rows has no deadline any more: its reader gets the rows, and then the error."""
+    simulation = Asking(timeouts=TimeoutOptions(query=2.0))
+    body = b'{"results":[' + b",".join([b'"%s"' % LARGE_ROW.encode()] * 200) + b",oops"
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    simulation.nodes[0].faults.always(Service.QUERY, faults.raw_answer(head + body))
+    simulation.takes_rows = False
+    token = simulation.request(asking())
+    simulation.live(10.0)
+
+    assert {} == simulation.errors
+    first = len(simulation.rows[token])
+
+    for _ in range(2):
+        simulation.feed(RowsWanted(token))
+
+    assert isinstance(simulation.errors[token], DecodingFailureException)
+    assert 0 < first < len(simulation.rows[token]) < 200
+
+
+def test_an_unreadable_first_answer_names_its_node() -> None:
+    """The error of a first attempt whose rows are malformed has the node of the attempt in its context."""
+    simulation = Asking()
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 18\r\n\r\n"
+    simulation.nodes[0].faults.always(Service.QUERY, faults.raw_answer(head + b'{"results":[1,oops'))
+    error = simulation.failure(DecodingFailureException, asking())
+
+    assert "127.0.0.1:8093" == error.context.last_dispatched_to
+    assert 0 == error.context.retry_attempts
+
+
+def test_an_abandoned_request_names_its_obstacle() -> None:
+    """A request that is abandoned before a connection is open has the missing connection in its context."""
+    simulation = Asking()
+    simulation.run()
+    simulation.feed(RequestSubmitted(Token(1), asking()))
+
+    context = simulation.machine.error_context(Token(1), simulation.now)
+    assert context is not None
+    assert "no connection to" in str(context.last_dispatch_error)
+    assert {str(RetryReason.SOCKET_NOT_AVAILABLE)} == context.retry_reasons
+
+
+def test_tokens_of_operations_are_unknown_to_readers() -> None:
+    """A reader that names the token of an operation changes nothing."""
+    simulation = Asking()
+    simulation.run()
+    token = simulation.submit(upsert("k"))
+    simulation.feed(RowsWanted(token))
+    simulation.flow()
+
+    assert token in simulation.results
 
 
 def test_a_driver_that_reads_on_gets_the_request_failed() -> None:

@@ -46,7 +46,7 @@ class Streams:
         self._stream_ids = stream_ids
         self._tls = tls
         self.connections: dict[StreamId, Connection] = {}
-        """Connection of each present stream."""
+        """Connection of each current stream."""
         self._present: dict[Connection, StreamId] = {}
         self._closed: dict[StreamId, ClosedStream] = {}
 

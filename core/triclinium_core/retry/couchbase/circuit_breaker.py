@@ -104,7 +104,7 @@ class BreakerStatistics:
 
 
 _CLOSED, _ANSWERED = BreakerState.CLOSED, BreakerEvent.OPERATION_ANSWERED
-"""Members of enumerations that each answer needs: a lookup in the class takes longer."""
+"""Members of enumerations that each answer needs: a lookup in the class takes longer than a global name."""
 
 
 class CircuitBreaker:

@@ -68,7 +68,7 @@ class Pool:
         self._streams: dict[StreamId, Endpoint] = {}
         """To which endpoint each stream belongs, from the order to open it until it is gone."""
         self.sending: list[SendBytes] = []
-        """Requests that were ordered to be sent by the present event."""
+        """Requests that were ordered to be sent by the current event."""
         self._has_warned = False
         """Whether the client has reported that it sends credentials over plain HTTP."""
 

@@ -515,7 +515,7 @@ def test_what_is_no_service(service_types: object) -> None:
     "fault", [None, faults.http_status(503, body=b"no"), hang_up(), drop_response(), refuse_connection()]
 )
 def test_pings_over_http_are_not_measured(fault: Fault | None) -> None:
-    """A ping of services is one open operation; telemetry, retries and refusals have nothing of its requests."""
+    """A ping of services is one open operation; telemetry, retries, refusals and breakers have nothing of its requests."""
     simulation = started(tracer=EVERYTHING, timeouts=ONE_SECOND)
     simulation.is_traced = True
     services = (Service.QUERY, Service.MANAGEMENT, Service.VIEWS)
@@ -536,6 +536,8 @@ def test_pings_over_http_are_not_measured(fault: Fault | None) -> None:
     assert simulation.count(ReportDispatch) == simulation.count(ReportAnswer)
     assert {} == simulation.machine.statistics().retries_by_reason
     assert [] == simulation.clients[0].last_reports()
+    breakers = [endpoint.circuit_breaker for endpoint in simulation.machine.statistics().endpoints]
+    assert {0} == {breaker.failures for breaker in breakers if breaker is not None}
 
 
 def test_abandoned_pings_over_http_are_not_measured() -> None:
