@@ -52,7 +52,7 @@ from triclinium_core.options import Authenticator, ClientOptions
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.combined.permits import permit_of
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
-from triclinium_core.retry.couchbase import events as facts, strategy as couchbase
+from triclinium_core.retry.couchbase import events as facts, failures, strategy as couchbase
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
 from triclinium_core.retry.couchbase.tables import service_responses
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
@@ -355,8 +355,7 @@ class HttpCarrier:
         try:
             self._statements.learn(live.message, answer)
         except MalformedAnswer as error:
-            text = live.secrets.conceal(f"the plan cannot be read: {error}")
-            self._lifecycle.fail_for_good(live, DecodingFailureException, text, now)
+            self._fail_unread(live, f"the plan cannot be read: {error}", now)
         except DecoderFault as fault:
             self._fail_undecoded(live, fault, now)
         else:
@@ -506,9 +505,13 @@ class HttpCarrier:
         self._emit(ReportConnection(StreamId(0), node, text, ReportLevel.WARNING))
 
     def _fail_unread(self, live: LiveRequest, text: str, now: float) -> None:
-        """Fail a request whose answer makes no sense, and say what that leaves open."""
+        """Fail a request whose answer cannot be read. The error has the status of the answer, if that has come."""
         applied = "" if live.request.idempotent else "; it may have been applied"
-        self._lifecycle.fail_for_good(live, DecodingFailureException, f"{live.secrets.conceal(text)}{applied}", now)
+        context = self._lifecycle.machine_of(live).error_context(now)
+        if live.answer.status:
+            context = replace(context, http_status=live.answer.status)
+        text = f"{failures.subject(context)}: {live.secrets.conceal(text)}{applied}"
+        self._lifecycle.fail(live, DecodingFailureException(text, context), now)
 
     def fail(self, live: LiveRequest, error: CouchbaseException, now: float) -> None:
         """Deliver a failure, behind the rows that have come."""
@@ -582,7 +585,7 @@ class HttpCarrier:
 
     def context(self, live: LiveRequest, context: ErrorContext) -> ErrorContext:
         """Return a context with the reason and the endpoint for which a request waits."""
-        if live.endpoint is not None and live.stream is None:
+        if live.stage is Stage.WAITING and live.endpoint is not None:
             context = replace(context, last_dispatch_error=waits_for(live.endpoint))
         reason = self._dispatcher.reason_of_waiting(live)
         return context if reason is None else replace(context, retry_reasons=context.retry_reasons | {str(reason)})

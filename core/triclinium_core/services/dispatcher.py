@@ -129,7 +129,7 @@ class Dispatcher:
         """Return the reason of the failure if ``live``, which waits, is not sent in time; None if it does not wait."""
         if live.token in self.unplaced:
             reason = RetryReason.NODE_NOT_AVAILABLE
-        elif live.endpoint is not None and live.stream is None:
+        elif live.stage is Stage.WAITING and live.endpoint is not None:
             reason = RetryReason.SOCKET_NOT_AVAILABLE
         else:
             return None
@@ -140,7 +140,7 @@ class Dispatcher:
         """Return why a request that waits was not sent, and have it wait no longer; None for one that does not wait."""
         if live.token in self.unplaced:
             return self.give_up(live, RetryReason.NODE_NOT_AVAILABLE, waits_for(None, last_loss=self.last_loss))
-        if live.endpoint is not None and live.stream is None:
+        if live.stage is Stage.WAITING and live.endpoint is not None:
             return self.give_up(live, RetryReason.SOCKET_NOT_AVAILABLE, waits_for(live.endpoint))
         return None
 
@@ -178,6 +178,7 @@ class Dispatcher:
     def _send(self, live: LiveRequest, endpoint: Endpoint, stream: StreamId, now: float) -> None:
         live.message = message = self._statements.message(live.request)
         context_id = live.answer.context_id = live.next_context_id()
+        live.answer.status = 0
         remaining = max(live.deadline - now, SECONDS_LEFT_MIN)
         if context_id is not None and isinstance(message, IdentifiedRequest):
             encode = partial(message.encode, remaining, context_id)

@@ -996,16 +996,44 @@ def test_an_answer_that_means_nothing(body: str) -> None:
         (GetBucket(bucket_name="travel"), b"7"),
         (GetAllBuckets(), b"7"),
         (asking(), b'{"results":[],"status":7}'),
+        (asking(), b'{"results":[1,oops'),
+        (asking(), b'{"results":[1'),
+        (asking(adhoc=False), b'{"results":[{"name":7}],"status":"success"}'),
     ],
 )
 def test_undecodable_answer_has_http_status(request_: ServiceRequest, body: bytes) -> None:
     """An answer with status 200 that cannot be decoded fails its request with that status in the context."""
-    simulation = Asking()
+    simulation = Asking(enhanced=False)
     simulation.nodes[0].faults.next(request_.service, faults.http_status(200, body=body))
 
     error = simulation.failure(DecodingFailureException, request_)
 
     assert 200 == error.context.http_status
+
+
+def test_an_answer_without_a_head_has_no_status() -> None:
+    """The error of a statement whose answer has no status line does not have the status of its plan."""
+    simulation = Asking(enhanced=False)
+    plan = b'{"results":[{"name":"p","encoded_plan":"x"}],"status":"success"}'
+    for fault in (faults.http_status(200, body=plan), faults.raw_answer(b"nonsense\r\n\r\n")):
+        simulation.nodes[0].faults.next(Service.QUERY, fault)
+
+    error = simulation.failure(DecodingFailureException, asking(adhoc=False))
+
+    assert 2 == len(simulation.asked)
+    assert error.context.http_status is None
+
+
+def test_a_complete_answer_with_unread_rows_waits_for_nothing() -> None:
+    """The context of a query whose rows are not taken yet has no obstacle and no reason of a retry."""
+    simulation = Asking()
+    simulation.takes_rows = False
+    token = simulation.request(asking())
+    simulation.run()
+
+    context = simulation.machine.error_context(token, simulation.now)
+    assert context is not None
+    assert (None, frozenset()) == (context.last_dispatch_error, context.retry_reasons)
 
 
 def test_a_list_that_is_not_whole() -> None:

@@ -82,7 +82,7 @@ class IncomingAnswer:
 
     def __init__(self) -> None:
         self.status: int = 0
-        """HTTP status of the answer that is coming."""
+        """HTTP status of the answer to the newest attempt; 0 before its head has come."""
         self.context_id: str | None = None
         """Client context id of the newest attempt, which its answer repeats. None if the service repeats no id."""
         self.outcome: Outcome | None = None
