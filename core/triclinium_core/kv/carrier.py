@@ -26,7 +26,7 @@ from triclinium_core.kv.connection.connection_events import Answered
 from triclinium_core.kv.connection.in_flight import AbandonedScan, Purpose, is_last
 from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.destinations import Destinations
-from triclinium_core.kv.dispatcher import Dispatcher, load_of
+from triclinium_core.kv.dispatcher import KeyValueDispatcher, load_of
 from triclinium_core.kv.keyspaces import Keyspaces
 from triclinium_core.kv.live_operation import LiveOperation
 from triclinium_core.kv.operation.codec import decode_response
@@ -110,7 +110,9 @@ class KeyValueCarrier:
         self._gathering = gathering
         self._slow_after = gathering.thresholds[Service.KV] if gathering.thresholds is not None else math.inf
         """Seconds from which on an operation is slow."""
-        self._dispatcher = Dispatcher(connections, keyspaces, keep_alive, terminal_states, destinations, emit=emit)
+        self._dispatcher = KeyValueDispatcher(
+            connections, keyspaces, keep_alive, terminal_states, destinations, emit=emit
+        )
 
     # -- Operations begin.
 

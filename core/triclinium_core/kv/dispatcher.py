@@ -52,7 +52,7 @@ def dispatch_report(token: int, connection: Connection, opaque: int, own_address
     return ReportDispatch(Token(token), attributes, StreamId(link.stream))
 
 
-class Dispatcher:
+class KeyValueDispatcher:
     """Sends operations, and knows which of them wait for what."""
 
     def __init__(

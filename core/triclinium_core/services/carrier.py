@@ -63,7 +63,7 @@ from triclinium_core.services.answer.context_ids import ContextIds
 from triclinium_core.services.answer.incoming_answer import ForeignAnswer, Outcome, UnreadableAnswer
 from triclinium_core.services.answer.rows import MalformedRows
 from triclinium_core.services.connection.connection import AnswerBegan, AnswerBroken, AnswerEnded, BodyReceived
-from triclinium_core.services.dispatcher import Dispatcher
+from triclinium_core.services.dispatcher import HttpDispatcher
 from triclinium_core.services.live_request import LiveRequest, waits_for
 from triclinium_core.services.pool.endpoint import Endpoint
 from triclinium_core.services.pool.pool import LostConnection, Pool
@@ -113,7 +113,7 @@ class HttpCarrier:
         self._options = options
         self._pool = pool
         self._statements = PreparedStatements(configs)
-        self._dispatcher = Dispatcher(
+        self._dispatcher = HttpDispatcher(
             pool,
             self._statements,
             configs=configs,

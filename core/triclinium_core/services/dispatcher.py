@@ -37,7 +37,7 @@ SECONDS_LEFT_MIN = 0.001
 """What a service is given at least: to some of them 0 is no limit."""
 
 
-class Dispatcher:
+class HttpDispatcher:
     """Sends requests, and knows where each of them stands."""
 
     def __init__(
