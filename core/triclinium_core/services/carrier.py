@@ -506,7 +506,9 @@ class HttpCarrier:
 
     def _fail_unread(self, live: LiveRequest, text: str, now: float) -> None:
         """Fail a request whose answer cannot be read. The error has the status of the answer, if that has come."""
-        applied = "" if live.request.idempotent else "; it may have been applied"
+        # To prepare a statement changes nothing.
+        is_harmless = live.request.idempotent or isinstance(live.message, PrepareRequest)
+        applied = "" if is_harmless else "; it may have been applied"
         context = self._lifecycle.machine_of(live).error_context(now)
         if live.answer.status:
             context = replace(context, http_status=live.answer.status)

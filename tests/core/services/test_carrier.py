@@ -1011,6 +1011,18 @@ def test_undecodable_answer_has_http_status(request_: ServiceRequest, body: byte
     assert 200 == error.context.http_status
 
 
+@pytest.mark.parametrize("enhanced", [False, True])
+def test_an_unreadable_plan_has_changed_nothing(enhanced: bool) -> None:
+    """The error of a statement says that it may have been applied, unless only its plan was requested."""
+    simulation = Asking(enhanced=enhanced)
+    body = b'{"results":[{"name":7}],"status":7}'
+    simulation.nodes[0].faults.next(Service.QUERY, faults.http_status(200, body=body))
+
+    error = simulation.failure(DecodingFailureException, asking(adhoc=False))
+
+    assert enhanced == ("may have been applied" in str(error))
+
+
 def test_an_answer_without_a_head_has_no_status() -> None:
     """The error of a statement whose answer has no status line does not have the status of its plan."""
     simulation = Asking(enhanced=False)
