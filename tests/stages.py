@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from triclinium_core.lifecycle.live import Live
 from triclinium_core.lifecycle.stages import NEXT_STAGES, Stage
 
 _FIELD = Live.__dict__["stage"]
 
 
-def _get(live: Live) -> Stage:  # type: ignore[type-arg]
+def _get(live: Live[Any]) -> Stage:
     stage = _FIELD.__get__(live)
     assert isinstance(stage, Stage)
     return stage
 
 
-def _set(live: Live, stage: Stage) -> None:  # type: ignore[type-arg]
+def _set(live: Live[Any], stage: Stage) -> None:
     before = _get(live)
     assert stage in NEXT_STAGES[before], f"{live.request.name} cannot go from {before.name} to {stage.name}"
     _FIELD.__set__(live, stage)

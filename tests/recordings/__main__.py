@@ -37,14 +37,18 @@ def main() -> int:
     compare.add_argument("old", type=Path)
     compare.add_argument("new", type=Path)
     compare.add_argument(
-        "--renamed", action="append", default=[], metavar="OLD=NEW", help="a class or field that has a new name"
+        "--renamed",
+        action="append",
+        default=[],
+        nargs=2,
+        metavar=("OLD", "NEW"),
+        help="a class or field that has a new name",
     )
     arguments = parser.parse_args()
     if arguments.command == "record":
         write(arguments.file, range(arguments.seeds), _in_processes)
         return 0
-    renamed = dict[str, str](pair.split("=") for pair in arguments.renamed)
-    comparison = compared(read(arguments.old), read(arguments.new), renamed)
+    comparison = compared(read(arguments.old), read(arguments.new), dict(arguments.renamed))
     for difference in comparison.differences:
         print(difference, end="\n\n")
     print(

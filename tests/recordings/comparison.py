@@ -44,7 +44,7 @@ class Comparison(NamedTuple):
 def compared(
     old: Iterable[Sequence[str]], new: Iterable[Sequence[str]], renamed: Mapping[str, str] | None = None
 ) -> Comparison:
-    """Compare the histories of two recordings, which stand in the same order.
+    """Compare the histories of two recordings of the same seeds.
 
     A ``TimePassed`` without actions does not count: ``wakeup`` may be early.
 

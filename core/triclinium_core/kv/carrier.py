@@ -148,13 +148,9 @@ class KeyValueCarrier:
             if undispatched is not None:
                 lifecycle.not_dispatched(operation, undispatched, now)
 
-    def dispatch(self, live: LiveOperation, now: float, *, turn_at: Connection | None = None) -> Undispatched | None:
-        """Send an operation, now or as soon as possible.
-
-        Args:
-            turn_at: connection for which the operation has waited longest.
-        """
-        return self._dispatcher.dispatch(live, now, turn_at=turn_at)
+    def dispatch(self, live: LiveOperation, now: float) -> Undispatched | None:
+        """Send an operation, now or as soon as possible. Return None, or the reason why that is impossible."""
+        return self._dispatcher.dispatch(live, now)
 
     def resume_waiting(self, connection: Connection, now: float) -> None:
         """Dispatch what waits for a connection, in order, as far as that takes it."""

@@ -63,11 +63,13 @@ class Live(msgspec.Struct, Generic[R], eq=False):
     @property
     def service(self) -> Service:
         """Service that answers."""
+        # Abstract: a Struct cannot be an ABC. Operations and requests have their own.
         raise NotImplementedError
 
     @property
     def bucket(self) -> str | None:
         """Bucket whose nodes answer; None for any node."""
+        # Abstract: a Struct cannot be an ABC. Operations and requests have their own.
         raise NotImplementedError
 
     @property
@@ -94,10 +96,12 @@ class Live(msgspec.Struct, Generic[R], eq=False):
 
     def is_measured_if_left(self, reason: AbandonReason) -> bool:
         """Return whether telemetry measures it if its caller leaves now."""
+        # Abstract: a Struct cannot be an ABC. Operations and requests have their own.
         raise NotImplementedError
 
     def first_context(self) -> ErrorContext:
         """Return the error context without the facts of a retry machine."""
+        # Abstract: a Struct cannot be an ABC. Operations and requests have their own.
         raise NotImplementedError
 
     def seconds_taken(self, now: float) -> float:
@@ -106,6 +110,7 @@ class Live(msgspec.Struct, Generic[R], eq=False):
 
     def measured(self) -> Measured:
         """Return the measurements so far."""
+        # Abstract: a Struct cannot be an ABC. Operations and requests have their own.
         raise NotImplementedError
 
     def end_attempt(self, now: float, server_seconds: float | None = None) -> bool:
