@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import cramjam
 
-from tests.core.kv.simulated import TRAVEL, get, ready
 from tests.core.kv.topology.test_cluster_config import changed
-from tests.core.services.asking import Asking, asking
+from tests.core.runtime.kv.simulated import TRAVEL, get, ready
+from tests.core.runtime.services.asking import Asking, asking
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.contract.actions import Action, SendBytes
-from triclinium_core.contract.events import BytesReceived, StreamId, TimePassed
+from triclinium_core.contract.couchbase import Action
+from triclinium_core.contract.neutral import BytesReceived, SendBytes, StreamId, TimePassed
 from triclinium_core.kv.operation.manifest.codec import MANIFEST_LIMITS
 from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
 from triclinium_core.kv.operation.requests import Operation
@@ -24,6 +24,8 @@ from triclinium_core.kv.operation.scan.requests import SCAN_ID_SIZE, RangeScanCo
 from triclinium_core.kv.topology.cluster_config import HOLDERS_MAX, NODES_MAX, VBUCKETS_MAX
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Datatype, Magic, Opcode, ServerOpcode
 from triclinium_core.kv.wire.frame import encode_response
+from triclinium_core.runtime.services.connection.chunks import LINE_SIZE_BYTES_MAX, TRAILER_SIZE_BYTES_MAX
+from triclinium_core.runtime.services.connection.connection import HEAD_LINES_MAX
 from triclinium_core.services.answer.decoded_limits import (
     OBJECTS_ESCAPES_MAX,
     OBJECTS_PARTS_MAX,
@@ -32,8 +34,6 @@ from triclinium_core.services.answer.decoded_limits import (
 )
 from triclinium_core.services.answer.incoming_answer import BODY_LIMITS
 from triclinium_core.services.answer.rows import MEMBERS_MAX, REST_LIMITS, ROW_SIZE_BYTES_MAX
-from triclinium_core.services.connection.chunks import LINE_SIZE_BYTES_MAX, TRAILER_SIZE_BYTES_MAX
-from triclinium_core.services.connection.connection import HEAD_LINES_MAX
 from triclinium_core.services.management.buckets import GetAllBuckets
 from triclinium_core.services.management.users import GetAllUsers, GetUser
 from triclinium_core.services.received import ITEMS_MAX, ROWS_MAX

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from triclinium_core.lifecycle.live import Live
-from triclinium_core.lifecycle.stages import NEXT_STAGES, Stage
+from triclinium_core.runtime.lifecycle.live import Live
+from triclinium_core.runtime.lifecycle.stages import NEXT_STAGES, Stage
 
 _FIELD = Live.__dict__["stage"]
 

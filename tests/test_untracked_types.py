@@ -1,4 +1,4 @@
-"""Types that the garbage collector skips: the rule is in ``triclinium_core.contract.actions``."""
+"""Types that the garbage collector skips: the rule is in ``triclinium_core.contract.couchbase.actions``."""
 
 from __future__ import annotations
 

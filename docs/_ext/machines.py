@@ -7,7 +7,6 @@ from enum import Enum
 from typing import NamedTuple, TypeVar
 
 from docs._ext.state_diagram import Choice, Layout, StateFrame, Table
-from triclinium_core.kv.connection.states import CONNECTION_TRANSITIONS
 from triclinium_core.retry.cassandra.requests.states import (
     EXECUTION_TRANSITIONS as CASSANDRA_EXECUTION_TRANSITIONS,
     REQUEST_TRANSITIONS as CASSANDRA_REQUEST_TRANSITIONS,
@@ -15,6 +14,7 @@ from triclinium_core.retry.cassandra.requests.states import (
 from triclinium_core.retry.couchbase.circuit_breaker import BREAKER_TRANSITIONS
 from triclinium_core.retry.couchbase.events import StrategyDecided
 from triclinium_core.retry.couchbase.states import REQUEST_TRANSITIONS, RequestState, Ruling, events_heard
+from triclinium_core.runtime.kv.connection.states import CONNECTION_TRANSITIONS
 
 State = TypeVar("State", bound=Enum)
 Input = TypeVar("Input")
@@ -173,5 +173,7 @@ MACHINES: Mapping[str, DrawnMachine] = {
         _CASSANDRA_EXECUTION,
         "triclinium_core/retry/cassandra/requests/states.py",
     ),
-    "connection": DrawnMachine(by_name(CONNECTION_TRANSITIONS), _NODE, "triclinium_core/kv/connection/states.py"),
+    "connection": DrawnMachine(
+        by_name(CONNECTION_TRANSITIONS), _NODE, "triclinium_core/runtime/kv/connection/states.py"
+    ),
 }

@@ -12,7 +12,6 @@ from inspect import Parameter, signature
 from docs._ext.markdown import markdown
 from triclinium_core import environment, options, profiles
 from triclinium_core.environment import PROFILE, VARIABLES, EnvironmentVariable
-from triclinium_core.kv.connection.bootstrap import USER_AGENT_SIZE_MAX
 from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN
 from triclinium_core.kv.topology import string_options
 from triclinium_core.kv.topology.string_options import OPTIONS, StringOption
@@ -27,6 +26,7 @@ from triclinium_core.options import (
 from triclinium_core.profiles import PROFILES
 from triclinium_core.retry.couchbase import circuit_breaker
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.runtime.kv.connection.bootstrap import USER_AGENT_SIZE_MAX
 
 Rows = Mapping[str, tuple[str, str]]
 """What an option takes, and what it means, by its name."""

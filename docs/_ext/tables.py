@@ -12,12 +12,11 @@ from docs._ext.markdown import markdown
 from docs._ext.options import OPTION_SOURCES, OPTION_TABLES
 from docs._ext.smithy import aws_retry_numbers
 from triclinium_core import errors
-from triclinium_core.contract.timers import TimerKind
+from triclinium_core.contract.couchbase import TimerKind
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation import requests
 from triclinium_core.kv.operation.catalogue import OPERATIONS
 from triclinium_core.kv.operation.requests import DocumentOperation
-from triclinium_core.lifecycle.stages import NEXT_STAGES, Stage
 from triclinium_core.retry.backoff import CONTROLLED_DELAY_MAX, CONTROLLED_DELAYS, controlled, exponential
 from triclinium_core.retry.calls import http_rules
 from triclinium_core.retry.combined.reason_infos import REASON_INFOS, AskedDelay
@@ -39,6 +38,7 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service_errors import SERVICE_ERRORS
 from triclinium_core.retry.couchbase.tables.service_responses import RetryableCode, classify
 from triclinium_core.retry.smithy import numbers
+from triclinium_core.runtime.lifecycle.stages import NEXT_STAGES, Stage
 
 RFC_NUMBER = re.compile(r" \(RFC 0058, \d+( to \d+)?\)")
 """The number of an exception in its docstring; the RFC asks that users never see them."""

@@ -60,7 +60,8 @@ def imports_beyond(sources: Sequence[SourceFile], allowed_of: Mapping[str, Seque
 def upward_imports(sources: Sequence[SourceFile], layers: Sequence[Sequence[str]]) -> list[str]:
     """Find imports of a module that stands in a later layer, and modules that stand in none.
 
-    The longest name that contains a module places it; the root package's name places its own ``__init__`` only.
+    The longest name that contains a module places it; the root package's name places its own ``__init__`` only. The
+    ``__init__`` of a package of packages, which has a docstring and nothing else, needs no place.
     """
     ranks = {name: rank for rank, layer in enumerate(layers) for name in layer}
     root = sources[0].root
@@ -72,7 +73,7 @@ def upward_imports(sources: Sequence[SourceFile], layers: Sequence[Sequence[str]
     findings = [
         f"{source.path}: {source.module} has no place in LAYERS; give it one"
         for source in sources
-        if rank_of(source.module) is None
+        if rank_of(source.module) is None and not (source.is_package and len(source.tree.body) == 1)
     ]
     for found in imports(sources, names_of(sources)):
         here, there = rank_of(found.importer), rank_of(found.target)

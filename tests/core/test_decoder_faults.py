@@ -11,13 +11,12 @@ from typing import NoReturn
 import pytest
 
 from tests.architecture.policy import ROOT
-from tests.core.kv.simulated import HOTELS, found, get, ready, upsert
-from tests.core.services.asking import Asking, asking
+from tests.core.runtime.kv.simulated import HOTELS, found, get, ready, upsert
+from tests.core.runtime.services.asking import Asking, asking
 from tests.core.services.response_codes import ASKED
 from triclinium_core import decoder_faults
-from triclinium_core.contract.actions import Action, CloseStream, ReportDecoderFault
-from triclinium_core.contract.events import OperationAbandoned, StreamId, Token
-from triclinium_core.contract.fault_reports import KINDS_MAX, FaultReports
+from triclinium_core.contract.couchbase import KINDS_MAX, Action, FaultReports, OperationAbandoned
+from triclinium_core.contract.neutral import CloseStream, ReportDecoderFault, StreamId, Token
 from triclinium_core.decoder_faults import Decoder
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
@@ -33,7 +32,7 @@ from triclinium_core.kv.operation.results import Result
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.services.connection.connection import HttpConnection
+from triclinium_core.runtime.services.connection.connection import HttpConnection
 from triclinium_core.services.management.buckets import GetAllBuckets
 from triclinium_core.services.management.collections import GetAllScopes
 from triclinium_core.services.management.query_indexes import IndexKeyspace, drop_index
@@ -89,27 +88,27 @@ LONG = upsert("long", value=b'"%s"' % (b"x" * 4096))
 PLANTS: Sequence[Plant] = (
     Plant(
         Decoder.CLUSTER_CONFIG,
-        f"{CORE}.kv.keyspaces.parse_cluster_config",
+        f"{CORE}.runtime.kv.keyspaces.parse_cluster_config",
         _operation(get()),
         UnambiguousTimeoutException,
     ),
     Plant(
         Decoder.ERROR_MAP,
-        f"{CORE}.kv.connection.bootstrap.parse_error_map",
+        f"{CORE}.runtime.kv.connection.bootstrap.parse_error_map",
         _operation(get()),
         UnambiguousTimeoutException,
     ),
     Plant(
         Decoder.COMPRESSED_VALUE,
-        f"{CORE}.kv.connection.connection.inflate",
+        f"{CORE}.runtime.kv.connection.connection.inflate",
         _operation(get("long")),
         UnambiguousTimeoutException,
     ),
-    Plant(Decoder.KEY_VALUE_RESULT, f"{CORE}.kv.carrier.decode_response", _operation(get("long"))),
-    Plant(Decoder.KEY_VALUE_ERROR, f"{CORE}.kv.carrier.read_failure", _operation(get("missing"))),
+    Plant(Decoder.KEY_VALUE_RESULT, f"{CORE}.runtime.kv.carrier.decode_response", _operation(get("long"))),
+    Plant(Decoder.KEY_VALUE_ERROR, f"{CORE}.runtime.kv.carrier.read_failure", _operation(get("missing"))),
     Plant(
         Decoder.COLLECTION_ID,
-        f"{CORE}.kv.keyspaces._decode_collection_id",
+        f"{CORE}.runtime.kv.keyspaces._decode_collection_id",
         _operation(get("k", HOTELS)),
         UnambiguousTimeoutException,
     ),
@@ -119,7 +118,7 @@ PLANTS: Sequence[Plant] = (
         lambda simulation: simulation.inquire(WaitForNodes("travel", manifest_uid=0)),
         AmbiguousTimeoutException,
     ),
-    Plant(Decoder.HTTP, f"{CORE}.services.connection.connection.HttpConnection._begin", _query()),
+    Plant(Decoder.HTTP, f"{CORE}.runtime.services.connection.connection.HttpConnection._begin", _query()),
     Plant(Decoder.ROWS, f"{CORE}.services.answer.rows.RowSplitter.feed", _query()),
     Plant(Decoder.ROWS, f"{CORE}.services.answer.rows.RowSplitter.finish", _query()),
     Plant(Decoder.SERVICE_VERDICT, f"{CORE}.retry.couchbase.tables.service_responses.classify", _query()),
@@ -216,7 +215,7 @@ def test_others_on_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     simulation.result(upsert("lost"))
     first, second = (simulation.submit_in_flight(get(key)) for key in "ab")
     lost, _ = simulation.submit_in_flight(get("lost"))
-    monkeypatch.setattr("triclinium_core.kv.carrier.decode_response", fails_for("a", decode_response))
+    monkeypatch.setattr("triclinium_core.runtime.kv.carrier.decode_response", fails_for("a", decode_response))
     simulation.inject(found(first[1]) + found(second[1]))
     simulation.run()
 
@@ -231,7 +230,7 @@ def test_a_config_behind_not_my_vbucket(monkeypatch: pytest.MonkeyPatch) -> None
     simulation.result(upsert())
     simulation.node.faults.next(Opcode.GET, not_my_vbucket())
     with monkeypatch.context() as planted:
-        planted.setattr("triclinium_core.kv.keyspaces.parse_cluster_config", boom)
+        planted.setattr("triclinium_core.runtime.kv.keyspaces.parse_cluster_config", boom)
         token = simulation.submit(get())
         simulation.flow()
 
@@ -243,9 +242,9 @@ def test_a_config_behind_not_my_vbucket(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     ("service", "target"),
     [
-        (Service.KV, "triclinium_core.kv.keyspaces.parse_cluster_config"),
-        (Service.QUERY, "triclinium_core.services.ping.requests.PingQuery.decode"),
-        (Service.SEARCH, "triclinium_core.services.connection.connection.HttpConnection._begin"),
+        (Service.KV, "triclinium_core.runtime.kv.keyspaces.parse_cluster_config"),
+        (Service.QUERY, "triclinium_core.services.ping_request.PingQuery.decode"),
+        (Service.SEARCH, "triclinium_core.runtime.services.connection.connection.HttpConnection._begin"),
     ],
 )
 def test_a_ping_names_the_defect(service: Service, target: str, monkeypatch: pytest.MonkeyPatch) -> None:

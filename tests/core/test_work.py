@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.core.kv.counting import counted
+from tests.core.runtime.kv.counting import counted
 from tests.full_events import (
     FULL_EVENTS,
     HEAD,
@@ -19,8 +19,8 @@ from tests.full_events import (
     roles_of_a_user,
     users,
 )
-from triclinium_core.contract.actions import Action, CloseStream, CompleteRequest, FailOperation
-from triclinium_core.contract.events import OperationAbandoned, TimePassed, Token
+from triclinium_core.contract.couchbase import Action, CompleteRequest, FailOperation, OperationAbandoned
+from triclinium_core.contract.neutral import CloseStream, TimePassed, Token
 from triclinium_core.errors import DecodingFailureException
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.tables.service_answers import (

@@ -20,8 +20,8 @@ from docs.howto.examples.test_asyncio_driver import NO_TLS, hold
 from tests.docs.serving import serving
 from triclinium.errors import AuthenticationFailureException, DocumentLockedException, InvalidArgumentException
 from triclinium_core import ClientMachine, ClientOptions, PasswordAuthenticator, RetryAction, RetryReason, RetryRequest
-from triclinium_core.contract.actions import Action, OpenStream, SendBytes
-from triclinium_core.contract.events import Event, OperationSubmitted, StreamId
+from triclinium_core.contract.couchbase import Action, Event, OperationSubmitted
+from triclinium_core.contract.neutral import OpenStream, SendBytes, StreamId
 from triclinium_core.kv.operation.inquiries import Ping
 from triclinium_core.kv.operation.reports import PingResult
 from triclinium_core.kv.operation.requests import Get, GetAndLock, Keyspace, Upsert

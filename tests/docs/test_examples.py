@@ -20,7 +20,7 @@ from tests.docs.serving import SERVE, served
 from tests.environment import CACHE
 from triclinium import PasswordAuthenticator, open_cluster
 from triclinium._cli import main
-from triclinium_core.explain.vectors.questions import FAMILIES
+from triclinium_core.tools.vectors.questions import FAMILIES
 
 pytestmark = pytest.mark.native
 

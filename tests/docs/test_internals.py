@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import get_args
+from typing import get_args, get_origin
 
 import pytest
 
@@ -13,14 +13,14 @@ import triclinium_core.client
 import triclinium_core.contract
 import triclinium_core.explain
 import triclinium_core.kv
-import triclinium_core.lifecycle
 import triclinium_core.retry
+import triclinium_core.runtime
 import triclinium_core.services
+import triclinium_core.tools
 from tests.docs.pages import DOCS
 from tests.docs.way_of_a_get import way_of_a_get
 from tests.docs.way_of_a_query import way_of_a_query
-from triclinium_core.contract.actions import Action
-from triclinium_core.contract.events import Event
+from triclinium_core.contract.couchbase import Action, Event
 from triclinium_core.retry.cassandra.requests.actions import CassandraAction
 from triclinium_core.retry.cassandra.requests.events import CassandraEvent
 
@@ -29,11 +29,12 @@ pytestmark = pytest.mark.native
 CLIENT = Path(triclinium_core.client.__path__[0])
 CONTRACT = Path(triclinium_core.contract.__path__[0])
 KV = Path(triclinium_core.kv.__path__[0])
-LIFECYCLE = Path(triclinium_core.lifecycle.__path__[0])
+RUNTIME = Path(triclinium_core.runtime.__path__[0])
+TOOLS = Path(triclinium_core.tools.__path__[0])
 EXPLAIN = Path(triclinium_core.explain.__path__[0])
 RETRY = Path(triclinium_core.retry.__path__[0])
 SERVICES = Path(triclinium_core.services.__path__[0])
-ENGINE = CLIENT, CONTRACT, KV, LIFECYCLE, SERVICES
+ENGINE = CLIENT, CONTRACT, KV, RUNTIME, SERVICES
 """Packages of the client."""
 
 
@@ -53,7 +54,7 @@ def test_the_page_on_the_architecture_names_no_module_that_is_gone() -> None:
     """A file that is renamed is renamed there."""
     named = {name for name in names_on("internals/architecture.md") if name.endswith(".py")}
 
-    folders = *ENGINE, RETRY, EXPLAIN
+    folders = *ENGINE, RETRY, EXPLAIN, TOOLS
     assert set() == named - {module.name for folder in folders for module in folder.rglob("*.py")}
 
 
@@ -66,7 +67,9 @@ def test_the_page_on_the_architecture_names_no_module_that_is_gone() -> None:
 )
 def test_the_contract_of_a_driver_names_every_event_and_action(page: str, events: object, actions: object) -> None:
     """Whoever writes a driver finds all that it has to tell and to do."""
-    assert set() == {kind.__name__ for kind in (*get_args(events), *get_args(actions))} - names_on(page)
+    assert set() == {
+        (get_origin(kind) or kind).__name__ for kind in (*get_args(events), *get_args(actions))
+    } - names_on(page)
 
 
 @pytest.mark.parametrize("way", [way_of_a_get, way_of_a_query])

@@ -61,6 +61,6 @@ def test_it_is_plain_markdown(page: Path) -> None:
 
 def test_a_name_that_is_not_there_is_found_out() -> None:
     """Of a module, and of an attribute."""
-    assert is_there("triclinium_core.contract.events.OperationsSubmitted")
+    assert is_there("triclinium_core.contract.couchbase.events.OperationsSubmitted")
     assert not is_there("triclinium_core.kv.events.OperationsSubmitted")
     assert not is_there("triclinium.Cluster.get")

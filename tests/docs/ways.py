@@ -14,7 +14,7 @@ PATH_COLUMN = 64
 LEFT_OUT = (*NOT_THE_CLIENT, *(str(Path(package) / "_speedups.py") for package in PACKAGES))
 """The cluster in memory, and the scanner of headers, of which there are two."""
 
-HELPERS = ("checks.py", "_trio_run.py", "contract/timers.py")
+HELPERS = ("checks.py", "_trio_run.py", "contract/neutral/timers.py")
 
 
 def _is_ours(frame: FrameType) -> bool:

@@ -18,26 +18,26 @@ import msgspec
 from tests.fuzz.json_mutations import draw, encoded, single_changes
 from tests.fuzz.scenes import AUTHENTICATOR, ERROR_MAP, FEATURES
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.contract.actions import (
+from triclinium_core.contract.couchbase import (
     Action,
-    CloseStream,
     CompleteOperation,
     CompleteRequest,
-    FailOperation,
-    OpenStream,
-    PublishTopology,
-    ReportDecoderFault,
-    RowsReceived,
-    SendBytes,
-)
-from triclinium_core.contract.events import (
-    BytesReceived,
     Event,
+    FailOperation,
     InquirySubmitted,
-    LossCause,
     OperationSubmitted,
+    PublishTopology,
     RequestSubmitted,
+    RowsReceived,
     RowsWanted,
+)
+from triclinium_core.contract.neutral import (
+    BytesReceived,
+    CloseStream,
+    LossCause,
+    OpenStream,
+    ReportDecoderFault,
+    SendBytes,
     StreamId,
     StreamLost,
     StreamOpened,
@@ -58,7 +58,7 @@ from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.analytics.request import AnalyticsRequest
 from triclinium_core.services.management import buckets, collections, query_indexes, search_indexes, users
-from triclinium_core.services.ping.requests import PINGS
+from triclinium_core.services.ping_request import PINGS
 from triclinium_core.services.query.request import QueryRequest
 from triclinium_core.services.request import ServiceRequest
 from triclinium_core.services.search.queries import MatchAllQuery

@@ -9,12 +9,9 @@ from dataclasses import dataclass
 import msgspec
 
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.contract.actions import Action, OpenStream
-from triclinium_core.contract.events import BytesReceived, OperationSubmitted, StreamId, StreamOpened, TimePassed, Token
+from triclinium_core.contract.couchbase import Action, OperationSubmitted
+from triclinium_core.contract.neutral import BytesReceived, OpenStream, StreamId, StreamOpened, TimePassed, Token
 from triclinium_core.kv.address import Address
-from triclinium_core.kv.connection.bootstrap import BootstrapPlan
-from triclinium_core.kv.connection.connection import Connection
-from triclinium_core.kv.connection.in_flight import Probe
 from triclinium_core.kv.operation.replica.requests import LookupInReplica
 from triclinium_core.kv.operation.requests import (
     JSON_TRANSCODER,
@@ -42,6 +39,9 @@ from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.backoff import exponential
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.couchbase.strategy import FastFailOnTerminalErrorRetryStrategy
+from triclinium_core.runtime.kv.connection.bootstrap import BootstrapPlan
+from triclinium_core.runtime.kv.connection.connection import Connection
+from triclinium_core.runtime.kv.connection.in_flight import Probe
 from triclinium_core.testing.simulation import MIDPOINT
 
 DEADLINE = 0.004

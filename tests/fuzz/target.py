@@ -12,24 +12,26 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import get_args
+from typing import get_args, get_origin
 
 from tests.fuzz.scenes import DEADLINE, NODES, OPERATIONS, SCENES, FuzzScene
-from triclinium_core.contract.actions import (
-    Action,
+from triclinium_core.contract.couchbase import Action, CompleteOperation, Event, FailOperation
+from triclinium_core.contract.neutral import (
+    BytesReceived,
     CloseStream,
-    CompleteOperation,
-    FailOperation,
+    LossCause,
     OpenStream,
     SendBytes,
+    StreamId,
+    StreamLost,
+    TimePassed,
 )
-from triclinium_core.contract.events import BytesReceived, Event, LossCause, StreamId, StreamLost, TimePassed
 from triclinium_core.errors import CouchbaseException, InternalError
-from triclinium_core.kv.connection.connection_events import Answered, BecameUnusable, News
-from triclinium_core.kv.connection.in_flight import is_last
-from triclinium_core.kv.connection.states import ConnectionState
+from triclinium_core.runtime.kv.connection.connection_events import Answered, BecameUnusable, News
+from triclinium_core.runtime.kv.connection.in_flight import is_last
+from triclinium_core.runtime.kv.connection.states import ConnectionState
 
-ACTIONS = get_args(Action)
+ACTIONS = tuple(get_origin(action) or action for action in get_args(Action))
 NEWS = get_args(News)
 STEPS_MAX = 10_000
 

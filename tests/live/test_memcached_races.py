@@ -13,11 +13,11 @@ import pytest
 
 from tests.live.memcached import WAIT_SECONDS, Memcached
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.contract.actions import Action, CompleteOperation, FailOperation, OpenStream, SendBytes
-from triclinium_core.contract.events import (
+from triclinium_core.contract.couchbase import Action, CompleteOperation, Event, FailOperation, OperationSubmitted
+from triclinium_core.contract.neutral import (
     BytesReceived,
-    Event,
-    OperationSubmitted,
+    OpenStream,
+    SendBytes,
     StreamId,
     StreamOpened,
     TimePassed,

@@ -10,8 +10,7 @@ from unittest.mock import patch
 
 from tests.recordings.description import described
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.contract.actions import Action
-from triclinium_core.contract.events import Event
+from triclinium_core.contract.couchbase import Action, Event
 from triclinium_core.testing.simulation.history import SeedResult, play
 
 Spread = Callable[[Callable[[int], Sequence[str]], Iterable[int]], Iterable[Sequence[str]]]

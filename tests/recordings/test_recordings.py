@@ -10,8 +10,8 @@ import pytest
 from tests.recordings.comparison import compared, read
 from tests.recordings.description import described
 from tests.recordings.recording import recorded, write
-from triclinium_core.contract.actions import FailOperation, SendBytes
-from triclinium_core.contract.events import StreamId, Token
+from triclinium_core.contract.couchbase import FailOperation
+from triclinium_core.contract.neutral import SendBytes, StreamId, Token
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import DocumentNotFoundException
 

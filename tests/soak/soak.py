@@ -15,7 +15,7 @@ from tests.soak.figures import MEMORY, Samples, living_tasks, open_files, own_fi
 from tests.soak.work import COUNTER_START, OPCODES, READS, Known, Work
 from triclinium import ClientStatistics, Cluster, Collection, PasswordAuthenticator, open_cluster
 from triclinium.errors import CouchbaseException
-from triclinium_core.contract.timers import TimerKind
+from triclinium_core.contract.couchbase import TimerKind
 
 MEMORY_SECONDS_MIN = 120.0
 """A shorter run says nothing about memory."""

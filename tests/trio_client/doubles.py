@@ -13,8 +13,8 @@ from triclinium._cluster import running
 from triclinium._driver.driver import Driver
 from triclinium._driver.log import Log
 from triclinium.abc import ConnectedStream, Connector
-from triclinium_core.contract.actions import Action, CompleteOperation, OpenStream
-from triclinium_core.contract.events import Event, OperationSubmitted, StreamId
+from triclinium_core.contract.couchbase import Action, CompleteOperation, Event, OperationSubmitted
+from triclinium_core.contract.neutral import OpenStream, StreamId
 from triclinium_core.kv.operation.requests import Get, Keyspace
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.retry.couchbase.strategy import RetryRequest

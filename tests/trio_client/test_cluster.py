@@ -32,7 +32,7 @@ from triclinium._driver.driver import Driver
 from triclinium._driver.log import Log
 from triclinium._open_cluster import make_driver
 from triclinium.errors import InvalidArgumentException
-from triclinium_core.contract.events import TimePassed
+from triclinium_core.contract.neutral import TimePassed
 from triclinium_core.kv.operation.requests import Keyspace, Noop
 from triclinium_core.options import ClientOptions
 from triclinium_core.testing.driver_laws import ScriptedMachine, on

@@ -35,7 +35,8 @@ from triclinium.errors import (
     UnambiguousTimeoutException,
     UnambiguousTooSlowError,
 )
-from triclinium_core.contract.events import AbandonReason, Event, OperationAbandoned, OperationSubmitted, Token
+from triclinium_core.contract.couchbase import AbandonReason, Event, OperationAbandoned, OperationSubmitted
+from triclinium_core.contract.neutral import Token
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.requests import Get, Operation, Upsert
 from triclinium_core.kv.operation.results import Done

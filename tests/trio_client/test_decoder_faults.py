@@ -37,7 +37,7 @@ async def read_rows(cluster: Cluster) -> object:
 @pytest.mark.parametrize(
     ("target", "read"),
     [
-        ("triclinium_core.kv.carrier.decode_response", read_document),
+        ("triclinium_core.runtime.kv.carrier.decode_response", read_document),
         ("triclinium_core.services.answer.rows.RowSplitter.feed", read_rows),
     ],
 )

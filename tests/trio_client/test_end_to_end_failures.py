@@ -39,10 +39,10 @@ from triclinium.errors import (
     UnambiguousTimeoutException,
 )
 from triclinium.testing import FakeNodeOptions, open_fake_cluster
-from triclinium_core.kv.connection.sasl import PLAIN_ONLY
-from triclinium_core.kv.pool.connection_texts import CONSOLE_PORT
 from triclinium_core.kv.wire.constants import Datatype, Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.runtime.kv.connection.sasl import PLAIN_ONLY
+from triclinium_core.runtime.kv.pool.connection_texts import CONSOLE_PORT
 from triclinium_core.testing import (
     delay,
     drop_response,

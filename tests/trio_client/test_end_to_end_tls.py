@@ -39,7 +39,7 @@ from triclinium.testing import (
     hang_up_mid_reply,
     open_tcp_cluster,
 )
-from triclinium_core.kv.connection.sasl import PLAIN_ONLY
+from triclinium_core.runtime.kv.connection.sasl import PLAIN_ONLY
 from triclinium_core.testing import FakeNode
 
 PATIENT = TimeoutOptions(kv=60.0)

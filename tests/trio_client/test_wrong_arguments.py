@@ -39,8 +39,7 @@ from triclinium.errors import (
     KeyValueException,
     ValueTooLargeException,
 )
-from triclinium_core.contract.actions import Action, FailOperation
-from triclinium_core.contract.events import Event, OperationSubmitted
+from triclinium_core.contract.couchbase import Action, Event, FailOperation, OperationSubmitted
 from triclinium_core.testing.driver_laws import ScriptedMachine
 
 MEBIBYTE = 1024 * 1024

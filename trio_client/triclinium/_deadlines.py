@@ -19,7 +19,7 @@ import trio
 
 from triclinium._driver.log import log_timeout
 from triclinium_core.checks import Duration, check_duration
-from triclinium_core.contract.events import AbandonReason
+from triclinium_core.contract.couchbase import AbandonReason
 from triclinium_core.error_context import ErrorContext, last_answer, standing, story
 from triclinium_core.errors import (
     AmbiguousTimeoutException,

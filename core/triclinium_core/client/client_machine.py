@@ -31,83 +31,50 @@ from typing import Any, cast
 from triclinium_core.checks import check_integer, check_type, is_number
 from triclinium_core.client.health.inquiries import Inquiries
 from triclinium_core.client.health.statistics import ClientStatistics, describe_connection, describe_endpoint
-from triclinium_core.contract.actions import Action, ReportConnection, ReportTelemetry
-from triclinium_core.contract.events import (
-    AuthenticatorChanged,
-    BytesReceived,
-    CallEnded,
-    Event,
-    InquirySubmitted,
-    OperationAbandoned,
-    OperationsSubmitted,
-    OperationSubmitted,
-    RequestSubmitted,
-    RowsWanted,
-    ServiceLookedUp,
-    StrategyDecided,
-    StreamId,
-    StreamLost,
-    StreamOpened,
-    SubscribersChanged,
-    TimePassed,
-    Token,
-)
-from triclinium_core.contract.gathering import Gathering
-from triclinium_core.contract.timers import (
+from triclinium_core.contract.couchbase import (
     TIMERS_OF_CONNECTIONS,
     TIMERS_OF_HTTP_STREAMS,
     TIMERS_OF_INQUIRIES,
     TIMERS_OF_KEEP_ALIVE,
+    Action,
+    AuthenticatorChanged,
+    CallEnded,
+    Event,
+    Gathering,
+    InquirySubmitted,
+    OperationAbandoned,
+    OperationsSubmitted,
+    OperationSubmitted,
+    ReportTelemetry,
+    RequestSubmitted,
+    RowsWanted,
+    ServiceLookedUp,
+    SubscribersChanged,
     TimerKind,
+)
+from triclinium_core.contract.neutral import (
+    BytesReceived,
+    ReportConnection,
+    StrategyDecided,
+    StreamId,
+    StreamLost,
+    StreamOpened,
+    TimePassed,
     Timers,
+    Token,
 )
 from triclinium_core.decoder_faults import DecoderFault
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.carrier import KeyValueCarrier
-from triclinium_core.kv.connection.bootstrap import BootstrapFailure, FailureKind
-from triclinium_core.kv.connection.connection import Connection
-from triclinium_core.kv.connection.connection_events import (
-    Answered,
-    AuthenticatedAgain,
-    BecameReady,
-    BecameUnusable,
-    BucketSelected,
-    BytesOrdered,
-    ConfigAnnounced,
-    News,
-    SaslAnswered,
-    Strayed,
-)
-from triclinium_core.kv.connection.in_flight import (
-    AbandonedScan,
-    CollectionQuestion,
-    ManifestQuestion,
-    Probe,
-    Purpose,
-    is_last,
-)
-from triclinium_core.kv.connection.states import ConnectionState
-from triclinium_core.kv.destinations import Destinations
-from triclinium_core.kv.keyspaces import Keyspaces
-from triclinium_core.kv.known_configs import KnownConfigs
-from triclinium_core.kv.live_operation import LiveOperation
 from triclinium_core.kv.operation.codec import CODECS
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.inquiries import Inquiry, Ping, WaitForNodes, WaitUntilReady
 from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.operation.requests import Noop, Operation
-from triclinium_core.kv.pool.authentication import check_authenticator
-from triclinium_core.kv.pool.connection_timers import ConnectionTimers
-from triclinium_core.kv.pool.connections import Connections, Loss
-from triclinium_core.kv.pool.keepalive import KeepAlive
 from triclinium_core.kv.topology.connection_string import Scheme, check_bucket, parse_connection_string
 from triclinium_core.kv.topology.networks import Network
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.lifecycle.lifecycle import Lifecycle
-from triclinium_core.lifecycle.measured import Measured
-from triclinium_core.lifecycle.stages import Stage
 from triclinium_core.options import Authenticator, ClientOptions
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.combined.strategies import require_strategy
@@ -119,9 +86,44 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.retry.invalid_event import InvalidEvent
-from triclinium_core.services.carrier import HttpCarrier
-from triclinium_core.services.ping.pings import ServicePings
-from triclinium_core.services.pool.pool import Pool
+from triclinium_core.runtime.kv.carrier import KeyValueCarrier
+from triclinium_core.runtime.kv.connection.bootstrap import BootstrapFailure, FailureKind
+from triclinium_core.runtime.kv.connection.connection import Connection
+from triclinium_core.runtime.kv.connection.connection_events import (
+    Answered,
+    AuthenticatedAgain,
+    BecameReady,
+    BecameUnusable,
+    BucketSelected,
+    BytesOrdered,
+    ConfigAnnounced,
+    News,
+    SaslAnswered,
+    Strayed,
+)
+from triclinium_core.runtime.kv.connection.in_flight import (
+    AbandonedScan,
+    CollectionQuestion,
+    ManifestQuestion,
+    Probe,
+    Purpose,
+    is_last,
+)
+from triclinium_core.runtime.kv.connection.states import ConnectionState
+from triclinium_core.runtime.kv.destinations import Destinations
+from triclinium_core.runtime.kv.keyspaces import Keyspaces
+from triclinium_core.runtime.kv.known_configs import KnownConfigs
+from triclinium_core.runtime.kv.live_operation import LiveOperation
+from triclinium_core.runtime.kv.pool.authentication import check_authenticator
+from triclinium_core.runtime.kv.pool.connection_timers import ConnectionTimers
+from triclinium_core.runtime.kv.pool.connections import Connections, Loss
+from triclinium_core.runtime.kv.pool.keepalive import KeepAlive
+from triclinium_core.runtime.lifecycle.lifecycle import Lifecycle
+from triclinium_core.runtime.lifecycle.measured import Measured
+from triclinium_core.runtime.lifecycle.stages import Stage
+from triclinium_core.runtime.services.carrier import HttpCarrier
+from triclinium_core.runtime.services.pings import ServicePings
+from triclinium_core.runtime.services.pool.pool import Pool
 from triclinium_core.services.request import ServiceRequest
 from triclinium_core.shown import shown, total_repr
 from triclinium_core.work import PIECE_WORK
@@ -158,8 +160,9 @@ class ClientMachine:
         check_authenticator(options.authenticator, connection_string, tls_is_verified=options.tls_is_verified)
         self._bare, tls = connection_string.scheme is Scheme.MEMCACHED, connection_string.tls
         self._actions: list[Action] = []
-        self._scheme, timers = connection_string.scheme, Timers()
-        self._timers = timers
+        self._scheme = connection_string.scheme
+        self._timers: Timers[TimerKind] = Timers()
+        timers = self._timers
         self._started, self._now, self._orphans, self._subscribers = False, -TIME_MAX, 0, 0
         error_maps, terminal_states, destinations = ErrorMapStore(), TerminalStates(), Destinations()
         self._configs = configs = KnownConfigs()

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from triclinium_core.client.health.statistics import ClientStatistics
-from triclinium_core.contract.actions import Action, ReportTelemetry
-from triclinium_core.contract.events import Event, Token
+from triclinium_core.contract.couchbase import Action, Event, ReportTelemetry
+from triclinium_core.contract.neutral import Token
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.topology.topology import Topology

@@ -1,1 +1,1 @@
-"""The contract between the client machine and its drivers: events, actions, timers and gathered telemetry."""
+"""The contract between machines and their drivers: a neutral part, and the part of the Couchbase client."""

@@ -14,7 +14,7 @@ from typing import ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from triclinium_core.contract.events import LossCause, StrategyDecided, StreamId, Token
+from triclinium_core.contract.neutral import LossCause, StrategyDecided, StreamId, Token
 from triclinium_core.kv.operation.requests import Exists, Get, Keyspace, Operation, Upsert
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy

@@ -27,15 +27,16 @@ from triclinium_core import (
     ClientOptions,
     JsonTranscoder,
     PasswordAuthenticator,
-    RetryAction,
 )
 from triclinium_core.client.machine import Machine
-from triclinium_core.contract import actions, events
+from triclinium_core.contract import couchbase, neutral
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.requests import Get, Keyspace, Operation, Upsert
 from triclinium_core.kv.operation.results import GetResult, Result
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.retry.couchbase.strategy import RetryRequest
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.services.query.request import QueryRequest
 from triclinium_core.services.request import ServiceRequest, ServiceResult
 from triclinium_core.work import PIECE_SIZE_BYTES_MAX, WORK_BEFORE_TIME_MAX
@@ -43,9 +44,9 @@ from triclinium_core.work import PIECE_SIZE_BYTES_MAX, WORK_BEFORE_TIME_MAX
 logger = logging.getLogger("asyncio_driver")
 
 LEVELS = {
-    actions.ReportLevel.DEBUG: logging.DEBUG,
-    actions.ReportLevel.INFO: logging.INFO,
-    actions.ReportLevel.WARNING: logging.WARNING,
+    neutral.ReportLevel.DEBUG: logging.DEBUG,
+    neutral.ReportLevel.INFO: logging.INFO,
+    neutral.ReportLevel.WARNING: logging.WARNING,
 }
 
 WRITE_SIZE_MAX = 256 * 1024
@@ -58,13 +59,13 @@ CHECKING_PASSES = 2
 """Passes of the loop that asyncio needs to read what has arrived: one to resume reading, one to read."""
 
 CAUSES = (
-    (socket.gaierror, events.LossCause.NAME_NOT_RESOLVED),
-    (ssl.SSLError, events.LossCause.TLS),
-    (ConnectionRefusedError, events.LossCause.REFUSED),
-    (ConnectionError, events.LossCause.RESET),
-    (OSError, events.LossCause.UNREACHABLE),
+    (socket.gaierror, neutral.LossCause.NAME_NOT_RESOLVED),
+    (ssl.SSLError, neutral.LossCause.TLS),
+    (ConnectionRefusedError, neutral.LossCause.REFUSED),
+    (ConnectionError, neutral.LossCause.RESET),
+    (OSError, neutral.LossCause.UNREACHABLE),
     # What is not a host name at all fails before any resolver is asked.
-    (ValueError, events.LossCause.NAME_NOT_RESOLVED),
+    (ValueError, neutral.LossCause.NAME_NOT_RESOLVED),
 )
 """What an exception of a stream means; the first row that fits wins."""
 
@@ -73,7 +74,7 @@ class ClosedError(Exception):
     """The client was closed, before the operation was submitted or while it waited."""
 
 
-Outcome = Result | ServiceResult | actions.RowsReceived | Exception
+Outcome = Result | ServiceResult | couchbase.RowsReceived | Exception
 """What a task may wait for."""
 
 
@@ -88,7 +89,7 @@ class Rows:
     """The rows of one request, piece by piece, as its reader asks for them."""
 
     def __init__(
-        self, client: AsyncioClient, name: str, token: events.Token, first: ServiceResult | actions.RowsReceived
+        self, client: AsyncioClient, name: str, token: neutral.Token, first: ServiceResult | couchbase.RowsReceived
     ) -> None:
         self.result: ServiceResult | None = None
         """What came after all rows; None before."""
@@ -108,10 +109,10 @@ class Rows:
         while self.result is None:
             yield self._rows
             self.is_over = True
-            self._take(await self._client.wait(self._name, self._token, events.RowsWanted(self._token)))
+            self._take(await self._client.wait(self._name, self._token, couchbase.RowsWanted(self._token)))
 
     def _take(self, news: Outcome) -> None:
-        if isinstance(news, actions.RowsReceived):
+        if isinstance(news, couchbase.RowsReceived):
             self._rows, self.is_over = news.rows, False
         else:
             assert isinstance(news, ServiceResult)
@@ -132,42 +133,42 @@ class AsyncioClient:
         self.loop = asyncio.get_running_loop()
         # What serves everybody runs in the context of nobody.
         self.context = contextvars.copy_context()
-        self.unread: set[events.StreamId] = set()
+        self.unread: set[neutral.StreamId] = set()
         self._machine = machine
         self._is_closed = False
         self._is_feeding = False
-        self._happened: deque[events.Event] = deque()
+        self._happened: deque[couchbase.Event] = deque()
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_time = math.inf
         self._alarm_task: asyncio.Task[None] | None = None
-        self._tokens = map(events.Token, itertools.count(1))
-        self._callers: dict[events.Token, Caller] = {}
-        self._consultations: dict[events.Token, asyncio.Task[None]] = {}
+        self._tokens = map(neutral.Token, itertools.count(1))
+        self._callers: dict[neutral.Token, Caller] = {}
+        self._consultations: dict[neutral.Token, asyncio.Task[None]] = {}
         self._recordings: set[asyncio.Task[None]] = set()
-        self._streams: dict[events.StreamId, Stream] = {}
+        self._streams: dict[neutral.StreamId, Stream] = {}
         self._execute: dict[type, Callable[[Any], None]] = {
-            actions.LookUpService: self._look_up,
-            actions.OpenStream: self._open,
-            actions.SendBytes: self._send,
-            actions.CloseStream: self._close,
-            actions.PauseReading: self._pause,
-            actions.ResumeReading: self._resume,
-            actions.RowsReceived: lambda order: self._settle(order.token, order),
-            actions.CompleteOperation: lambda order: self._settle(order.token, order.result),
-            actions.CompleteRequest: lambda order: self._settle(order.token, order.result),
-            actions.FailOperation: lambda order: self._settle(order.token, order.error),
-            actions.ConsultStrategy: self._consult,
-            actions.AcquirePermit: self._acquire,
-            actions.RecordSuccess: self._record,
-            actions.ReportStrategyError: lambda order: logger.error("%s", order),
-            actions.ReportRetry: lambda order: logger.debug("%s", order),
-            actions.ReportRefusal: lambda order: logger.info("%s", order),
-            actions.ReportConnection: lambda order: logger.log(LEVELS[order.level], "%s: %s", order.node, order.text),
-            actions.ReportDecoderFault: lambda order: logger.error("%s", order.node, exc_info=order.fault),
-            actions.ReportTelemetry: lambda order: logger.info("%s", order.text),
-            actions.PublishTopology: lambda order: logger.debug("%s", order),
+            couchbase.LookUpService: self._look_up,
+            neutral.OpenStream: self._open,
+            neutral.SendBytes: self._send,
+            neutral.CloseStream: self._close,
+            neutral.PauseReading: self._pause,
+            neutral.ResumeReading: self._resume,
+            couchbase.RowsReceived: lambda order: self._settle(order.token, order),
+            couchbase.CompleteOperation: lambda order: self._settle(order.token, order.result),
+            couchbase.CompleteRequest: lambda order: self._settle(order.token, order.result),
+            couchbase.FailOperation: lambda order: self._settle(order.token, order.error),
+            neutral.ConsultStrategy: self._consult,
+            neutral.AcquirePermit: self._acquire,
+            neutral.RecordSuccess: self._record,
+            neutral.ReportStrategyError: lambda order: logger.error("%s", order),
+            couchbase.ReportRetry: lambda order: logger.debug("%s", order),
+            couchbase.ReportRefusal: lambda order: logger.info("%s", order),
+            neutral.ReportConnection: lambda order: logger.log(LEVELS[order.level], "%s: %s", order.node, order.text),
+            neutral.ReportDecoderFault: lambda order: logger.error("%s", order.node, exc_info=order.fault),
+            couchbase.ReportTelemetry: lambda order: logger.info("%s", order.text),
+            couchbase.PublishTopology: lambda order: logger.debug("%s", order),
         }
-        self.feed(events.TimePassed())
+        self.feed(neutral.TimePassed())
 
     async def perform(self, operation: Operation | Inquiry, strategy: AnyRetryStrategy | None = None) -> Result:
         """Return what ``operation`` returns.
@@ -183,9 +184,9 @@ class AsyncioClient:
         """
         token = next(self._tokens)
         if isinstance(operation, Inquiry):
-            outcome = await self.wait(operation.name, token, events.InquirySubmitted(token, operation))
+            outcome = await self.wait(operation.name, token, couchbase.InquirySubmitted(token, operation))
         else:
-            outcome = await self.wait(operation.name, token, events.OperationSubmitted(token, operation, strategy))
+            outcome = await self.wait(operation.name, token, couchbase.OperationSubmitted(token, operation, strategy))
         assert isinstance(outcome, Result)
         return outcome
 
@@ -199,16 +200,16 @@ class AsyncioClient:
             strategy: as that of ``perform``, and what is raised is the same.
         """
         token = next(self._tokens)
-        first = await self.wait(request.name, token, events.RequestSubmitted(token, request, strategy))
-        assert isinstance(first, ServiceResult | actions.RowsReceived)
+        first = await self.wait(request.name, token, couchbase.RequestSubmitted(token, request, strategy))
+        assert isinstance(first, ServiceResult | couchbase.RowsReceived)
         rows = Rows(self, request.name, token, first)
         try:
             yield rows
         finally:
             if not rows.is_over:
-                self.feed(events.OperationAbandoned(token))
+                self.feed(couchbase.OperationAbandoned(token))
 
-    async def wait(self, name: str, token: events.Token, event: events.Event) -> Outcome:
+    async def wait(self, name: str, token: neutral.Token, event: couchbase.Event) -> Outcome:
         """Tell the machine what a caller wants, and return what it has for them, or raise it."""
         if self._is_closed:
             raise ClosedError(f"the client is closed, and the machine was not told of {name}")
@@ -221,7 +222,7 @@ class AsyncioClient:
             # Nobody has settled it: the task is being cancelled.
             if self._callers.pop(token, None) is not None:
                 self._call_off_consultation(token)
-                self.feed(events.OperationAbandoned(token))
+                self.feed(couchbase.OperationAbandoned(token))
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
@@ -240,17 +241,17 @@ class AsyncioClient:
         if isinstance(authenticator, CertificateAuthenticator) and authenticator.cert_path is not None:
             key_password = authenticator.key_password or ""
             self.tls.load_cert_chain(authenticator.cert_path, authenticator.key_path, key_password)
-        self.feed(events.AuthenticatorChanged(authenticator, new_nonce()))
+        self.feed(couchbase.AuthenticatorChanged(authenticator, new_nonce()))
 
     def close(self) -> None:
         """Close all connections at once; whoever still waits gets ``ClosedError``."""
         for token in tuple(self._callers):
-            self.feed(events.OperationAbandoned(token))
+            self.feed(couchbase.OperationAbandoned(token))
         self._end(ClosedError("the client was closed meanwhile"))
 
     # -- Events in, actions out.
 
-    def feed(self, event: events.Event) -> None:
+    def feed(self, event: couchbase.Event) -> None:
         """Tell the machine what happened, and do what it orders, in order. What happens meanwhile waits for its turn."""
         if self._is_closed:
             return
@@ -267,12 +268,14 @@ class AsyncioClient:
         finally:
             self._is_feeding = False
 
-    def _handle(self, event: events.Event) -> None:
+    def _handle(self, event: couchbase.Event) -> None:
         try:
             ordered = self._machine.handle(event, now=self.loop.time())
         except CouchbaseException as mistake:
             # The machine lets nothing but a caller's mistake out like this, and has changed nothing.
-            if not isinstance(event, events.OperationSubmitted | events.RequestSubmitted | events.InquirySubmitted):
+            if not isinstance(
+                event, couchbase.OperationSubmitted | couchbase.RequestSubmitted | couchbase.InquirySubmitted
+            ):
                 raise
             self._settle(event.token, mistake)
             return
@@ -280,7 +283,7 @@ class AsyncioClient:
         if self._machine.wakeup < self._alarm_time:
             self._set_alarm()
 
-    def _carry_out(self, ordered: Sequence[actions.Action]) -> None:
+    def _carry_out(self, ordered: Sequence[couchbase.Action]) -> None:
         for order in ordered:
             self._execute[type(order)](order)
 
@@ -313,64 +316,64 @@ class AsyncioClient:
         self._alarm_task = None
         self._alarm_time = math.inf
         unsent = {name: stream.handed_over for name, stream in self._streams.items() if stream.is_behind}
-        self.feed(events.TimePassed(unsent, frozenset(self.unread)))
+        self.feed(neutral.TimePassed(unsent, frozenset(self.unread)))
 
     # -- What each action means.
 
-    def _look_up(self, order: actions.LookUpService) -> None:
+    def _look_up(self, order: couchbase.LookUpService) -> None:
         # The standard library asks for no SRV records. An answer without any has the host used as it stands.
-        self.feed(events.ServiceLookedUp(order.service))
+        self.feed(couchbase.ServiceLookedUp(order.service))
 
-    def _open(self, order: actions.OpenStream) -> None:
+    def _open(self, order: neutral.OpenStream) -> None:
         self._streams[order.stream] = Stream(self, order)
 
-    def _send(self, order: actions.SendBytes) -> None:
+    def _send(self, order: neutral.SendBytes) -> None:
         stream = self._streams.get(order.stream)
         # None: it is lost, and the machine is about to hear of it.
         if stream is not None:
             stream.send(order.data, unless_readable=order.unless_readable)
 
-    def _close(self, order: actions.CloseStream) -> None:
+    def _close(self, order: neutral.CloseStream) -> None:
         stream = self._streams.get(order.stream)
         if stream is not None:
-            stream.end(events.LossCause.CLOSED_BY_US, order.reason)
+            stream.end(neutral.LossCause.CLOSED_BY_US, order.reason)
 
-    def _pause(self, order: actions.PauseReading) -> None:
+    def _pause(self, order: neutral.PauseReading) -> None:
         stream = self._streams.get(order.stream)
         if stream is not None:
             stream.pause_reading()
 
-    def _resume(self, order: actions.ResumeReading) -> None:
+    def _resume(self, order: neutral.ResumeReading) -> None:
         stream = self._streams.get(order.stream)
         if stream is not None:
             stream.resume_reading()
 
-    def lost(self, stream: Stream, cause: events.LossCause, text: str, handed_over: int) -> None:
+    def lost(self, stream: Stream, cause: neutral.LossCause, text: str, handed_over: int) -> None:
         """Report the end of a stream."""
         del self._streams[stream.name]
-        self.feed(events.StreamLost(stream.name, cause, text, handed_over))
+        self.feed(neutral.StreamLost(stream.name, cause, text, handed_over))
 
-    def _settle(self, token: events.Token, outcome: Outcome) -> None:
+    def _settle(self, token: neutral.Token, outcome: Outcome) -> None:
         self._call_off_consultation(token)
         caller = self._callers.pop(token, None)
         # None or done: its task was cancelled a moment ago.
         if caller is not None and not caller.outcome.done():
             caller.outcome.set_result(outcome)
 
-    def _consult(self, order: actions.ConsultStrategy) -> None:
+    def _consult(self, order: neutral.ConsultStrategy[RetryRequest, RetryReason]) -> None:
         self._ask(order.token, lambda: order.strategy.retry_after(order.request, order.reason))
 
-    def _acquire(self, order: actions.AcquirePermit) -> None:
+    def _acquire(self, order: neutral.AcquirePermit) -> None:
         self._ask(order.token, order.permit.acquire)
 
-    def _ask(self, token: events.Token, strategy: Callable[[], Awaitable[RetryAction]]) -> None:
+    def _ask(self, token: neutral.Token, strategy: Callable[[], Awaitable[object]]) -> None:
         caller = self._callers.get(token)
         if caller is not None:
             task = self.loop.create_task(self._hear(token, strategy), context=caller.context)
             self._consultations[token] = task
 
-    async def _hear(self, token: events.Token, strategy: Callable[[], Awaitable[RetryAction]]) -> None:
-        answer: RetryAction | None = None
+    async def _hear(self, token: neutral.Token, strategy: Callable[[], Awaitable[object]]) -> None:
+        answer: object = None
         raised: Exception | None = None
         try:
             answer = await strategy()
@@ -378,21 +381,21 @@ class AsyncioClient:
             raised = error
         # None: it was called off, and the strategy has answered all the same.
         if self._consultations.pop(token, None) is not None:
-            self.feed(events.StrategyDecided(token, answer, raised))
+            self.feed(neutral.StrategyDecided(token, answer, raised))
 
-    def _record(self, order: actions.RecordSuccess) -> None:
+    def _record(self, order: neutral.RecordSuccess) -> None:
         task = self.loop.create_task(self._tell(order), context=self.context)
         # The loop itself keeps no task alive.
         self._recordings.add(task)
         task.add_done_callback(self._recordings.discard)
 
-    async def _tell(self, order: actions.RecordSuccess) -> None:
+    async def _tell(self, order: neutral.RecordSuccess) -> None:
         try:
             await order.permit.record()
         except Exception:
             logger.exception("a retry strategy failed when it was told of a success")
 
-    def _call_off_consultation(self, token: events.Token) -> None:
+    def _call_off_consultation(self, token: neutral.Token) -> None:
         consultation = self._consultations.pop(token, None)
         if consultation is not None:
             consultation.cancel()
@@ -408,13 +411,13 @@ class AsyncioClient:
         for recording in self._recordings:
             recording.cancel()
         for stream in list(self._streams.values()):
-            stream.end(events.LossCause.CLOSED_BY_US, "")
+            stream.end(neutral.LossCause.CLOSED_BY_US, "")
 
 
 class Stream(asyncio.Protocol):
     """One connection, from the order to open it to its end, which it reports once."""
 
-    def __init__(self, client: AsyncioClient, order: actions.OpenStream) -> None:
+    def __init__(self, client: AsyncioClient, order: neutral.OpenStream) -> None:
         self.name = order.stream
         self._client = client
         self._is_ended = False
@@ -466,7 +469,7 @@ class Stream(asyncio.Protocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
-    def end(self, cause: events.LossCause, text: str) -> None:
+    def end(self, cause: neutral.LossCause, text: str) -> None:
         """Close, or stop connecting, and report the loss; nothing else is reported from now on."""
         if self._is_ended:
             return
@@ -477,13 +480,13 @@ class Stream(asyncio.Protocol):
             self._transport.abort()
         self._client.lost(self, cause, text, self.handed_over)
 
-    async def _connect(self, order: actions.OpenStream) -> None:
+    async def _connect(self, order: neutral.OpenStream) -> None:
         try:
             await self._try_addresses(order)
         except (OSError, ValueError) as error:
             self._end_with(error)
 
-    async def _try_addresses(self, order: actions.OpenStream) -> None:
+    async def _try_addresses(self, order: neutral.OpenStream) -> None:
         loop = self._client.loop
         found = await loop.getaddrinfo(order.host, order.port, type=socket.SOCK_STREAM)
         for number, (family, kind, protocol, _, address) in enumerate(found, start=1):
@@ -528,17 +531,17 @@ class Stream(asyncio.Protocol):
         self._transport = transport
         transport.set_write_buffer_limits(high=0)
         local, remote = (address_of(transport.get_extra_info(end)) for end in ("sockname", "peername"))
-        self._client.feed(events.StreamOpened(self.name, new_nonce(), local, remote))
+        self._client.feed(neutral.StreamOpened(self.name, new_nonce(), local, remote))
 
     def data_received(self, data: bytes) -> None:
         """Pass on what came."""
         for start in range(0, len(data), PIECE_SIZE_BYTES_MAX):
             # The machine may have ordered a request behind the piece before.
             if self._is_checking:
-                self.end(events.LossCause.UNSOLICITED, "")
+                self.end(neutral.LossCause.UNSOLICITED, "")
             if self._is_ended:
                 return
-            self._client.feed(events.BytesReceived(self.name, data[start : start + PIECE_SIZE_BYTES_MAX]))
+            self._client.feed(neutral.BytesReceived(self.name, data[start : start + PIECE_SIZE_BYTES_MAX]))
         if len(data) >= READ_SIZE_MIN:
             self._client.unread.add(self.name)
 
@@ -553,12 +556,12 @@ class Stream(asyncio.Protocol):
 
     def eof_received(self) -> None:
         """Report the loss now: asyncio would first try to write what the peer may never read."""
-        self.end(events.LossCause.END_OF_STREAM, "")
+        self.end(neutral.LossCause.END_OF_STREAM, "")
 
     def connection_lost(self, error: Exception | None) -> None:
         """Pass on that nothing more will come."""
         if error is None:
-            self.end(events.LossCause.END_OF_STREAM, "")
+            self.end(neutral.LossCause.END_OF_STREAM, "")
         else:
             self._end_with(error)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from triclinium import BestEffortRetryStrategy, exponential
-from triclinium_core.testing.fleet import (
+from triclinium_core.tools.fleet import (
     Fleet,
     FleetFigures,
     Outage,

@@ -10,15 +10,8 @@ from tests.bench.replay import Rehearsal, ReplayScript, ScriptRecorder
 from tests.bench.turns import Effort, Row, Stopwatch, measure
 from tests.bench.weight import in_flight
 from triclinium_core import BestEffortRetryStrategy, ClientOptions, RetryMachine
-from triclinium_core.contract.actions import OpenStream, SendBytes
-from triclinium_core.contract.events import (
-    BytesReceived,
-    OperationsSubmitted,
-    OperationSubmitted,
-    StreamOpened,
-    TimePassed,
-    Token,
-)
+from triclinium_core.contract.couchbase import OperationsSubmitted, OperationSubmitted
+from triclinium_core.contract.neutral import BytesReceived, OpenStream, SendBytes, StreamOpened, TimePassed, Token
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.requests import Get, Keyspace, Upsert
 from triclinium_core.kv.wire.frame import encode_response

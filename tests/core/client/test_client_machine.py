@@ -6,15 +6,15 @@ import math
 import random
 from collections.abc import Sequence
 from itertools import pairwise, product
-from typing import Any, cast, get_args
+from typing import Any, cast, get_args, get_origin
 
 import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.core.kv.connection.peer import CONFIG, ERROR_MAP
-from tests.core.kv.phases import PHASES, Make, read, write
-from tests.core.kv.simulated import (
+from tests.core.runtime.kv.connection.peer import CONFIG, ERROR_MAP
+from tests.core.runtime.kv.phases import PHASES, Make, read, write
+from tests.core.runtime.kv.simulated import (
     ADDRESS,
     HOTELS,
     TIMEOUT,
@@ -29,23 +29,23 @@ from tests.core.kv.simulated import (
 from tests.rows import rows
 from triclinium_core.client import client_machine
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.contract import actions as actions_module
-from triclinium_core.contract.actions import (
+from triclinium_core.contract.couchbase import (
     Action,
-    CloseStream,
     CompleteOperation,
     FailOperation,
-    OpenStream,
-    ReportConnection,
-    ReportRetry,
-    SendBytes,
-)
-from triclinium_core.contract.events import (
-    BytesReceived,
-    LossCause,
     OperationAbandoned,
     OperationsSubmitted,
     OperationSubmitted,
+    ReportRetry,
+    TimerKind,
+)
+from triclinium_core.contract.neutral import (
+    BytesReceived,
+    CloseStream,
+    LossCause,
+    OpenStream,
+    ReportConnection,
+    SendBytes,
     StrategyDecided,
     StreamId,
     StreamLost,
@@ -53,7 +53,6 @@ from triclinium_core.contract.events import (
     TimePassed,
     Token,
 )
-from triclinium_core.contract.timers import TimerKind
 from triclinium_core.errors import (
     AuthenticationFailureException,
     BucketAccessException,
@@ -64,8 +63,6 @@ from triclinium_core.errors import (
     UnambiguousTimeoutException,
     UnsupportedOperationException,
 )
-from triclinium_core.kv.connection.in_flight import Owner, Purpose
-from triclinium_core.kv.live_operation import LiveOperation
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.requests import (
     DocumentOperation,
@@ -90,6 +87,8 @@ from triclinium_core.retry.couchbase.strategy import (
 )
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.invalid_event import InvalidEvent
+from triclinium_core.runtime.kv.connection.in_flight import Owner, Purpose
+from triclinium_core.runtime.kv.live_operation import LiveOperation
 from triclinium_core.testing.fakes.faults import (
     delay,
     drop_response,
@@ -100,7 +99,7 @@ from triclinium_core.testing.fakes.faults import (
 )
 
 ONE, TWO = StreamId(1), StreamId(2)
-ACTIONS = cast("tuple[type, ...]", actions_module.Action.__args__)
+ACTIONS = tuple(get_origin(action) or action for action in get_args(Action))
 
 
 # The contract.

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.core.kv.simulated import HOTELS, TRAVEL, get, ready
-from tests.core.services.asking import STATEMENT, Asking, asking
+from tests.core.runtime.kv.simulated import HOTELS, TRAVEL, get, ready
+from tests.core.runtime.services.asking import STATEMENT, Asking, asking
 from tests.rows import rows
-from triclinium_core.contract.events import BytesReceived, OperationAbandoned, RequestSubmitted, StreamId, Token
+from triclinium_core.contract.couchbase import OperationAbandoned, RequestSubmitted
+from triclinium_core.contract.neutral import BytesReceived, StreamId, Token
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest

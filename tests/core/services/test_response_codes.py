@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.kv.simulated import get
-from tests.core.services.asking import Asking
+from tests.core.runtime.kv.simulated import get
+from tests.core.runtime.services.asking import Asking
 from tests.core.services.response_codes import ListedAnswer, listed_answers
 from tests.never_retry import NeverRetry
 from triclinium_core.errors import CouchbaseException

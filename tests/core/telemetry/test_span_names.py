@@ -9,7 +9,7 @@ from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.services.analytics.request import AnalyticsRequest
 from triclinium_core.services.management import buckets, collections, query_indexes, search_indexes, users
-from triclinium_core.services.ping.requests import PingRequest
+from triclinium_core.services.ping_request import PingRequest
 from triclinium_core.services.query.request import PrepareRequest
 from triclinium_core.services.request import ServiceRequest
 from triclinium_core.services.search.request import SearchQueryRequest

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.core.testing.asked import HOTELS, HOTELS_ID, TRAVEL, at
-from triclinium_core.contract.actions import ReportRetry
-from triclinium_core.contract.events import Token
+from triclinium_core.contract.couchbase import ReportRetry
+from triclinium_core.contract.neutral import Token
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, RequestCanceledException
 from triclinium_core.kv.operation.codec import encode_operation

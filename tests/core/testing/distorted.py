@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.core.kv.simulated import COLLECTIONS, SMALL_MAP, client_options
+from tests.core.runtime.kv.simulated import COLLECTIONS, SMALL_MAP, client_options
 from tests.core.testing.asked import HOTELS, HOTELS_ID, TRAVEL, get
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.contract.actions import (
+from triclinium_core.contract.couchbase import (
     Action,
-    CloseStream,
     CompleteOperation,
+    Event,
     FailOperation,
-    OpenStream,
-    SendBytes,
+    OperationAbandoned,
+    OperationSubmitted,
 )
-from triclinium_core.contract.events import Event, OperationAbandoned, OperationSubmitted, StreamId, Token
+from triclinium_core.contract.neutral import CloseStream, OpenStream, SendBytes, StreamId, Token
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     CouchbaseException,

@@ -16,7 +16,7 @@ from tests.core.testing.distorted import (
     newest,
     sends_twice,
 )
-from triclinium_core.contract.events import LossCause, Token
+from triclinium_core.contract.neutral import LossCause, Token
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     DocumentNotFoundException,

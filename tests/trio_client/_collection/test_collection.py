@@ -24,8 +24,7 @@ from triclinium import (
     RawStringTranscoder,
 )
 from triclinium.errors import DocumentNotFoundException, EncodingFailureException, InvalidArgumentException
-from triclinium_core.contract.actions import Action, CompleteOperation, FailOperation
-from triclinium_core.contract.events import Event, OperationSubmitted
+from triclinium_core.contract.couchbase import Action, CompleteOperation, Event, FailOperation, OperationSubmitted
 from triclinium_core.kv.operation.requests import (
     JSON_TRANSCODER,
     Exists,

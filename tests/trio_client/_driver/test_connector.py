@@ -28,7 +28,7 @@ from triclinium._driver.connector import (
 )
 from triclinium.abc import ConnectedStream
 from triclinium.errors import InvalidArgumentException
-from triclinium_core.contract.events import LossCause
+from triclinium_core.contract.neutral import LossCause
 
 
 def chained(error: BaseException, cause: BaseException) -> BaseException:

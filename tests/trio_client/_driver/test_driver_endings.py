@@ -28,23 +28,19 @@ from triclinium import Cluster, Collection, fail_after
 from triclinium._driver.driver import Driver
 from triclinium.abc import Connector
 from triclinium.errors import AmbiguousTooSlowError, CouchbaseException, InternalError
-from triclinium_core.contract.actions import (
+from triclinium_core.contract.couchbase import (
     Action,
-    ConsultStrategy,
-    LookUpService,
-    ReportTelemetry,
-    RowsReceived,
-    TelemetryKind,
-)
-from triclinium_core.contract.events import (
-    BytesReceived,
     Event,
+    LookUpService,
     OperationAbandoned,
     OperationsSubmitted,
     OperationSubmitted,
+    ReportTelemetry,
     RequestSubmitted,
-    TimePassed,
+    RowsReceived,
+    TelemetryKind,
 )
+from triclinium_core.contract.neutral import BytesReceived, ConsultStrategy, TimePassed
 from triclinium_core.kv.operation.inquiries import WaitUntilReady
 from triclinium_core.kv.operation.reports import Ready
 from triclinium_core.kv.operation.requests import Operation

@@ -19,15 +19,15 @@ from tests.trio_client.doubles import (
 )
 from triclinium._driver.driver import Driver
 from triclinium.errors import CouchbaseException
-from triclinium_core.contract.actions import Action, CompleteOperation, ConsultStrategy, FailOperation
-from triclinium_core.contract.events import (
-    BytesReceived,
+from triclinium_core.contract.couchbase import (
+    Action,
+    CompleteOperation,
     Event,
+    FailOperation,
     OperationAbandoned,
     OperationSubmitted,
-    StrategyDecided,
-    Token,
 )
+from triclinium_core.contract.neutral import BytesReceived, ConsultStrategy, StrategyDecided, Token
 from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.driver_laws import ScriptedMachine

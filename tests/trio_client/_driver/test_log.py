@@ -13,15 +13,8 @@ import pytest
 from tests.rows import rows
 from tests.trio_client.doubles import REQUEST, STREAM
 from triclinium._driver.log import Log
-from triclinium_core.contract.actions import (
-    ReportConnection,
-    ReportLevel,
-    ReportRefusal,
-    ReportRetry,
-    ReportTelemetry,
-    TelemetryKind,
-)
-from triclinium_core.contract.events import Token
+from triclinium_core.contract.couchbase import ReportRefusal, ReportRetry, ReportTelemetry, TelemetryKind
+from triclinium_core.contract.neutral import ReportConnection, ReportLevel, Token
 from triclinium_core.error_context import LISTED_MAX, TEXT_MAX, ErrorContext
 from triclinium_core.errors import AmbiguousTimeoutException
 from triclinium_core.options import ClientOptions, PasswordAuthenticator

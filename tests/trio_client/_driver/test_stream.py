@@ -24,7 +24,8 @@ from triclinium._driver.pace import Pace
 from triclinium._driver.stream import LAST_WORDS_SECONDS, READING_PASSES, SEND_SIZE_MAX, Stream, new_nonce
 from triclinium.abc import Connector
 from triclinium.testing._memory_stream import memory_stream_pair as piecewise_pair
-from triclinium_core.contract.events import BytesReceived, Event, LossCause, StreamId, StreamLost, StreamOpened
+from triclinium_core.contract.couchbase import Event
+from triclinium_core.contract.neutral import BytesReceived, LossCause, StreamId, StreamLost, StreamOpened
 
 MANY = 1024 * 1024
 """Bytes that no socket takes at once."""

@@ -10,7 +10,7 @@ import trio
 
 from tests.trio_client.doubles import KEYSPACE, get
 from triclinium._driver.waiter import Waiter
-from triclinium_core.contract.events import Token
+from triclinium_core.contract.neutral import Token
 from triclinium_core.kv.operation.requests import Noop, Operation
 
 

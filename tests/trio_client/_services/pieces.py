@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from triclinium_core.contract.actions import Action, CompleteRequest, FailOperation, RowsReceived
-from triclinium_core.contract.events import Event, RequestSubmitted, RowsWanted
+from triclinium_core.contract.couchbase import (
+    Action,
+    CompleteRequest,
+    Event,
+    FailOperation,
+    RequestSubmitted,
+    RowsReceived,
+    RowsWanted,
+)
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.services.query.result import QueryMetaData, QueryStatus
 from triclinium_core.services.request import ServiceRequest, ServiceResult

@@ -202,7 +202,7 @@ class Case(NamedTuple):
 
 SIZES = (1, 2, 4, 8, 64)
 """Sizes of pieces in bytes. With some of them, a piece ends with the first copy, for a copy of any length.
-``tests/core/services/test_foreign_answers.py`` tries every size."""
+``tests/core/runtime/services/test_foreign_answers.py`` tries every size."""
 
 DELETE_FAILED = b'{"results":[],"errors":[{"code":12009,"msg":"DML Error"}],"status":"errors"}'
 

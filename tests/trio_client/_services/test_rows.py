@@ -20,8 +20,7 @@ from triclinium.errors import (
     RowsNotReadError,
     TemporaryFailureException,
 )
-from triclinium_core.contract.actions import Action
-from triclinium_core.contract.events import Event, OperationAbandoned, RowsWanted
+from triclinium_core.contract.couchbase import Action, Event, OperationAbandoned, RowsWanted
 from triclinium_core.services.answer.decoded_limits import (
     OBJECTS_ESCAPES_MAX,
     OBJECTS_PARTS_MAX,

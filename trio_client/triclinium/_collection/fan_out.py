@@ -17,7 +17,7 @@ from triclinium._driver.driver import Driver
 from triclinium._driver.hidden_nursery import in_background
 from triclinium._telemetry.wrapping import SharedCall, Wrapping
 from triclinium._trio_run import TrioRun
-from triclinium_core.contract.events import AbandonReason
+from triclinium_core.contract.couchbase import AbandonReason
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.fan_out import FanOut
 from triclinium_core.kv.operation.requests import Operation

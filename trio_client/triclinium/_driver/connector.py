@@ -10,7 +10,7 @@ from typing import NamedTuple
 import trio
 
 from triclinium.abc import ConnectedStream, Connector
-from triclinium_core.contract.events import LossCause
+from triclinium_core.contract.neutral import LossCause
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.options import Authenticator, CertificateAuthenticator
 

@@ -39,49 +39,49 @@ from triclinium._trio_run import TrioRun
 from triclinium.abc import Connector, Resolver
 from triclinium_core.client.health.statistics import ClientStatistics
 from triclinium_core.client.machine import Machine
-from triclinium_core.contract.actions import (
-    AcquirePermit,
+from triclinium_core.contract.couchbase import (
+    AbandonReason,
     Action,
-    CloseStream,
+    AuthenticatorChanged,
+    CallEnded,
     CompleteOperation,
     CompleteRequest,
-    ConsultStrategy,
+    Event,
     FailOperation,
+    InquirySubmitted,
     LookUpService,
-    OpenStream,
-    PauseReading,
+    OperationAbandoned,
+    OperationsSubmitted,
+    OperationSubmitted,
     PublishTopology,
-    RecordSuccess,
     ReportAnswer,
-    ReportConnection,
-    ReportDecoderFault,
     ReportDispatch,
     ReportEnd,
     ReportRefusal,
     ReportRetry,
-    ReportStrategyError,
     ReportTelemetry,
-    ResumeReading,
-    RowsReceived,
-    SendBytes,
-)
-from triclinium_core.contract.events import (
-    AbandonReason,
-    AuthenticatorChanged,
-    BytesReceived,
-    CallEnded,
-    Event,
-    InquirySubmitted,
-    LossCause,
-    OperationAbandoned,
-    OperationsSubmitted,
-    OperationSubmitted,
     RequestSubmitted,
+    RowsReceived,
     RowsWanted,
+    SubscribersChanged,
+)
+from triclinium_core.contract.neutral import (
+    AcquirePermit,
+    BytesReceived,
+    CloseStream,
+    ConsultStrategy,
+    LossCause,
+    OpenStream,
+    PauseReading,
+    RecordSuccess,
+    ReportConnection,
+    ReportDecoderFault,
+    ReportStrategyError,
+    ResumeReading,
+    SendBytes,
     StrategyDecided,
     StreamId,
     StreamLost,
-    SubscribersChanged,
     TimePassed,
     Token,
 )
@@ -94,13 +94,14 @@ from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.options import Authenticator
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
-from triclinium_core.retry.couchbase.strategy import RetryAction
 from triclinium_core.services.request import ServiceRequest, ServiceResult
 from triclinium_core.telemetry.span_names import WrappingCall
 from triclinium_core.telemetry.tracing import RequestSpan
 from triclinium_core.work import WORK_BEFORE_TIME_MAX
 
+Q = TypeVar("Q")
 R = TypeVar("R")
+S = TypeVar("S")
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -757,13 +758,13 @@ class Driver:
         context = waiter.task.context.copy() if waiter is not None and waiter.is_parked else copy_context()
         context.run(self._calls.in_span, token, write, report)
 
-    def _consult_strategy(self, action: ConsultStrategy) -> None:
+    def _consult_strategy(self, action: ConsultStrategy[Q, S]) -> None:
         self._ask(action.token, lambda: action.strategy.retry_after(action.request, action.reason))
 
     def _acquire_permit(self, action: AcquirePermit) -> None:
         self._ask(action.token, action.permit.acquire)
 
-    def _ask(self, token: Token, strategy: Callable[[], Awaitable[RetryAction]]) -> None:
+    def _ask(self, token: Token, strategy: Callable[[], Awaitable[object]]) -> None:
         waiter = self._waiters.get(token)
         if waiter is None:
             return
@@ -773,9 +774,7 @@ class Driver:
         context.run(self._nursery.start_soon, self._consult, token, strategy, scope)
 
     @trio.lowlevel.enable_ki_protection
-    async def _consult(
-        self, token: Token, strategy: Callable[[], Awaitable[RetryAction]], scope: trio.CancelScope
-    ) -> None:
+    async def _consult(self, token: Token, strategy: Callable[[], Awaitable[object]], scope: trio.CancelScope) -> None:
         with scope:
             answer, raised = await _answer_of(strategy)
         if not scope.cancelled_caught:

@@ -31,15 +31,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from triclinium_core.contract.actions import (
+from triclinium_core.contract.couchbase import ReportRefusal, ReportRetry, ReportTelemetry, TelemetryKind
+from triclinium_core.contract.neutral import (
     ReportConnection,
     ReportDecoderFault,
     ReportLevel,
-    ReportRefusal,
-    ReportRetry,
     ReportStrategyError,
-    ReportTelemetry,
-    TelemetryKind,
 )
 from triclinium_core.error_context import TEXT_MAX, ErrorContext
 from triclinium_core.errors import TimeoutException

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from triclinium_core.contract.events import Token
+from triclinium_core.contract.neutral import Token
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.services.request import ServiceRequest, ServiceResult
 

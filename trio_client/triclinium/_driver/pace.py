@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import trio
 
-from triclinium_core.contract.events import StreamId
+from triclinium_core.contract.neutral import StreamId
 from triclinium_core.work import WORK_OF_A_PASS_MAX
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from triclinium.abc import Resolver
 from triclinium_core.checks import check_flag
-from triclinium_core.contract.events import ServiceLookedUp
+from triclinium_core.contract.couchbase import ServiceLookedUp
 
 if TYPE_CHECKING:
     import dns.asyncresolver

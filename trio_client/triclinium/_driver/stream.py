@@ -18,8 +18,8 @@ import trio
 from triclinium._driver.connector import LOSSES, StreamLoss, loss_of
 from triclinium._driver.pace import Pace
 from triclinium.abc import Connector
-from triclinium_core.contract.actions import OpenStream
-from triclinium_core.contract.events import BytesReceived, Event, LossCause, StreamLost, StreamOpened
+from triclinium_core.contract.couchbase import Event
+from triclinium_core.contract.neutral import BytesReceived, LossCause, OpenStream, StreamLost, StreamOpened
 from triclinium_core.work import PIECE_SIZE_BYTES_MAX
 
 SEND_SIZE_MAX = 256 * 1024

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 import trio
 
 from triclinium._trio_run import TrioRun
-from triclinium_core.contract.actions import PublishTopology
+from triclinium_core.contract.couchbase import PublishTopology
 from triclinium_core.kv.topology.topology import Topology, TopologyChange
 from triclinium_core.shown import total_repr
 

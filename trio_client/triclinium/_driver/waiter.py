@@ -7,8 +7,8 @@ from collections.abc import Callable
 import msgspec
 import trio
 
-from triclinium_core.contract.actions import RowsReceived
-from triclinium_core.contract.events import Token
+from triclinium_core.contract.couchbase import RowsReceived
+from triclinium_core.contract.neutral import Token
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.requests import DocumentOperation, Operation
 from triclinium_core.kv.operation.results import Result

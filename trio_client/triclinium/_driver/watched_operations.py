@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from triclinium._driver.waiter import Waiter
 from triclinium._retry.watching import hooks_of_blocks, tell_hooks
-from triclinium_core.contract.actions import ReportRefusal, ReportRetry
-from triclinium_core.contract.events import Token
+from triclinium_core.contract.couchbase import ReportRefusal, ReportRetry
+from triclinium_core.contract.neutral import Token
 from triclinium_core.errors import TimeoutException
 from triclinium_core.retry.calls.history import RetryEnding
 from triclinium_core.retry.calls.reports import RetryGivenUp, RetryHook, RetryReport, RetryScheduled, RetrySucceeded

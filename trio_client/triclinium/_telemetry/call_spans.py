@@ -13,8 +13,8 @@ from typing import TypeVar, assert_never
 import trio
 
 from triclinium._telemetry.telemetry import Telemetry
-from triclinium_core.contract.actions import ReportRefusal, ReportRetry
-from triclinium_core.contract.events import AbandonReason, StreamId
+from triclinium_core.contract.couchbase import AbandonReason, ReportRefusal, ReportRetry
+from triclinium_core.contract.neutral import StreamId
 from triclinium_core.errors import AmbiguousTimeoutException, UnambiguousTimeoutException
 from triclinium_core.telemetry.attributes import (
     COUCHBASE,

@@ -11,8 +11,15 @@ from triclinium._telemetry.call_spans import CallSpans, PartSpans, encoding_call
 from triclinium._telemetry.telemetry import Telemetry
 from triclinium._telemetry.wrapping import SharedCall
 from triclinium_core.client.call_attributes import Asked, attributes_of, name_of
-from triclinium_core.contract.actions import ReportAnswer, ReportDispatch, ReportEnd, ReportRefusal, ReportRetry
-from triclinium_core.contract.events import AbandonReason, Token
+from triclinium_core.contract.couchbase import (
+    AbandonReason,
+    ReportAnswer,
+    ReportDispatch,
+    ReportEnd,
+    ReportRefusal,
+    ReportRetry,
+)
+from triclinium_core.contract.neutral import Token
 from triclinium_core.telemetry.tracing import RequestSpan, check_parent
 
 P = ParamSpec("P")

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from triclinium_core.contract.events import StreamId
-from triclinium_core.kv.connection.connection import Connection
-from triclinium_core.kv.connection.states import ConnectionState
+from triclinium_core.contract.neutral import StreamId
 from triclinium_core.kv.operation.reports import ClusterState, EndpointDiagnostics, EndpointState
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.services.pool.endpoint import Endpoint
+from triclinium_core.runtime.kv.connection.connection import Connection
+from triclinium_core.runtime.kv.connection.states import ConnectionState
+from triclinium_core.runtime.services.pool.endpoint import Endpoint
 
 ENDPOINT_STATES: Mapping[ConnectionState, EndpointState] = {
     ConnectionState.CONNECTING: EndpointState.CONNECTING,

@@ -12,24 +12,23 @@ from triclinium_core.client.health.diagnostics import cluster_state, diagnose, d
 from triclinium_core.client.health.node_waits import NodeWaits, OpenNodeWait
 from triclinium_core.client.health.pings import OpenPing, Pings
 from triclinium_core.client.health.readiness import OpenWait, Readiness
-from triclinium_core.contract.actions import Action
-from triclinium_core.contract.events import Token
-from triclinium_core.contract.timers import TimerKind, Timers
+from triclinium_core.contract.couchbase import Action, TimerKind
+from triclinium_core.contract.neutral import Timers, Token
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.kv.connection.connection import Connection
-from triclinium_core.kv.connection.in_flight import ManifestQuestion, Probe
-from triclinium_core.kv.connection.states import ConnectionState
-from triclinium_core.kv.keyspaces import Keyspaces
 from triclinium_core.kv.operation.inquiries import Ping, WaitForNodes, WaitUntilReady, check_report_id
 from triclinium_core.kv.operation.reports import DiagnosticsResult, EndpointDiagnostics
-from triclinium_core.kv.pool.connections import Connections
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
-from triclinium_core.services.ping.pings import PingOutcome, ServicePings
-from triclinium_core.services.pool.endpoint import Endpoint
-from triclinium_core.services.pool.pool import Pool
+from triclinium_core.runtime.kv.connection.connection import Connection
+from triclinium_core.runtime.kv.connection.in_flight import ManifestQuestion, Probe
+from triclinium_core.runtime.kv.connection.states import ConnectionState
+from triclinium_core.runtime.kv.keyspaces import Keyspaces
+from triclinium_core.runtime.kv.pool.connections import Connections
+from triclinium_core.runtime.services.pings import PingOutcome, ServicePings
+from triclinium_core.runtime.services.pool.endpoint import Endpoint
+from triclinium_core.runtime.services.pool.pool import Pool
 
 
 class Inquiries:
@@ -45,7 +44,7 @@ class Inquiries:
         timeouts: TimeoutOptions,
         sdk: str,
         terminal_states: TerminalStates,
-        timers: Timers,
+        timers: Timers[TimerKind],
         emit: Callable[[Action], None],
     ) -> None:
         self._sdk = sdk

@@ -15,9 +15,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from triclinium_core import decoder_faults
-from triclinium_core.contract.actions import Action, CompleteOperation, FailOperation, ReportAnswer
-from triclinium_core.contract.events import StreamId, Token
-from triclinium_core.contract.timers import TimerId, TimerKind, Timers
+from triclinium_core.contract.couchbase import Action, CompleteOperation, FailOperation, ReportAnswer, TimerKind
+from triclinium_core.contract.neutral import StreamId, TimerId, Timers, Token
 from triclinium_core.decoder_faults import Decoder
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
@@ -26,17 +25,10 @@ from triclinium_core.errors import (
     FeatureNotAvailableException,
     UnsupportedOperationException,
 )
-from triclinium_core.kv.connection.connection import Connection
-from triclinium_core.kv.connection.in_flight import ManifestQuestion
-from triclinium_core.kv.connection.states import ConnectionState
-from triclinium_core.kv.dispatcher import dispatch_report
-from triclinium_core.kv.keyspaces import Keyspaces
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.inquiries import WaitForNodes
 from triclinium_core.kv.operation.manifest.codec import decode_manifest
 from triclinium_core.kv.operation.reports import NodesServe
-from triclinium_core.kv.pool.connection_texts import status_text
-from triclinium_core.kv.pool.connections import Connections
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.kv.wire.framing_extras import server_duration
@@ -48,6 +40,13 @@ from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
+from triclinium_core.runtime.kv.connection.connection import Connection
+from triclinium_core.runtime.kv.connection.in_flight import ManifestQuestion
+from triclinium_core.runtime.kv.connection.states import ConnectionState
+from triclinium_core.runtime.kv.dispatcher import dispatch_report
+from triclinium_core.runtime.kv.keyspaces import Keyspaces
+from triclinium_core.runtime.kv.pool.connection_texts import status_text
+from triclinium_core.runtime.kv.pool.connections import Connections
 from triclinium_core.telemetry.attributes import answer_attributes
 from triclinium_core.telemetry.tracing import AttributeValue
 
@@ -99,7 +98,7 @@ class NodeWaits:
         *,
         timeouts: TimeoutOptions,
         terminal_states: TerminalStates,
-        timers: Timers,
+        timers: Timers[TimerKind],
         emit: Callable[[Action], None],
     ) -> None:
         self._connections = connections

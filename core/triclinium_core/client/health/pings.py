@@ -20,17 +20,10 @@ from triclinium_core.client.health.service_pings import (
     state_of,
     unanswered_text,
 )
-from triclinium_core.contract.actions import Action, CompleteOperation, ReportAnswer
-from triclinium_core.contract.events import StreamId, Token
-from triclinium_core.contract.timers import TimerId, TimerKind, Timers
-from triclinium_core.kv.connection.connection import Connection
-from triclinium_core.kv.connection.in_flight import Probe
-from triclinium_core.kv.connection.states import ConnectionState
-from triclinium_core.kv.dispatcher import dispatch_report
+from triclinium_core.contract.couchbase import Action, CompleteOperation, ReportAnswer, TimerKind
+from triclinium_core.contract.neutral import StreamId, TimerId, Timers, Token
 from triclinium_core.kv.operation.inquiries import Ping
 from triclinium_core.kv.operation.reports import EndpointPingReport, PingResult, PingState
-from triclinium_core.kv.pool.connection_texts import status_text
-from triclinium_core.kv.pool.connections import Connections
 from triclinium_core.kv.topology.own_addresses import OwnAddresses
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
@@ -39,9 +32,15 @@ from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
-from triclinium_core.services.ping.pings import PingOutcome, ServicePings
-from triclinium_core.services.pool.endpoint import Endpoint
-from triclinium_core.services.pool.pool import Pool
+from triclinium_core.runtime.kv.connection.connection import Connection
+from triclinium_core.runtime.kv.connection.in_flight import Probe
+from triclinium_core.runtime.kv.connection.states import ConnectionState
+from triclinium_core.runtime.kv.dispatcher import dispatch_report
+from triclinium_core.runtime.kv.pool.connection_texts import status_text
+from triclinium_core.runtime.kv.pool.connections import Connections
+from triclinium_core.runtime.services.pings import PingOutcome, ServicePings
+from triclinium_core.runtime.services.pool.endpoint import Endpoint
+from triclinium_core.runtime.services.pool.pool import Pool
 from triclinium_core.telemetry.attributes import answer_attributes
 from triclinium_core.telemetry.tracing import AttributeValue
 
@@ -140,7 +139,7 @@ class Pings:
         config_revision: Callable[[], int | None],
         own_addresses: OwnAddresses,
         terminal_states: TerminalStates,
-        timers: Timers,
+        timers: Timers[TimerKind],
         emit: Callable[[Action], None],
     ) -> None:
         self._connections = connections

@@ -15,9 +15,8 @@ from enum import Enum, auto
 
 from triclinium_core.client.health.diagnostics import cluster_state
 from triclinium_core.client.health.service_pings import endpoints_of, error_text, unanswered_text
-from triclinium_core.contract.actions import Action, CompleteOperation, FailOperation
-from triclinium_core.contract.events import Token
-from triclinium_core.contract.timers import TimerId, TimerKind, Timers
+from triclinium_core.contract.couchbase import Action, CompleteOperation, FailOperation, TimerKind
+from triclinium_core.contract.neutral import TimerId, Timers, Token
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
     AuthenticationFailureException,
@@ -25,21 +24,21 @@ from triclinium_core.errors import (
     TlsException,
     UnsupportedOperationException,
 )
-from triclinium_core.kv.connection.connection import Connection
-from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.operation.inquiries import WaitUntilReady
 from triclinium_core.kv.operation.reports import ClusterState, Ready
-from triclinium_core.kv.pool.connection_texts import status_text
-from triclinium_core.kv.pool.connections import Connections
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase.failures import refused
 from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
-from triclinium_core.services.ping.pings import PingOutcome, ServicePings
-from triclinium_core.services.pool.endpoint import Endpoint
-from triclinium_core.services.pool.pool import Pool
+from triclinium_core.runtime.kv.connection.connection import Connection
+from triclinium_core.runtime.kv.connection.states import ConnectionState
+from triclinium_core.runtime.kv.pool.connection_texts import status_text
+from triclinium_core.runtime.kv.pool.connections import Connections
+from triclinium_core.runtime.services.pings import PingOutcome, ServicePings
+from triclinium_core.runtime.services.pool.endpoint import Endpoint
+from triclinium_core.runtime.services.pool.pool import Pool
 
 PING_SECONDS_MAX = 10.0
 """For the answer to one ping of a wait: a service that has just begun may have lost it, and the timeout of its requests
@@ -94,7 +93,7 @@ class Readiness:
         *,
         timeouts: TimeoutOptions,
         terminal_states: TerminalStates,
-        timers: Timers,
+        timers: Timers[TimerKind],
         emit: Callable[[Action], None],
     ) -> None:
         self._connections = connections

@@ -12,9 +12,9 @@ from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.reports import PingState
 from triclinium_core.retry.couchbase.failures import subject
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.services.ping.pings import PingOutcome
-from triclinium_core.services.pool.endpoint import Endpoint
-from triclinium_core.services.pool.pool import Pool
+from triclinium_core.runtime.services.pings import PingOutcome
+from triclinium_core.runtime.services.pool.endpoint import Endpoint
+from triclinium_core.runtime.services.pool.pool import Pool
 
 
 def endpoints_of(inquiry: Inquiry, pool: Pool) -> Iterator[Endpoint]:

@@ -19,7 +19,7 @@ from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.mutation_state import vectors_of
 from triclinium_core.services.query.options import QueryProfile, QueryScanConsistency
-from triclinium_core.services.query.plans import PlanKey, PreparedPlan
+from triclinium_core.services.query.prepared_plan import PlanKey, PreparedPlan
 from triclinium_core.services.query.result import QueryMetaData, metadata_of
 from triclinium_core.services.request import (
     HttpAnswer,

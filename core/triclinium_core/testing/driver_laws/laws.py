@@ -8,29 +8,29 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable, Sequence
 
-from triclinium_core.contract.actions import (
-    AcquirePermit,
+from triclinium_core.contract.couchbase import (
     Action,
-    CloseStream,
     CompleteOperation,
     CompleteRequest,
-    ConsultStrategy,
+    Event,
     FailOperation,
     LookUpService,
+    OperationSubmitted,
+    RowsReceived,
+    RowsWanted,
+    ServiceLookedUp,
+)
+from triclinium_core.contract.neutral import (
+    AcquirePermit,
+    BytesReceived,
+    CloseStream,
+    ConsultStrategy,
+    LossCause,
     OpenStream,
     PauseReading,
     RecordSuccess,
     ResumeReading,
-    RowsReceived,
     SendBytes,
-)
-from triclinium_core.contract.events import (
-    BytesReceived,
-    Event,
-    LossCause,
-    OperationSubmitted,
-    RowsWanted,
-    ServiceLookedUp,
     StrategyDecided,
     StreamId,
     StreamLost,

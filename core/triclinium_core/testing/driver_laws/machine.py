@@ -6,19 +6,16 @@ import math
 from collections.abc import Callable, Sequence
 
 from triclinium_core.client.health.statistics import ClientStatistics
-from triclinium_core.contract.actions import Action, ReportTelemetry
-from triclinium_core.contract.events import (
-    BytesReceived,
+from triclinium_core.contract.couchbase import (
+    Action,
     Event,
     OperationAbandoned,
     OperationsSubmitted,
     OperationSubmitted,
+    ReportTelemetry,
     RequestSubmitted,
-    StreamId,
-    StreamLost,
-    TimePassed,
-    Token,
 )
+from triclinium_core.contract.neutral import BytesReceived, StreamId, StreamLost, TimePassed, Token
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.reports import ClusterState, DiagnosticsResult
 from triclinium_core.kv.topology.topology import Topology

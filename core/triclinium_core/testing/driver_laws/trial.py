@@ -6,17 +6,8 @@ import math
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 
-from triclinium_core.contract.actions import Action, CompleteOperation, OpenStream
-from triclinium_core.contract.events import (
-    Event,
-    OperationSubmitted,
-    RequestSubmitted,
-    StreamId,
-    StreamLost,
-    StreamOpened,
-    TimePassed,
-    Token,
-)
+from triclinium_core.contract.couchbase import Action, CompleteOperation, Event, OperationSubmitted, RequestSubmitted
+from triclinium_core.contract.neutral import OpenStream, StreamId, StreamLost, StreamOpened, TimePassed, Token
 from triclinium_core.kv.operation.requests import Get, Keyspace
 from triclinium_core.kv.operation.results import Done, Result
 from triclinium_core.services.query.request import QueryRequest

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from triclinium_core.contract.actions import ReportRetry
+from triclinium_core.contract.couchbase import ReportRetry
 from triclinium_core.errors import CouchbaseException, TimeoutException
 from triclinium_core.kv.operation.codec import CODECS
 from triclinium_core.kv.operation.codec_parts import Body

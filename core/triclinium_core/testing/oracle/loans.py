@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from triclinium_core.contract.actions import ReportRetry
+from triclinium_core.contract.couchbase import ReportRetry
 from triclinium_core.errors import CouchbaseException, TimeoutException
 from triclinium_core.retry.backoff import RESOLUTION
 from triclinium_core.retry.combined.reason_infos import FailedAttemptError

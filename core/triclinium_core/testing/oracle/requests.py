@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from triclinium_core.contract.actions import ReportRetry
+from triclinium_core.contract.couchbase import ReportRetry
 from triclinium_core.errors import CouchbaseException, TimeoutException
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.services.answer.incoming_answer import HELD_SIZE_BYTES

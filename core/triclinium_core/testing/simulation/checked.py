@@ -16,43 +16,41 @@ from collections.abc import Callable, Mapping, Sequence, Set as AbstractSet
 from types import MappingProxyType
 
 from triclinium_core.client.health.statistics import ConnectionStatistics
-from triclinium_core.contract.actions import (
-    AcquirePermit,
+from triclinium_core.contract.couchbase import (
     Action,
-    CloseStream,
     CompleteOperation,
     CompleteRequest,
-    ConsultStrategy,
+    Event,
     FailOperation,
+    OperationAbandoned,
+    OperationsSubmitted,
+    OperationSubmitted,
+    ReportDispatch,
+    ReportRetry,
+    RequestSubmitted,
+    RowsReceived,
+    RowsWanted,
+)
+from triclinium_core.contract.neutral import (
+    AcquirePermit,
+    CloseStream,
+    ConsultStrategy,
+    LossCause,
     OpenStream,
     PauseReading,
     RecordSuccess,
     ReportDecoderFault,
-    ReportDispatch,
-    ReportRetry,
     ReportStrategyError,
     ResumeReading,
-    RowsReceived,
     SendBytes,
-)
-from triclinium_core.contract.events import (
-    Event,
-    LossCause,
-    OperationAbandoned,
-    OperationsSubmitted,
-    OperationSubmitted,
-    RequestSubmitted,
-    RowsWanted,
     StreamId,
     StreamLost,
     Token,
 )
 from triclinium_core.errors import AmbiguousTimeoutException, CouchbaseException
 from triclinium_core.kv.address import Address
-from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.operation.operation import timeout_of
 from triclinium_core.kv.operation.requests import Keyspace
-from triclinium_core.kv.pool.connection_texts import LEFT_THE_MAP
 from triclinium_core.kv.topology.connection_string import parse_connection_string
 from triclinium_core.options import ClientOptions
 from triclinium_core.retry.backoff import Random
@@ -64,9 +62,12 @@ from triclinium_core.retry.couchbase.strategy import (
     BestEffortRetryStrategy,
     ErrorMapRetryStrategy,
     FastFailOnTerminalErrorRetryStrategy,
+    RetryRequest,
 )
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.runtime.kv.connection.states import ConnectionState
+from triclinium_core.runtime.kv.pool.connection_texts import LEFT_THE_MAP
 from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
@@ -470,14 +471,14 @@ class CheckedSimulation(Simulation):
         if isinstance(action, OpenStream):
             self._opened(action.stream)
 
-    def _ask(self, action: ConsultStrategy | AcquirePermit | RecordSuccess) -> None:
+    def _ask(self, action: ConsultStrategy[RetryRequest, RetryReason] | AcquirePermit | RecordSuccess) -> None:
         """Have a strategy that is checked think, and others answered for."""
         match action:
-            case AcquirePermit(token, permit) if token in self._borrowers:
+            case AcquirePermit(token, AsyncPermit() as permit) if token in self._borrowers:
                 self._consult(token, permit.acquire())
             case ConsultStrategy(token, AsyncPermit() as permit, request, reason) if token in self._borrowers:
                 self._consult(token, permit.retry_after(request, reason))
-            case RecordSuccess(token, permit) if token in self._borrowers:
+            case RecordSuccess(token, AsyncPermit() as permit) if token in self._borrowers:
                 self.consultations.tell(permit.record())
             case _:
                 super()._ask(action)

@@ -11,27 +11,27 @@ import msgspec
 
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.client.health.statistics import ClientStatistics
-from triclinium_core.contract.actions import (
+from triclinium_core.contract.couchbase import (
     Action,
+    AuthenticatorChanged,
+    CallEnded,
+    Event,
+    OperationsSubmitted,
+    OperationSubmitted,
+    ServiceLookedUp,
+    SubscribersChanged,
+)
+from triclinium_core.contract.neutral import (
+    BytesReceived,
     CloseStream,
     OpenStream,
     PauseReading,
     ReportConnection,
     ResumeReading,
     SendBytes,
-)
-from triclinium_core.contract.events import (
-    AuthenticatorChanged,
-    BytesReceived,
-    CallEnded,
-    Event,
-    OperationsSubmitted,
-    OperationSubmitted,
-    ServiceLookedUp,
     StreamId,
     StreamLost,
     StreamOpened,
-    SubscribersChanged,
     TimePassed,
     Token,
 )

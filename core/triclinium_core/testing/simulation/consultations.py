@@ -6,7 +6,7 @@ import types
 from collections.abc import Coroutine, Generator
 from typing import Any
 
-from triclinium_core.contract.events import StrategyDecided, Token
+from triclinium_core.contract.neutral import StrategyDecided, Token
 from triclinium_core.retry.couchbase.strategy import RetryAction
 from triclinium_core.testing.oracle.loans import LoanBook
 

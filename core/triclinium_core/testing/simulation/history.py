@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from triclinium_core.contract.events import Token
+from triclinium_core.contract.neutral import Token
 from triclinium_core.kv.operation.requests import Get, Keyspace, Operation
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy

@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set as AbstractSet
 
-from triclinium_core.contract.actions import (
+from triclinium_core.contract.couchbase import (
     Action,
     CompleteOperation,
     CompleteRequest,
-    FailOperation,
-    ReportConnection,
-    RowsReceived,
-)
-from triclinium_core.contract.events import (
     Event,
+    FailOperation,
     OperationAbandoned,
     OperationSubmitted,
     RequestSubmitted,
-    StreamId,
-    Token,
+    RowsReceived,
 )
+from triclinium_core.contract.neutral import ReportConnection, StreamId, Token
 from triclinium_core.errors import AmbiguousTimeoutException, CouchbaseException, TimeoutException
 from triclinium_core.kv.operation.requests import Concatenate, Count, Keyspace, Operation, Store
 from triclinium_core.kv.operation.results import CounterResult, ExistsResult, GetResult, Result

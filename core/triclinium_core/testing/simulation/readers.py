@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from triclinium_core.contract.events import Token
+from triclinium_core.contract.neutral import Token
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, FailFastRetryStrategy
 from triclinium_core.retry.couchbase.tables.service import Service

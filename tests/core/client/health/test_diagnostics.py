@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.kv.simulated import Recorded, get
-from tests.core.kv.test_cluster import RecordedCluster, owner_of
+from tests.core.runtime.kv.simulated import Recorded, get
+from tests.core.runtime.kv.test_cluster import RecordedCluster, owner_of
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.client.health.diagnostics import ENDPOINT_STATES
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.operation.inquiries import WaitUntilReady
 from triclinium_core.kv.operation.reports import ClusterState, DiagnosticsResult, EndpointDiagnostics, EndpointState
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.runtime.kv.connection.states import ConnectionState
 
 
 def diagnostics(simulation: Recorded, report_id: str = "i") -> DiagnosticsResult:

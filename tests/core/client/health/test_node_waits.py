@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.core.kv.simulated import Recorded, client_options, node_options, ready
-from tests.core.kv.test_cluster import RecordedCluster
+from tests.core.runtime.kv.simulated import Recorded, client_options, node_options, ready
+from tests.core.runtime.kv.test_cluster import RecordedCluster
 from tests.rows import rows
-from triclinium_core.contract.events import Token
+from triclinium_core.contract.neutral import Token
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     AuthenticationFailureException,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.core.kv.simulated import TIMEOUT, Recorded, client_options, node_options, ready, respond
-from tests.core.kv.test_cluster import RecordedCluster
-from triclinium_core.contract.actions import ReportAnswer, ReportDispatch
-from triclinium_core.contract.events import LossCause, StreamId, Token
+from tests.core.runtime.kv.simulated import TIMEOUT, Recorded, client_options, node_options, ready, respond
+from tests.core.runtime.kv.test_cluster import RecordedCluster
+from triclinium_core.contract.couchbase import ReportAnswer, ReportDispatch
+from triclinium_core.contract.neutral import LossCause, StreamId, Token
 from triclinium_core.kv.operation.inquiries import Ping, WaitUntilReady
 from triclinium_core.kv.operation.reports import EndpointPingReport, PingResult, PingState
 from triclinium_core.kv.wire.constants import Opcode

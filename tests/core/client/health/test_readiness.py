@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.kv.simulated import Recorded, client_options, get, ready
-from tests.core.kv.test_cluster import KEYS, RecordedCluster, stream_to
-from triclinium_core.contract.events import InquirySubmitted, OperationSubmitted, StreamId, Token
+from tests.core.runtime.kv.simulated import Recorded, client_options, get, ready
+from tests.core.runtime.kv.test_cluster import KEYS, RecordedCluster, stream_to
+from triclinium_core.contract.couchbase import InquirySubmitted, OperationSubmitted
+from triclinium_core.contract.neutral import StreamId, Token
 from triclinium_core.errors import (
     AuthenticationFailureException,
     BucketAccessException,

@@ -7,21 +7,20 @@ from typing import Any
 
 import pytest
 
-from tests.core.services.asking import Asking, asking
+from tests.core.runtime.services.asking import Asking, asking
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.client.health.readiness import PAUSE_SECONDS, PING_SECONDS_MAX
 from triclinium_core.client.health.statistics import EndpointStatistics
-from triclinium_core.contract.actions import (
-    CloseStream,
-    OpenStream,
+from triclinium_core.contract.couchbase import (
+    AuthenticatorChanged,
+    OperationAbandoned,
     ReportAnswer,
     ReportDispatch,
     ReportEnd,
     ReportRefusal,
     ReportRetry,
-    SendBytes,
 )
-from triclinium_core.contract.events import AuthenticatorChanged, OperationAbandoned, Token
+from triclinium_core.contract.neutral import CloseStream, OpenStream, SendBytes, Token
 from triclinium_core.errors import AuthenticationFailureException, InvalidArgumentException
 from triclinium_core.kv.operation.inquiries import Ping, WaitUntilReady
 from triclinium_core.kv.operation.reports import (

@@ -6,8 +6,8 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from tests.core.kv.connection.peer import features_value
-from tests.core.kv.simulated import Recorded, client_options, get, ready
+from tests.core.runtime.kv.connection.peer import features_value
+from tests.core.runtime.kv.simulated import Recorded, client_options, get, ready
 from triclinium_core.errors import UnambiguousTimeoutException
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.options import PasswordAuthenticator

@@ -10,12 +10,12 @@ from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.explain.cassandra.explain import CassandraCase, explain
 from triclinium_core.explain.explanation import Outcome
-from triclinium_core.explain.vectors.cassandra_script import FixedPolicy
 from triclinium_core.retry.cassandra import errors as e
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
 from triclinium_core.retry.cassandra.policy import RetryPolicy, verdict_on
 from triclinium_core.retry.cassandra.verdicts import RETRY_NEXT
+from triclinium_core.tools.vectors.cassandra_script import FixedPolicy
 
 QUORUM = ConsistencyLevel.QUORUM
 READ = e.ReadTimeout(consistency=QUORUM, block_for=2, received=1, data_present=True)

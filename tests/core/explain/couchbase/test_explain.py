@@ -20,8 +20,6 @@ from triclinium_core.explain.couchbase.explain import (
 )
 from triclinium_core.explain.couchbase.happenings import ErrorCode, Happening, HttpAnswer, KvAnswer
 from triclinium_core.explain.explanation import Explanation, Outcome
-from triclinium_core.explain.vectors.couchbase import STRATEGIES
-from triclinium_core.explain.vectors.questions import answer
 from triclinium_core.retry.backoff import exponential
 from triclinium_core.retry.couchbase.events import DispatchFailed, HandedOver, SocketClosed
 from triclinium_core.retry.couchbase.strategy import (
@@ -35,6 +33,8 @@ from triclinium_core.retry.couchbase.strategy import (
 from triclinium_core.retry.couchbase.tables.error_map import parse_entry
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.tools.vectors.couchbase import STRATEGIES
+from triclinium_core.tools.vectors.questions import answer
 
 R = RetryReason
 KV, QUERY, ANALYTICS, SEARCH, VIEWS, MANAGEMENT = Service

@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.core.kv.counting import counted
+from tests.core.runtime.kv.counting import counted
 from triclinium_core.services.answer.surrogates import HALVES_MAX, first_lone_surrogate, without_lone_surrogates
 
 PARTS = st.sampled_from(

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from tests.core.services.refusals import refused
+from tests.core.runtime.services.refusals import refused
 from tests.rows import rows
 from triclinium_core.errors import EncodingFailureException, InvalidArgumentException
 from triclinium_core.services.search.parts import (

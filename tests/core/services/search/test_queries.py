@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from tests.core.services.refusals import refused
+from tests.core.runtime.services.refusals import refused
 from tests.core.services.search.grammar import QUERIES, is_query
 from tests.rows import rows
 from triclinium_core.errors import EncodingFailureException

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.core.services.refusals import refused
+from tests.core.runtime.services.refusals import refused
 from tests.core.services.search.grammar import NAMES, QUERIES, VECTORS, is_query, is_vector_query
 from tests.rows import rows
 from triclinium_core.error_context import ErrorContext

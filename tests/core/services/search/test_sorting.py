@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from tests.core.services.refusals import refused
+from tests.core.runtime.services.refusals import refused
 from tests.rows import rows
 from triclinium_core.services.search.sorting import (
     SearchGeoDistanceUnits,

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from hypothesis import given
 
-from tests.core.services.refusals import refused
+from tests.core.runtime.services.refusals import refused
 from tests.core.services.search.grammar import VECTORS, is_vector_query
 from tests.rows import rows
 from triclinium_core.services.search.parts import FLOAT32_MAX

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.core.services.refusals import refused
+from tests.core.runtime.services.refusals import refused
 from tests.rows import rows
 from triclinium_core.errors import EncodingFailureException
 from triclinium_core.services.views.options import (

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from hypothesis import assume, given, strategies as st
 
-from tests.core.services.refusals import refused
+from tests.core.runtime.services.refusals import refused
 from tests.rows import rows
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.retry.couchbase.tables.idempotency import is_idempotent

@@ -7,26 +7,22 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from docs.howto.examples.asyncio_driver import AsyncioClient, Outcome, Rows, Stream
-from triclinium_core.contract.actions import (
-    Action,
+from triclinium_core.contract.couchbase import Action, Event, OperationAbandoned, RowsReceived, RowsWanted
+from triclinium_core.contract.neutral import (
+    BytesReceived,
     ConsultStrategy,
+    LossCause,
     OpenStream,
     PauseReading,
     ResumeReading,
-    RowsReceived,
     SendBytes,
-)
-from triclinium_core.contract.events import (
-    BytesReceived,
-    Event,
-    LossCause,
-    OperationAbandoned,
-    RowsWanted,
     TimePassed,
     Token,
 )
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.retry.couchbase.strategy import RetryRequest
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.services.request import ServiceRequest
 from triclinium_core.testing.driver_laws import Law, laws
 
@@ -166,7 +162,7 @@ class NamesNoStreamThatHasMore(AsyncioClient):
 class AsksNoStrategy(AsyncioClient):
     """Knows of no strategy that is asynchronous."""
 
-    def _consult(self, order: ConsultStrategy) -> None:
+    def _consult(self, order: ConsultStrategy[RetryRequest, RetryReason]) -> None:
         pass
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from triclinium_core.contract.actions import ReportRetry
-from triclinium_core.contract.events import Token
+from triclinium_core.contract.couchbase import ReportRetry
+from triclinium_core.contract.neutral import Token
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
     CouchbaseException,

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from triclinium_core.contract.actions import ReportRetry
-from triclinium_core.contract.events import Token
+from triclinium_core.contract.couchbase import ReportRetry
+from triclinium_core.contract.neutral import Token
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import InternalServerFailureException, UnambiguousTimeoutException
 from triclinium_core.retry.couchbase.strategy import RetryRequest

@@ -21,10 +21,7 @@ from tests.core.testing.distorted import (
     settles_twice,
 )
 from tests.rows import rows
-from triclinium_core.contract.actions import (
-    CloseStream,
-)
-from triclinium_core.contract.events import LossCause
+from triclinium_core.contract.neutral import CloseStream, LossCause
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
     CouchbaseException,

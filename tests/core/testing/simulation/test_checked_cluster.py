@@ -6,7 +6,16 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.core.kv.simulated import COLLECTIONS, HOTEL_ID, HOTELS, SMALL_MAP, TRAVEL, client_options, get, upsert
+from tests.core.runtime.kv.simulated import (
+    COLLECTIONS,
+    HOTEL_ID,
+    HOTELS,
+    SMALL_MAP,
+    TRAVEL,
+    client_options,
+    get,
+    upsert,
+)
 from tests.core.testing.distorted import DistortedMachine, fails_instead
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import DocumentNotFoundException, UnambiguousTimeoutException

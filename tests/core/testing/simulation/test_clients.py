@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tests.core.kv.simulated import ADDRESS, client_options, get, upsert
-from triclinium_core.contract.events import AuthenticatorChanged, Token
+from tests.core.runtime.kv.simulated import ADDRESS, client_options, get, upsert
+from triclinium_core.contract.couchbase import AuthenticatorChanged
+from triclinium_core.contract.neutral import Token
 from triclinium_core.options import PasswordAuthenticator
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.options import FakeNodeOptions

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.contract.actions import Action, SendBytes
-from triclinium_core.contract.events import Event, OperationAbandoned, StreamId
+from triclinium_core.contract.couchbase import Action, Event, OperationAbandoned
+from triclinium_core.contract.neutral import SendBytes, StreamId
 from triclinium_core.kv.operation.requests import Get, Upsert
 from triclinium_core.options import ClientOptions
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.kv.simulated import COLLECTIONS, HOTEL_ID, HOTELS, SMALL_MAP, TRAVEL, client_options, get, upsert
+from tests.core.runtime.kv.simulated import (
+    COLLECTIONS,
+    HOTEL_ID,
+    HOTELS,
+    SMALL_MAP,
+    TRAVEL,
+    client_options,
+    get,
+    upsert,
+)
 from triclinium_core.kv.operation.requests import Exists, Increment, Noop, Operation, Unlock
 from triclinium_core.kv.operation.results import Cas
 from triclinium_core.kv.wire.constants import Opcode

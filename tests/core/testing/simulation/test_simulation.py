@@ -6,9 +6,8 @@ import math
 
 import pytest
 
-from tests.core.kv.phases import Asking
-from triclinium_core.contract.actions import ConsultStrategy
-from triclinium_core.contract.events import LossCause, StrategyDecided, StreamId
+from tests.core.runtime.kv.phases import Asking
+from triclinium_core.contract.neutral import ConsultStrategy, LossCause, StrategyDecided, StreamId
 from triclinium_core.errors import InvalidArgumentException, RequestCanceledException, UnambiguousTimeoutException
 from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Operation, Upsert
 from triclinium_core.kv.operation.results import GetResult

@@ -19,11 +19,10 @@ from triclinium._cli import main
 from triclinium._cli.demo import command as demo_module
 from triclinium._cli.demo.scenarios import SCENARIOS, DemoScenario
 from triclinium._driver.log import Log, connection_logger, retry_logger
-from triclinium_core.contract.actions import ReportRetry
-from triclinium_core.contract.timers import TimerId, TimerKind, Timers
+from triclinium_core.contract.couchbase import ReportRetry, TimerKind
+from triclinium_core.contract.neutral import TimerId, Timers
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException
-from triclinium_core.lifecycle.lifecycle import Lifecycle
 from triclinium_core.retry.couchbase import machine, orchestrator
 from triclinium_core.retry.couchbase.machine import RetryMachine
 from triclinium_core.retry.couchbase.orchestrator import Retry, Verdict
@@ -34,7 +33,9 @@ from triclinium_core.retry.couchbase.tables.kv_responses import RETRYABLE_STATUS
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.tables.service_responses import RETRYABLE_ERROR_CODES
-from triclinium_core.services.query.plans import PreparedPlan, PreparedPlans
+from triclinium_core.runtime.lifecycle.lifecycle import Lifecycle
+from triclinium_core.runtime.services.prepared_plans import PreparedPlans
+from triclinium_core.services.query.prepared_plan import PreparedPlan
 
 LAST_LINE = re.compile(r"11 scenarios, \d+ checks: all as RFC 0049 demands \(\d+\.\d\d s\)\.")
 
@@ -199,7 +200,7 @@ def retry_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     schedule = Timers.schedule
     monkeypatch.setattr("triclinium_core.retry.couchbase.machine.RESOLUTION", math.inf)
 
-    def hasty(timers: Timers, when: float, kind: TimerKind, subject: object) -> TimerId:
+    def hasty(timers: Timers[TimerKind], when: float, kind: TimerKind, subject: object) -> TimerId:
         return schedule(timers, 0.0 if kind is TimerKind.RETRY else when, kind, subject)
 
     monkeypatch.setattr(Timers, "schedule", hasty)

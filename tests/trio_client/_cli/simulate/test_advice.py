@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.rows import rows
 from triclinium._cli.simulate.advice import Advice, advise
-from triclinium_core.testing.fleet import Fleet, FleetFigures, Outage, Scenario, SimulatedService, Totals
+from triclinium_core.tools.fleet import Fleet, FleetFigures, Outage, Scenario, SimulatedService, Totals
 
 CALM = Scenario(fleet=Fleet(), service=SimulatedService(capacity=100.0))
 STORMY = Scenario(fleet=Fleet(), service=SimulatedService(capacity=100.0), outage=Outage(20.0, 30.0))

@@ -15,7 +15,7 @@ from tests.rows import rows
 from triclinium._cli import main
 from triclinium._cli.simulate import command
 from triclinium._cli.simulate.report import BARS, BARS_OF_ASCII, sparkline, summary
-from triclinium_core.testing.fleet import STRATEGIES, Fleet, Outage, Scenario, SimulatedService, simulate as play
+from triclinium_core.tools.fleet import STRATEGIES, Fleet, Outage, Scenario, SimulatedService, simulate as play
 
 SMALL = ("--clients", "50", "--period", "1", "--duration", "12", "--outage", "3-5", "--jobs", "1")
 

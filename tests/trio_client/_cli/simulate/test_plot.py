@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tests.rows import rows
 from triclinium._cli import main
 from triclinium._cli.simulate.plot import THEMES, draw, picture
-from triclinium_core.testing.fleet import Fleet, Outage, OutageKind, Scenario, SimulatedService, simulate as play
+from triclinium_core.tools.fleet import Fleet, Outage, OutageKind, Scenario, SimulatedService, simulate as play
 
 SVG = "{http://www.w3.org/2000/svg}"
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"

@@ -14,7 +14,7 @@ import pytest
 
 from triclinium._cli.simulate import running
 from triclinium._cli.simulate.running import simulate_all
-from triclinium_core.testing.fleet import Fleet, Scenario, SimulatedService
+from triclinium_core.tools.fleet import Fleet, Scenario, SimulatedService
 
 SCENARIO = Scenario(fleet=Fleet(clients=9, period=1.0), service=SimulatedService(capacity=20.0), duration=3.0)
 NAMES = ("standard", "none", "best_effort")

@@ -13,7 +13,7 @@ from triclinium._cli import main
 from triclinium._cli._input import WrongInput
 from triclinium._cli.simulate.scenario import STRATEGIES_DEFAULT
 from triclinium._cli.simulate.scenario_file import read_scenario
-from triclinium_core.testing.fleet import (
+from triclinium_core.tools.fleet import (
     Fleet,
     Outage,
     OutageKind,

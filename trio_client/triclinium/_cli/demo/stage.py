@@ -18,7 +18,7 @@ from triclinium._cli.demo.recorder import Play, RecordedNode, Recorder
 from triclinium._cli.demo.scenarios import SUCCESS, DemoScenario
 from triclinium.testing import FakeCluster, serve_tcp
 from triclinium_core.errors import CouchbaseException
-from triclinium_core.kv.connection.states import ConnectionState
+from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.testing import FakeNodeOptions
 
 HOST = "127.0.0.1"

@@ -15,11 +15,11 @@ from triclinium._cli._options import COUNT, given, option, takes
 from triclinium._cli.explain.telling import retries, tell
 from triclinium_core.explain.cassandra.error_names import ABORTS, ANSWERS, kind_of
 from triclinium_core.explain.cassandra.explain import CassandraCase, explain
-from triclinium_core.explain.vectors import cassandra as vectors
-from triclinium_core.explain.vectors.fields import Question
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.errors import CoordinatorError, FrameTooLong, RequestAborted
 from triclinium_core.retry.cassandra.policies import POLICIES
+from triclinium_core.tools.vectors import cassandra as vectors
+from triclinium_core.tools.vectors.fields import Question
 
 LEVELS, WRITE_TYPES = vectors.LEVELS, vectors.WRITE_TYPES
 

@@ -26,11 +26,11 @@ from triclinium._cli.explain.couchbase import (
 from triclinium._cli.explain.telling import tell
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.explain.couchbase.explain import explain as explain_case
-from triclinium_core.explain.vectors.couchbase import SERVICES
-from triclinium_core.explain.vectors.questions import answer_lines
 from triclinium_core.retry.couchbase.events import DispatchFailed
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.unsent import unsent_reasons
+from triclinium_core.tools.vectors.couchbase import SERVICES
+from triclinium_core.tools.vectors.questions import answer_lines
 
 FAMILIES: Mapping[str, str] = {
     "cassandra": "triclinium._cli.explain.cassandra",

@@ -17,8 +17,6 @@ from triclinium_core.explain.couchbase.explain import CouchbaseCase
 from triclinium_core.explain.couchbase.happenings import ErrorCode, Happening, HttpAnswer, KvAnswer
 from triclinium_core.explain.explanation import milliseconds
 from triclinium_core.explain.smithy.script import ScriptedClock
-from triclinium_core.explain.vectors.couchbase import HANDED_OVER, REASONS, SERVICES, STRATEGIES
-from triclinium_core.explain.vectors.fields import STATUS_MAX, quote
 from triclinium_core.kv.operation.codec import CODECS
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.backoff import ConstantRandom
@@ -37,6 +35,8 @@ from triclinium_core.retry.couchbase.tables.service_responses import RETRYABLE_E
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+from triclinium_core.tools.vectors.couchbase import HANDED_OVER, REASONS, SERVICES, STRATEGIES
+from triclinium_core.tools.vectors.fields import STATUS_MAX, quote
 
 EVENTS = ("socket-closed", "dispatch-failed")
 

@@ -17,12 +17,12 @@ from triclinium._cli.explain.telling import tell
 from triclinium_core.explain.explanation import Explanation
 from triclinium_core.explain.smithy.explain import SmithyCase, explain
 from triclinium_core.explain.smithy.script import ScriptedClock, ScriptedResponse
-from triclinium_core.explain.vectors.smithy import NUMBERS, RESPONSES, STRATEGIES
 from triclinium_core.retry.backoff import ConstantRandom
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+from triclinium_core.tools.vectors.smithy import NUMBERS, RESPONSES, STRATEGIES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

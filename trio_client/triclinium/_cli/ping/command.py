@@ -18,8 +18,8 @@ from triclinium._cli.ping.report import as_json, show
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.operation.requests import Keyspace
-from triclinium_core.kv.pool.authentication import check_authenticator
 from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme, parse_connection_string
+from triclinium_core.runtime.kv.pool.authentication import check_authenticator
 from triclinium_core.shown import printable
 
 

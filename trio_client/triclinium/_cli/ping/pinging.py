@@ -26,10 +26,9 @@ from triclinium import (
 )
 from triclinium._driver.connector import TcpConnector
 from triclinium.abc import ConnectedStream
-from triclinium_core.contract.events import LossCause
+from triclinium_core.contract.neutral import LossCause
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException, TimeoutException
 from triclinium_core.kv.address import Address
-from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.topology.connection_string import (
     DEFAULT_PORTS,
     ConnectionString,
@@ -39,6 +38,7 @@ from triclinium_core.kv.topology.connection_string import (
 from triclinium_core.options import SECONDS_MAX
 from triclinium_core.retry.couchbase.failures import subject
 from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
+from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.shown import printable
 
 NOOPS = 9

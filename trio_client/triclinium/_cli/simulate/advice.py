@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from triclinium._cli.simulate.scenario import capacity_of
-from triclinium_core.testing.fleet import FleetFigures, Scenario
+from triclinium_core.tools.fleet import FleetFigures, Scenario
 
 FAILURES_RATIO = 1.25
 """A strategy with a quarter more failures than the best one counts as good, if it loads the service less."""

@@ -24,7 +24,7 @@ from triclinium._cli.simulate.scenario import ScenarioOptions, build_scenario, c
 from triclinium._cli.simulate.scenario_file import read_scenario
 from triclinium._cli.simulate.validation import count_runs, rows_as_json, show_rows, validate
 from triclinium_core.shown import json_text
-from triclinium_core.testing.fleet import STRATEGIES
+from triclinium_core.tools.fleet import STRATEGIES
 
 EPILOG = f"""\b
 Examples:

@@ -23,7 +23,7 @@ from matplotlib.patches import Patch
 from triclinium._cli.simulate.advice import advise
 from triclinium._cli.simulate.report import recovery, share_succeeded, story
 from triclinium._cli.simulate.scenario import capacity_of
-from triclinium_core.testing.fleet import ClosedLoop, FleetFigures, Scenario, Steady, TimeStep
+from triclinium_core.tools.fleet import ClosedLoop, FleetFigures, Scenario, Steady, TimeStep
 
 STYLE: dict[str, object] = {
     "font.family": "sans-serif",

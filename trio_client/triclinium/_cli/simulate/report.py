@@ -16,7 +16,7 @@ from rich.text import Text
 from triclinium._cli._output import plain
 from triclinium._cli.simulate.advice import advise
 from triclinium_core.shown import printable
-from triclinium_core.testing.fleet import (
+from triclinium_core.tools.fleet import (
     STRATEGIES,
     ContendedRow,
     FleetFigures,
@@ -25,7 +25,7 @@ from triclinium_core.testing.fleet import (
     SimulatedService,
     TimeStep,
 )
-from triclinium_core.testing.fleet.figures import COUNTS
+from triclinium_core.tools.fleet.figures import COUNTS
 
 BARS = " ▁▂▃▄▅▆▇█"
 BARS_OF_ASCII = " .:-=+*#@"

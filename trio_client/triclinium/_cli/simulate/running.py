@@ -13,7 +13,7 @@ from multiprocessing import get_context
 
 import click
 
-from triclinium_core.testing.fleet import FleetFigures, Scenario, simulate
+from triclinium_core.tools.fleet import FleetFigures, Scenario, simulate
 
 OnProgress = Callable[[float], None]
 """Hears how many virtual seconds were simulated, of all strategies together."""

@@ -14,7 +14,7 @@ from triclinium._cli._input import DurationParameter, WholeNumber, WrongInput, c
 from triclinium._cli._options import option
 from triclinium._cli.simulate.conversion import convert
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.testing.fleet import (
+from triclinium_core.tools.fleet import (
     STRATEGIES,
     Fleet,
     OutageKind,

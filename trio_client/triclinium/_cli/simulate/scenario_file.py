@@ -18,7 +18,7 @@ from triclinium._cli._input import WrongInput, suggestion
 from triclinium._cli.simulate.conversion import convert
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.shown import shown
-from triclinium_core.testing.fleet import Scenario
+from triclinium_core.tools.fleet import Scenario
 
 TABLES_WITH_DEFAULTS = ("fleet",)
 """They may be left out of the file."""

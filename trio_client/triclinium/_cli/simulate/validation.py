@@ -1,6 +1,6 @@
 """``triclinium simulate --validate``: the published simulations and formulas, played and compared.
 
-What is played, what is expected and what may differ is the core's, in ``triclinium_core.testing.fleet.references``. Here the
+What is played, what is expected and what may differ is the core's, in ``triclinium_core.tools.fleet.references``. Here the
 runs are spread over processes, and shown.
 """
 
@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.text import Text
 
 from triclinium._cli.simulate.running import heed_interrupts
-from triclinium_core.testing.fleet.references import REFERENCES, Experiment, Row
+from triclinium_core.tools.fleet.references import REFERENCES, Experiment, Row
 
 OnRun = Callable[[int], None]
 """Hears how many runs are done."""

@@ -16,7 +16,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from triclinium._cli.simulate.plot import SMALL_SIZE, THEMES, Theme, write
 from triclinium._cli.simulate.validation import verdict
-from triclinium_core.testing.fleet.references import Row
+from triclinium_core.tools.fleet.references import Row
 
 WIDTH_INCHES, LINE_INCHES, PANEL_INCHES = 9.0, 0.16, 0.75
 """A line for each figure, and what a panel takes beside its lines."""

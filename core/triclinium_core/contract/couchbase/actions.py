@@ -1,0 +1,184 @@
+"""Actions that only the Couchbase client orders: on operations, rows, look-ups and the topology, and for telemetry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum, unique
+
+import msgspec
+
+from triclinium_core.contract.neutral.actions import (
+    AcquirePermit,
+    CloseStream,
+    ConsultStrategy,
+    OpenStream,
+    PauseReading,
+    RecordSuccess,
+    ReportConnection,
+    ReportDecoderFault,
+    ReportStrategyError,
+    ResumeReading,
+    SendBytes,
+)
+from triclinium_core.contract.neutral.events import StreamId, Token
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.kv.operation.results import Result
+from triclinium_core.kv.topology.topology import TopologyChange
+from triclinium_core.retry.couchbase.strategy import RetryRequest
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.services.request import ServiceResult
+from triclinium_core.shown import total_repr
+from triclinium_core.telemetry.tracing import AttributeValue
+
+
+class LookUpService(msgspec.Struct, frozen=True, gc=False):
+    """Ask DNS for the SRV records of a name, and answer once with ``ServiceLookedUp``, whatever comes of it.
+
+    Streams wait for the answer for half a second; a late one is still used.
+    """
+
+    service: str
+    """Such as ``_couchbase._tcp.cluster.example``."""
+
+
+class RowsReceived(msgspec.Struct, frozen=True):
+    """Wake the caller with rows, each the JSON text of one. No more follow before ``RowsWanted``, nor does the end.
+
+    Documents may stand in them, so ``repr`` tells only how many they are.
+    """
+
+    token: Token
+    rows: Sequence[bytes]
+
+    @total_repr
+    def __repr__(self) -> str:
+        return f"RowsReceived(token={self.token}, rows=<{len(self.rows)} rows>)"
+
+
+class CompleteOperation(msgspec.Struct, frozen=True, gc=False):
+    """Wake the caller with ``result``."""
+
+    token: Token
+    result: Result
+
+
+class CompleteRequest(msgspec.Struct, frozen=True):
+    """Wake the caller of a service with ``result``: with what came after the rows, where there were some."""
+
+    token: Token
+    result: ServiceResult
+
+
+class FailOperation(msgspec.Struct, frozen=True):
+    """Raise ``error`` in the caller."""
+
+    token: Token
+    error: CouchbaseException
+
+
+class ReportDispatch(msgspec.Struct, frozen=True, gc=False):
+    """For the tracer: an attempt is about to be sent. Its span is ``dispatch_to_server``; only what is traced has it.
+
+    An operation and a request have one attempt at a time, an inquiry has one on each stream. ``ReportAnswer`` with the
+    same token and stream ends it; ``CompleteOperation``, ``CompleteRequest``, ``FailOperation`` and
+    ``OperationAbandoned`` end all attempts of their token.
+    """
+
+    token: Token
+    attributes: Mapping[str, AttributeValue]
+    """Those of SDK-RFC 0067 "Dispatch Span Attributes" that are known before there is an answer."""
+    stream: StreamId
+    """On which the attempt travels."""
+
+
+class ReportAnswer(msgspec.Struct, frozen=True, gc=False):
+    """For the tracer: the attempt is over, because the answer came, or because none will."""
+
+    token: Token
+    attributes: Mapping[str, AttributeValue]
+    """What the answer has told for the attempt's span; nothing where there was no answer."""
+    stream: StreamId
+    """On which the attempt travelled."""
+
+
+class ReportEnd(msgspec.Struct, frozen=True):
+    """For the tracer and the meter: the answer to a request is whole, or none will come. Only what is traced has it.
+
+    It ends the span of the whole. Rows that have come may still wait for their reader, whose time is not the request's.
+    """
+
+    token: Token
+    error: CouchbaseException | None
+    """What the caller gets behind the rows; None where the request succeeded."""
+
+
+class ReportRetry(msgspec.Struct, frozen=True):
+    """For the log, at DEBUG: an operation will be retried."""
+
+    token: Token
+    request: RetryRequest
+    reason: RetryReason
+    delay: float
+    dispatches: bool
+    node: str | None
+
+
+class ReportRefusal(msgspec.Struct, frozen=True):
+    """For the log, at INFO: a retry was refused."""
+
+    token: Token
+    request: RetryRequest
+    reason: RetryReason
+    error: str
+    node: str | None
+
+
+@unique
+class TelemetryKind(Enum):
+    """What was gathered."""
+
+    SLOW_OPERATIONS = "operations that took their threshold or longer"
+    DURATIONS = "how long the operations of each kind took"
+    ORPHANS = "answers that nobody waited for any more"
+
+
+class ReportTelemetry(msgspec.Struct, frozen=True, gc=False):
+    """For the log: what was gathered in an interval. Durations are INFO, all else is WARNING."""
+
+    kind: TelemetryKind
+    text: str
+    """One line of JSON, as RFC 0067 has it."""
+
+
+class PublishTopology(msgspec.Struct, frozen=True):
+    """For subscribers: the nodes of the cluster, or of a bucket, have changed, or told a newer revision."""
+
+    change: TopologyChange
+
+
+Action = (
+    OpenStream
+    | LookUpService
+    | SendBytes
+    | CloseStream
+    | PauseReading
+    | ResumeReading
+    | RowsReceived
+    | CompleteOperation
+    | CompleteRequest
+    | FailOperation
+    | ConsultStrategy[RetryRequest, RetryReason]
+    | AcquirePermit
+    | RecordSuccess
+    | ReportStrategyError
+    | ReportRetry
+    | ReportRefusal
+    | ReportDispatch
+    | ReportAnswer
+    | ReportEnd
+    | ReportConnection
+    | ReportDecoderFault
+    | ReportTelemetry
+    | PublishTopology
+)
+"""Every action that the client machine orders."""

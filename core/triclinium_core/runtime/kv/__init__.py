@@ -1,0 +1,1 @@
+"""The key-value service at work: connections, routes, and what waits on them."""

@@ -1,0 +1,442 @@
+"""Carrier of key-value operations: sends attempts to nodes, and takes their answers.
+
+A success completes its operation here. Every failure goes through the life cycle to the retry machine.
+
+Source: SDK-RFC 0049 "Client Dispatch", "Response Received"; decisions C6, C25, C29, C33, C37, C38, D34.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import NamedTuple, cast
+
+from triclinium_core import decoder_faults
+from triclinium_core.contract.couchbase import (
+    Action,
+    CompleteOperation,
+    FailOperation,
+    Gathering,
+    OperationSubmitted,
+    ReportAnswer,
+    TimerKind,
+)
+from triclinium_core.contract.neutral import StreamId, TimePassed, Timers, Token
+from triclinium_core.decoder_faults import Decoder, DecoderFault
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import CouchbaseException, DecodingFailureException
+from triclinium_core.kv.operation.codec import decode_response
+from triclinium_core.kv.operation.codec_parts import MalformedResponse
+from triclinium_core.kv.operation.failure import read_failure
+from triclinium_core.kv.operation.operation import timeout_of
+from triclinium_core.kv.operation.results import ScanPage
+from triclinium_core.kv.operation.scan.codec import encode_cancel
+from triclinium_core.kv.operation.scan.requests import SCAN_ID_SIZE, RangeScanCreate
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.kv.wire.framing_extras import server_duration
+from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry.combined.permits import permit_of
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.retry.couchbase import actions as orders, events as facts
+from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
+from triclinium_core.retry.couchbase.failures import loaded, subject
+from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
+from triclinium_core.retry.couchbase.tables import kv_responses
+from triclinium_core.retry.couchbase.tables.kv_status import Status, status_name
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.terminal_states import TerminalStates
+from triclinium_core.retry.kinds import COUCHBASE
+from triclinium_core.runtime.kv.connection.connection import Connection
+from triclinium_core.runtime.kv.connection.connection_events import Answered
+from triclinium_core.runtime.kv.connection.in_flight import AbandonedScan, Purpose, is_last
+from triclinium_core.runtime.kv.connection.states import ConnectionState
+from triclinium_core.runtime.kv.destinations import Destinations
+from triclinium_core.runtime.kv.dispatcher import KeyValueDispatcher, load_of
+from triclinium_core.runtime.kv.keyspaces import Keyspaces
+from triclinium_core.runtime.kv.live_operation import LiveOperation
+from triclinium_core.runtime.kv.pool.connection_texts import status_text
+from triclinium_core.runtime.kv.pool.connections import Connections
+from triclinium_core.runtime.kv.pool.keepalive import KeepAlive
+from triclinium_core.runtime.lifecycle.carrier import Departure, OrderOfKeyValue, Undispatched
+from triclinium_core.runtime.lifecycle.lifecycle import Lifecycle
+from triclinium_core.runtime.lifecycle.measured import Measured
+from triclinium_core.runtime.lifecycle.stages import Stage
+from triclinium_core.telemetry.attributes import answer_attributes
+from triclinium_core.telemetry.facts import MICROSECONDS
+from triclinium_core.telemetry.span_names import SPAN_NAMES
+
+_FAIL_FAST = FailFastRetryStrategy()
+_KV, _SETTLED = Service.KV, Stage.SETTLED
+_SUCCESS = int(Status.SUCCESS)
+"""A plain number: comparing a member of an enumeration takes far longer."""
+
+
+class _Origin(NamedTuple):
+    """Source of an answer that is no success."""
+
+    connection: Connection
+    has_config: bool
+    """Whether the answer contained a cluster config, which is taken already."""
+
+
+class KeyValueCarrier:
+    """Sends operations and takes their answers."""
+
+    def __init__(
+        self,
+        lifecycle: Lifecycle,
+        *,
+        timeouts: TimeoutOptions,
+        strategy: AnyRetryStrategy,
+        connections: Connections,
+        keyspaces: Keyspaces,
+        keep_alive: KeepAlive,
+        terminal_states: TerminalStates,
+        destinations: Destinations,
+        timers: Timers[TimerKind],
+        gathering: Gathering,
+        emit: Callable[[Action], None],
+    ) -> None:
+        self._lifecycle = lifecycle
+        lifecycle.carriers[LiveOperation] = self
+        self._open = cast("dict[int, LiveOperation]", lifecycle.open)
+        """All that is open. The tokens that connections and keyspaces keep are those of operations."""
+        self._timeouts = timeouts
+        self._strategy = strategy
+        self._lends_permits = not hasattr(strategy, COUCHBASE)
+        """Whether the strategy of the client is a token strategy."""
+        self._connections = connections
+        self._keyspaces = keyspaces
+        self._keep_alive = keep_alive
+        self._timers = timers
+        self._emit = emit
+        self._gathering = gathering
+        self._slow_after = gathering.thresholds[Service.KV] if gathering.thresholds is not None else math.inf
+        """Seconds from which on an operation is slow."""
+        self._dispatcher = KeyValueDispatcher(
+            connections, keyspaces, keep_alive, terminal_states, destinations, emit=emit
+        )
+
+    # -- Operations begin.
+
+    def submit(self, submissions: Iterable[OperationSubmitted], now: float) -> None:
+        """Begin operations: the first dispatch of each, and its deadline."""
+        lifecycle, timeouts, dispatch = self._lifecycle, self._timeouts, self._dispatcher.dispatch
+        usual_deadline = now + timeouts.kv
+        for submission in submissions:
+            token, request, strategy = submission.token, submission.operation, submission.retry_strategy
+            # Decision T8: a strategy that has both shapes counts as Couchbase's.
+            lends_permits = self._lends_permits if strategy is None else not hasattr(strategy, COUCHBASE)
+            if strategy is None:
+                strategy = self._strategy
+            deadline = now + timeout_of(request, timeouts)
+            operation = LiveOperation(token, request, strategy, submission.client_context, now, deadline)
+            if submission.is_traced:
+                operation.is_traced = True
+            if submission.is_part:
+                operation.is_part = True
+            self._open[token] = operation
+            if deadline != usual_deadline:
+                operation.deadline_timer = self._timers.schedule(deadline, TimerKind.DEADLINE, operation)
+            elif deadline < lifecycle.next_deadline:
+                lifecycle.next_deadline = deadline
+            if lends_permits:
+                if request.is_awaited:
+                    operation.strategy = operation.permit = permit_of(strategy)
+                    lifecycle.begin(operation, now)
+                    continue
+                # No permit is lent for what is sent at once and abandoned at once: nothing could bring it back.
+                operation.strategy = _FAIL_FAST
+            undispatched = dispatch(operation, now)
+            if undispatched is not None:
+                lifecycle.not_dispatched(operation, undispatched, now)
+
+    def dispatch(self, live: LiveOperation, now: float) -> Undispatched | None:
+        """Send an operation, now or as soon as possible. Return None, or the reason why that is impossible."""
+        return self._dispatcher.dispatch(live, now)
+
+    def resume_waiting(self, connection: Connection, now: float) -> None:
+        """Dispatch what waits for a connection, in order, as far as that takes it."""
+        while connection.waiting and connection.takes_operations:
+            token = connection.waiting.take_first()
+            self._dispatcher.released(token)
+            operation = self._open[token]
+            undispatched = self._dispatcher.dispatch(operation, now, turn_at=connection)
+            if undispatched is not None:
+                self._lifecycle.not_dispatched(operation, undispatched, now)
+
+    def resume(self, tokens: Iterable[int], now: float) -> None:
+        """Dispatch operations that waited for a connection or a collection id."""
+        for token in tokens:
+            self._dispatcher.released(token)
+            self._lifecycle.dispatch(self._open[token], now)
+
+    # -- Answers.
+
+    def answered(
+        self,
+        operation: LiveOperation,
+        connection: Connection,
+        answered: Answered,
+        now: float,
+    ) -> None:
+        """Complete, fail or retry the operation that is ``answered``."""
+        frame, request = answered.frame, operation.request
+        if operation.opaque != answered.request.opaque:
+            # Of several answers to one request, on a stream that is closed by now, an earlier one was nonsense.
+            return
+        if frame.status != _SUCCESS and not kv_responses.is_success(request.name, frame.status):
+            self._refused_by_node(operation, connection, frame, now)
+            return
+        try:
+            if answered.problem is not None:
+                raise MalformedResponse(answered.problem)
+            result = decode_response(request, frame, vbucket=operation.vbucket)
+        except MalformedResponse as error:
+            self._fail_unread(operation, frame, str(error), now, is_success=True)
+            return
+        except Exception as error:
+            fault = decoder_faults.unexpected(Decoder.KEY_VALUE_RESULT, error)
+            self._fail_undecoded(operation, connection, frame, fault, now, is_success=True)
+            return
+        if type(result) is ScanPage:
+            page = self._gather(operation, frame, result, now)
+            if page is None:
+                return
+            result = page
+        took = now - operation.submitted_at + request.encode_seconds
+        is_slow = took >= self._slow_after
+        if is_slow or operation.is_traced:
+            self._end_attempt(operation, now, server_duration(frame.framing_extras))
+        operation.opaque, operation.stage = None, _SETTLED
+        del self._open[operation.token]
+        if operation.deadline_timer is not None or operation.retry_timer is not None:
+            self._lifecycle.cancel_timers(operation)
+        if operation.permit is not None:
+            self._lifecycle.end_permit(operation, succeeded=True)
+        durations = self._gathering.durations
+        if durations is not None and not operation.is_part:
+            name = SPAN_NAMES[request.name]
+            histogram = durations.histograms.get(name)
+            if histogram is None:
+                histogram = durations.begin(_KV, name, now - took)
+            histogram.add(int(took * MICROSECONDS))
+        if is_slow:
+            self._gathering.slow(operation.measured().facts(now), now)
+        # Token() would cost a Python call.
+        self._emit(CompleteOperation(operation.token, result))  # type: ignore[arg-type]
+
+    def _gather(self, operation: LiveOperation, frame: Frame, page: ScanPage, now: float) -> ScanPage | None:
+        """Return all pages of a scan if this one is the last. None if more follow, or if the operation has failed."""
+        try:
+            found = operation.gather(page)
+        except MalformedResponse as error:
+            self._fail_unread(operation, frame, str(error), now, is_success=True)
+            return None
+        return ScanPage(tuple(found), page.is_complete) if is_last(frame.opcode, frame.status) else None
+
+    def _refused_by_node(self, operation: LiveOperation, connection: Connection, frame: Frame, now: float) -> None:
+        """Retry or fail an operation whose answer is no success."""
+        has_config = False
+        if frame.status == Status.NOT_MY_VBUCKET:
+            operation.wrong_node_count += 1
+            # Decision C10: an embedded config is applied before the retry.
+            has_config = bool(frame.value) and self._keyspaces.take_config(connection, frame.value, now) is None
+        try:
+            response = read_failure(operation.request, frame, connection.node)
+        except MalformedResponse as error:
+            self._fail_unread(operation, frame, str(error), now, is_success=False)
+            return
+        except Exception as error:
+            fault = decoder_faults.unexpected(Decoder.KEY_VALUE_ERROR, error)
+            self._fail_undecoded(operation, connection, frame, fault, now, is_success=False)
+            return
+        self._end_attempt(operation, now, response.server_duration)
+        self._attempt_lost(operation, facts.ResponseReceived(response), now, _Origin(connection, has_config))
+
+    def end_scan(self, connection: Connection, scan: AbandonedScan, frame: Frame, now: float) -> None:
+        """End a scan whose caller left before it was open, and report the answer as an orphan."""
+        if scan.measured is not None:
+            self.orphaned(scan.measured, frame, now)
+        if (
+            frame.status == Status.SUCCESS
+            and len(frame.value) == SCAN_ID_SIZE
+            and connection.state is ConnectionState.READY
+        ):
+            cancel = encode_cancel(scan.vbucket, frame.value, opaque=connection.in_flight.next_opaque)
+            self._connections.send(connection, Purpose.SCAN_CANCEL, cancel)
+
+    def orphaned(self, operation: Measured, frame: Frame, now: float) -> None:
+        """Report an answer that came after its caller had left."""
+        self._gathering.orphan(operation.facts(now, server_duration(frame.framing_extras)), now)
+
+    def socket_closed(self, operation: LiveOperation, handed_over: facts.HandedOver, detail: str, now: float) -> None:
+        """Retry or fail an operation that was in flight on a stream that is gone."""
+        if operation.opaque is None:
+            # Its caller has left since the stream was closed, or its deadline has passed.
+            return
+        reason = self._dispatcher.terminal_reason(operation) or RetryReason.SOCKET_NOT_AVAILABLE
+        self._end_attempt(operation, now)
+        self._attempt_lost(operation, facts.SocketClosed(handed_over, detail, reason), now)
+
+    def _attempt_lost(
+        self,
+        operation: LiveOperation,
+        event: facts.ResponseReceived | facts.SocketClosed,
+        now: float,
+        origin: _Origin | None = None,
+    ) -> None:
+        """Retry or fail an operation whose attempt has failed."""
+        # The context of a retry machine that is made now has the opaque.
+        self._lifecycle.machine_of(operation)
+        operation.opaque = None
+        self._lifecycle.feed(operation, event, now, origin)
+
+    def connection_lost(self, token: int, connection: Connection, detail: str, now: float) -> None:
+        """Retry or fail an operation that waited for a connection that was lost.
+
+        One that goes to another node is dispatched again: it only waited for a collection's id from there, or the node
+        has left the map.
+        """
+        if token not in self._open:
+            return
+        if self._dispatcher.waits_for(token) is connection and not connection.is_leaving:
+            operation = self._open[token]
+            self._lifecycle.not_dispatched(operation, self._dispatcher.lost(operation, connection, detail), now)
+        else:
+            self.resume([token], now)
+
+    def collection_not_found(self, token: int, failed: facts.DispatchFailed, now: float) -> None:
+        """Retry or fail an operation whose collection id could not be had."""
+        self._dispatcher.released(token)
+        self._lifecycle.feed(self._open[token], failed, now)
+
+    def fail_waiting(self, token: int, error: type[CouchbaseException], text: str, now: float) -> None:
+        """Fail an operation whose collection id cannot be had."""
+        self._lifecycle.fail_for_good(self._open[token], error, text, now)
+
+    def _fail_unread(
+        self, operation: LiveOperation, frame: Frame, problem: str, now: float, *, is_success: bool
+    ) -> None:
+        """Fail an operation whose answer cannot be read; whatever else travels on the connection goes on (decision D26)."""
+        context = self._lifecycle.machine_of(operation).error_context(now)
+        context = replace(context, status=frame.status, status_name=status_name(frame.status))
+        self._end_attempt(operation, now, server_duration(frame.framing_extras))
+        applied = "it was applied, but " if is_success and not operation.request.idempotent else ""
+        text = f"{subject(context)}: {applied}the answer of {context.last_dispatched_to} cannot be read: {problem}"
+        self._lifecycle.fail(operation, DecodingFailureException(text, context), now)
+
+    def _fail_undecoded(
+        self,
+        operation: LiveOperation,
+        connection: Connection,
+        frame: Frame,
+        fault: DecoderFault,
+        now: float,
+        *,
+        is_success: bool,
+    ) -> None:
+        """Fail an operation whose answer a decoder failed on, and close the connection that sent it."""
+        self._fail_unread(operation, frame, str(fault), now, is_success=is_success)
+        self._connections.close_after_fault(connection, fault, now)
+
+    def _end_attempt(self, operation: LiveOperation, now: float, server_seconds: float | None = None) -> None:
+        """Measure the attempt that is over, if there is one, and report it for a tracer."""
+        link = operation.link
+        if operation.end_attempt(now, server_seconds) and operation.is_traced and link is not None:
+            attributes = answer_attributes(server_seconds)
+            self._emit(ReportAnswer(Token(operation.token), attributes, StreamId(link.stream)))
+
+    # -- Calls of the life cycle.
+
+    def give_up_waiting(self, live: LiveOperation) -> Undispatched | None:
+        """End a wait for a connection or a collection id, and return its reason. Return None without a wait."""
+        connection = self._dispatcher.waits_for(live.token)
+        if connection is None:
+            return None
+        text, load = _obstacle(live, connection), load_of(connection)
+        self._dispatcher.stop_waiting(live)
+        return self._dispatcher.lost(live, connection, text, load=load)
+
+    def out_of_time(self, live: LiveOperation) -> facts.TimePassed:
+        """Return the load of the connection that owes the answer, and the obstacle of the permit."""
+        connection = self._connections.streams.connection(live.stream)
+        return facts.TimePassed(load_of(connection) if connection is not None else None, live.obstacle)
+
+    def debtor(self, live: LiveOperation, event: TimePassed) -> Connection | None:
+        """Return the connection that owes the answer; None if nothing was sent, or received bytes are unread."""
+        if live.stream is None or live.opaque is None or live.stream in event.unread:
+            return None
+        stream = StreamId(live.stream)
+        connection = self._connections.streams.connection(stream)
+        request = connection.in_flight.get(live.opaque) if connection is not None else None
+        if request is None:
+            return None
+        handed_over = request.handed_over(event.unsent.get(stream, sys.maxsize))
+        return connection if handed_over is not facts.HandedOver.NOTHING else None
+
+    def blame(self, debtor: Connection, now: float) -> None:
+        """Count a passed deadline against the circuit breaker of a connection."""
+        self._keep_alive.feed_breaker(debtor, BreakerEvent.OPERATION_TIMED_OUT, now)
+
+    def attempt_failed(self, live: LiveOperation) -> None:
+        """Do nothing: the next attempt is routed anew."""
+
+    def retry_decided(self, live: LiveOperation, reason: RetryReason) -> None:
+        """Do nothing: no state depends on the reason."""
+
+    def carry_out(self, live: LiveOperation, order: OrderOfKeyValue, origin: object, now: float) -> None:
+        """Fetch the newest config, forget a collection id, or close the connection that sent the answer."""
+        match order, origin:
+            case orders.RefreshCollection(), _:
+                self._keyspaces.outdated(live.request.keyspace)
+            case orders.RefreshTopology(), _Origin(connection, has_config=False):
+                self._keep_alive.refresh_config(connection, now)
+            case orders.CloseConnection(why), _Origin(connection):
+                self._connections.close(connection, why, now)
+
+    def succeeded(self, live: LiveOperation, response: facts.Response, now: float) -> None:
+        """Do nothing: ``answered`` completes a success, and no retry machine receives it."""
+
+    def leave(self, live: LiveOperation, departure: Departure, now: float) -> None:
+        """End a wait for dispatch. Pass a late answer to an heir, which counts it as an orphan if it was needed."""
+        self._dispatcher.stop_waiting(live)
+        connection = self._connections.streams.connection(live.stream)
+        if connection is not None and live.opaque is not None:
+            is_needed = departure is not Departure.NOT_NEEDED
+            takes_orphan = is_needed and self._gathering.takes_orphans and live.request.is_awaited
+            orphan = live.measured() if takes_orphan else None
+            heir: AbandonedScan | Measured | Purpose | None = orphan if is_needed else Purpose.NOT_NEEDED
+            if isinstance(live.request, RangeScanCreate):
+                heir = AbandonedScan(live.vbucket, orphan, is_needed)
+            connection.in_flight.abandon(live.opaque, heir)
+        live.opaque = None
+
+    def fail(self, live: LiveOperation, error: CouchbaseException, now: float) -> None:
+        """Settle an operation with a failure."""
+        self._lifecycle.forget(live)
+        self._emit(FailOperation(Token(live.token), error))
+
+    def context(self, live: LiveOperation, context: ErrorContext) -> ErrorContext:
+        """Return a context with the connection for which an operation waits, or with the load of that of its attempt."""
+        connection = self._dispatcher.waits_for(live.token)
+        if connection is not None:
+            reasons = context.retry_reasons
+            if not connection.is_unsupported:
+                reasons |= {str(self._dispatcher.reason_of_waiting(live, connection))}
+            context = replace(context, retry_reasons=reasons, last_dispatch_error=_obstacle(live, connection))
+        else:
+            connection = self._connections.streams.connection(live.stream)
+        return loaded(context, load_of(connection)) if connection is not None else context
+
+
+def _obstacle(operation: LiveOperation, connection: Connection) -> str:
+    """Return what an operation waits for that waits for a connection, or for a collection's id."""
+    text = status_text(connection)
+    if connection.state is ConnectionState.READY and operation.token not in connection.waiting:
+        keyspace = operation.request.keyspace
+        text += f"; it has not sent the id of collection {keyspace.scope}.{keyspace.collection}"
+    return text

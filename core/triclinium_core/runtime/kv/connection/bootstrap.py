@@ -1,0 +1,398 @@
+"""From an open stream to a usable connection: HELLO, error map, SASL, bucket, cluster config.
+
+The first four go out in one write, so do the last two; the answers come in the order of the questions, but are matched
+by opaque all the same.
+
+Source: kv_engine ``docs/BinaryProtocol.md``, ``docs/ErrorMap.md``; decisions C6, C7, C18, C26, C27, C35.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, unique
+
+from triclinium_core import decoder_faults
+from triclinium_core.decoder_faults import Decoder, DecoderFault
+from triclinium_core.kv.wire.config_version import encode_version
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.kv.wire.frame import Frame, encode_request
+from triclinium_core.options import Authenticator, CertificateAuthenticator, ClientOptions
+from triclinium_core.retry.couchbase.tables.error_map import (
+    ERROR_MAP_VERSION_MAX,
+    ErrorMap,
+    MalformedErrorMap,
+    parse_error_map,
+)
+from triclinium_core.retry.couchbase.tables.kv_status import Status, status_name
+from triclinium_core.runtime.kv.connection.exchange_nonces import ExchangeNonces
+from triclinium_core.runtime.kv.connection.sasl import SaslExchange, SaslMessage, SaslRefusal, mechanisms_of, user_of
+from triclinium_core.runtime.kv.connection.scram import SaltedPasswords
+from triclinium_core.runtime.kv.connection.states import CONNECTION_TRANSITIONS, ConnectionEvent, ConnectionState
+
+WANTED_FEATURES = (
+    HelloFeature.TCP_NODELAY,
+    HelloFeature.MUTATION_SEQNO,
+    HelloFeature.XATTR,
+    HelloFeature.SELECT_BUCKET,
+    HelloFeature.JSON,
+    HelloFeature.DUPLEX,
+    HelloFeature.UNORDERED_EXECUTION,
+    HelloFeature.TRACING,
+    HelloFeature.ALT_REQUEST,
+    HelloFeature.SYNC_REPLICATION,
+    HelloFeature.COLLECTIONS,
+    HelloFeature.PRESERVE_TTL,
+    HelloFeature.SUBDOC_CREATE_AS_DELETED,
+    HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION,
+    HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP,
+    HelloFeature.SUBDOC_REPLICA_READ,
+    HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF,
+)
+COMPRESSION_FEATURES = (HelloFeature.SNAPPY, HelloFeature.SNAPPY_EVERYWHERE)
+USER_AGENT_SIZE_MAX = 200
+"""Characters (SDK-RFC 0035)."""
+HELLO_SIZE_MAX = 1024
+"""Bytes of granted features that are looked at; a server grants what it was asked for, some twenty bytes."""
+MECHANISMS_SIZE_MAX = 1024
+"""Bytes of mechanism names that are looked at; servers have some fifty."""
+MECHANISMS_MAX = 20
+"""Maximum number of mechanism names that are kept. Servers offer four; statistics and ``ping`` show them."""
+_MECHANISM = re.compile(r"[A-Z0-9_-]{1,20}")
+"""The name of a SASL mechanism (RFC 4422 §3.1). Others are dropped."""
+
+
+@unique
+class FailureKind(Enum):
+    """What a failed bootstrap means for the client."""
+
+    CREDENTIALS = "the credentials were refused"
+    BUCKET = "the bucket could not be selected"
+    BUCKET_TYPE = "the bucket is of a type that the client does not speak to"
+    NO_CONFIG = "the bucket is there, and has no cluster config, or none yet"
+    NO_VBUCKETS = "the bucket is there, and its cluster config has no vbuckets yet"
+    UNPROVEN_NODE = "the client refused the node: it did not prove itself, or what it requested is not permitted"
+    NOT_COUCHBASE = "the peer does not speak Couchbase's protocol"
+    TLS = "the peer speaks TLS, and the client does not"
+    CORRUPT_ERROR_MAP = "the error map is corrupt, and renegotiation was asked for"
+    PROTOCOL = "the peer answered something else"
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapFailure:
+    """Why a connection cannot be used; ``status`` is the one that decided, where one did."""
+
+    kind: FailureKind
+    text: str
+    status: int | None = None
+    advice: str = ""
+    """Next step at the end of ``text``, or an empty string. One warning for each cluster repeats it."""
+    fault: DecoderFault | None = None
+    """The defect that caused the failure, if a decoder failed on bytes of the node."""
+
+    @classmethod
+    def of_fault(cls, fault: DecoderFault) -> BootstrapFailure:
+        """Return the failure of a connection whose bytes a decoder failed on."""
+        return cls(FailureKind.PROTOCOL, str(fault), fault=fault)
+
+    @classmethod
+    def of_bucket(cls, bucket: str, authenticator: Authenticator, status: int) -> BootstrapFailure | None:
+        """Return what is wrong by an answer to SELECT_BUCKET; None where the bucket is selected."""
+        if status == Status.SUCCESS:
+            return None
+        text = f"bucket {bucket!r}: {_named(status)}"
+        if status == Status.NO_ACCESS:
+            text = f"bucket {bucket!r} does not exist, or {user_of(authenticator)} may not open it"
+        elif status == Status.KEY_NOT_FOUND:
+            text = f"bucket {bucket!r} is not on this node yet"
+        return cls(FailureKind.BUCKET, text, status)
+
+    @classmethod
+    def of_sasl(cls, refusal: SaslRefusal) -> BootstrapFailure:
+        """Return the failure for a refusal of an authentication, by the node or by the client."""
+        kind = FailureKind.CREDENTIALS if refusal.is_of_credentials else FailureKind.PROTOCOL
+        kind = FailureKind.UNPROVEN_NODE if refusal.is_ours else kind
+        return cls(kind, refusal.text, refusal.status, refusal.advice)
+
+    @property
+    def lacks_bucket(self) -> bool:
+        """Whether the node does not have the bucket, or refuses it to the user."""
+        return self.kind is FailureKind.BUCKET and self.status in {Status.NO_ACCESS, Status.KEY_NOT_FOUND}
+
+    @property
+    def is_denial(self) -> bool:
+        """Whether the bucket is not open to this user, so that only an administrator can help."""
+        return self.kind is FailureKind.BUCKET and self.status == Status.NO_ACCESS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootstrapPlan:
+    """What is to be negotiated on one connection."""
+
+    authenticator: Authenticator
+    bucket: str | None
+    tls: bool
+    """Whether the stream has TLS that verifies the node."""
+    nonce: str
+    user_agent: str
+    connection_id: str
+    compression: bool = True
+    xerror: bool = True
+    hello_after_auth: bool = False
+    renegotiate_on_corrupt_error_map: bool = False
+    known_config: tuple[int, int] | None = None
+    """Epoch and revision of the cluster config that need not be told again; None where any is wanted."""
+    salted_passwords: SaltedPasswords = field(default_factory=SaltedPasswords, repr=False, compare=False)
+    """What connections of the same authenticator have computed."""
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """SASL mechanisms in order of preference; none where there is no SASL."""
+        return mechanisms_of(self.authenticator, tls=self.tls)
+
+    @property
+    def begins_with_hello(self) -> bool:
+        """Whether HELLO is the first thing that is said."""
+        return not self.hello_after_auth or isinstance(self.authenticator, CertificateAuthenticator)
+
+
+def plan_of(
+    options: ClientOptions,
+    authenticator: Authenticator | None,
+    *,
+    bucket: str | None,
+    xerror: bool,
+    tls: bool,
+    nonce: str,
+    connection_id: str,
+    known_config: tuple[int, int] | None = None,
+    salted_passwords: SaltedPasswords,
+) -> BootstrapPlan:
+    """Return what a client with these options negotiates, as whom ``authenticator`` says."""
+    assert authenticator is not None, "only a plain memcached needs none, and negotiates nothing"
+    return BootstrapPlan(
+        authenticator=authenticator,
+        bucket=bucket,
+        tls=tls,
+        nonce=nonce,
+        user_agent=options.user_agent,
+        connection_id=connection_id,
+        compression=options.compression,
+        xerror=xerror,
+        hello_after_auth=options.hello_after_auth,
+        renegotiate_on_corrupt_error_map=options.renegotiate_on_corrupt_error_map,
+        known_config=known_config,
+        salted_passwords=salted_passwords,
+    )
+
+
+@dataclass(slots=True)
+class Negotiated:
+    """What came out of it."""
+
+    features: frozenset[int] = frozenset()
+    offered_mechanisms: tuple[str, ...] = ()
+    mechanism: str | None = None
+    error_map: ErrorMap | None = None
+    error_map_problem: str | None = None
+    """Why there is no map although there should be one; for the log."""
+    config: bytes | None = None
+
+
+class Bootstrap:
+    """One bootstrap. Feed every frame to ``receive`` until ``is_done`` or ``failure``.
+
+    Args:
+        nonces: the nonces of the stream.
+    """
+
+    def __init__(self, plan: BootstrapPlan, nonces: ExchangeNonces | None = None) -> None:
+        self._plan = plan
+        self._steps: dict[int, tuple[Opcode, Callable[[Frame], bytes]]] = {}
+        self._opaque = 0
+        self._sasl = SaslExchange(
+            plan.authenticator,
+            tls=plan.tls,
+            nonce=plan.nonce,
+            salted_passwords=plan.salted_passwords,
+            nonces=nonces,
+        )
+        self.has_heard: bool = False
+        """Whether the peer has answered anything, so that it speaks the protocol."""
+        self.negotiated: Negotiated = Negotiated()
+        self.failure: BootstrapFailure | None = None
+        self.sasl_status: int | None = None
+        """Outcome of SASL, once there is one."""
+        self.bucket_status: int | None = None
+        """Outcome of SELECT_BUCKET, once there is one."""
+        self.state: ConnectionState = ConnectionState.CONNECTING
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the connection is ready."""
+        return self.state is ConnectionState.READY
+
+    @property
+    def unanswered(self) -> Opcode | None:
+        """The oldest question that has no answer; None where nothing is asked."""
+        return next((opcode for opcode, _ in self._steps.values()), None)
+
+    @property
+    def last_opaque(self) -> int:
+        """The opaque of the newest request; they count up from 1."""
+        return self._opaque
+
+    def awaits(self, opaque: int) -> bool:
+        """Tell whether the request with this opaque has no answer yet."""
+        return opaque in self._steps
+
+    def start(self) -> bytes:
+        """Return the first burst."""
+        self._move(ConnectionEvent.HELLO_SENT if self._plan.begins_with_hello else ConnectionEvent.SASL_SENT)
+        burst = self._hello() if self._plan.begins_with_hello else b""
+        if self._plan.mechanisms:
+            burst += self._request(Opcode.SASL_LIST_MECHS, self._on_mechanisms)
+            burst += self._say(self._sasl.start())
+        return burst
+
+    def receive(self, frame: Frame) -> bytes:
+        """Take an answer that it ``awaits`` and return what to send next; empty for nothing.
+
+        Sets ``failure`` where the peer errs.
+        """
+        opcode, step = self._steps.pop(frame.opaque)
+        if opcode != frame.opcode:
+            return self._fail(f"answered opcode 0x{opcode:02x} with opcode 0x{frame.opcode:02x}")
+        self.has_heard = True
+        data = step(frame)
+        if self.state is ConnectionState.JOINING and not self._steps and self.failure is None:
+            # The config may be answered before what was asked earlier; only all of it together makes a connection.
+            self._move(ConnectionEvent.ALL_ANSWERED)
+        return data
+
+    def _move(self, event: ConnectionEvent) -> None:
+        self.state = CONNECTION_TRANSITIONS[self.state][event]
+
+    def _request(
+        self,
+        opcode: Opcode,
+        step: Callable[[Frame], bytes],
+        *,
+        extras: bytes = b"",
+        key: bytes = b"",
+        value: bytes = b"",
+    ) -> bytes:
+        self._opaque += 1
+        self._steps[self._opaque] = opcode, step
+        return encode_request(opcode, opaque=self._opaque, extras=extras, key=key, value=value)
+
+    def _fail(self, text: str, kind: FailureKind = FailureKind.PROTOCOL, status: int | None = None) -> bytes:
+        self.failure = BootstrapFailure(kind, text, status)
+        self._steps.clear()
+        return b""
+
+    def _hello(self) -> bytes:
+        features = [*WANTED_FEATURES]
+        if self._plan.compression:
+            features += COMPRESSION_FEATURES
+        if self._plan.xerror:
+            features.append(HelloFeature.XERROR)
+        # SDK-RFC 0035 "Client / Connection IDs": without whitespace.
+        agent = json.dumps(
+            {"a": self._plan.user_agent[:USER_AGENT_SIZE_MAX], "i": self._plan.connection_id}, separators=(",", ":")
+        )
+        value = struct.pack(f">{len(features)}H", *features)
+        burst = self._request(Opcode.HELLO, self._on_hello, key=agent.encode(), value=value)
+        if self._plan.xerror:
+            version = struct.pack(">H", ERROR_MAP_VERSION_MAX)
+            burst += self._request(Opcode.GET_ERROR_MAP, self._on_error_map, value=version)
+        return burst
+
+    def _on_hello(self, frame: Frame) -> bytes:
+        if frame.status == Status.UNKNOWN_COMMAND:
+            # Decision C27: a plain memcached answers so, and has lost the stream by now.
+            text = "does not know HELLO; if it is a plain memcached, connect with memcached:// instead"
+            return self._fail(text, FailureKind.NOT_COUCHBASE, frame.status)
+        if frame.status != Status.SUCCESS:
+            return self._fail(f"refused HELLO: {_named(frame.status)}", status=frame.status)
+        if len(frame.value) % 2 or len(frame.value) > HELLO_SIZE_MAX:
+            return self._fail(f"granted {len(frame.value)} bytes of features, which cannot be")
+        self.negotiated.features = frozenset(struct.unpack(f">{len(frame.value) // 2}H", frame.value))
+        if self.state is not ConnectionState.NEGOTIATING:
+            return b""
+        self._move(ConnectionEvent.HELLO_ANSWERED)
+        # The TLS handshake has shown a certificate already, and the server takes no SASL after it.
+        return b"" if self._plan.mechanisms else self._join()
+
+    def _on_error_map(self, frame: Frame) -> bytes:
+        if frame.status != Status.SUCCESS:
+            self.negotiated.error_map_problem = f"the node has no error map: {_named(frame.status)}"
+            return b""
+        try:
+            self.negotiated.error_map = parse_error_map(frame.value)
+        except MalformedErrorMap as error:
+            self.negotiated.error_map_problem = f"the node's error map is corrupt: {error}"
+            if self._plan.renegotiate_on_corrupt_error_map:
+                return self._fail(self.negotiated.error_map_problem, FailureKind.CORRUPT_ERROR_MAP)
+        except Exception as error:
+            self.failure = BootstrapFailure.of_fault(decoder_faults.unexpected(Decoder.ERROR_MAP, error))
+            self._steps.clear()
+        return b""
+
+    def _on_mechanisms(self, frame: Frame) -> bytes:
+        if frame.status == Status.SUCCESS:
+            listed = frame.value[:MECHANISMS_SIZE_MAX].decode("ascii", "replace").split()
+            names = [name for name in listed if _MECHANISM.fullmatch(name)][:MECHANISMS_MAX]
+            self.negotiated.offered_mechanisms = self._sasl.offered = tuple(names)
+        return b""
+
+    def _say(self, message: SaslMessage | None) -> bytes:
+        """Return what is to be sent in the SASL exchange, or fail with it."""
+        self.negotiated.mechanism = self._sasl.mechanism
+        refusal = self._sasl.refusal
+        if refusal is not None:
+            self.failure = BootstrapFailure.of_sasl(refusal)
+            self._steps.clear()
+            return b""
+        assert message is not None
+        return self._request(message.opcode, self._on_sasl, key=message.mechanism.encode(), value=message.payload)
+
+    def _on_sasl(self, frame: Frame) -> bytes:
+        message = self._sasl.receive(frame)
+        self.sasl_status = self._sasl.status
+        return self._join() if self._sasl.is_done else self._say(message)
+
+    def _join(self) -> bytes:
+        self._move(ConnectionEvent.AUTHENTICATED)
+        burst = b"" if self._plan.begins_with_hello else self._hello()
+        if self._plan.bucket is not None:
+            burst += self._request(Opcode.SELECT_BUCKET, self._on_bucket, key=self._plan.bucket.encode())
+        knows_versions = HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION in self.negotiated.features
+        extras = encode_version(self._plan.known_config) if knows_versions else b""
+        return burst + self._request(Opcode.GET_CLUSTER_CONFIG, self._on_config, extras=extras)
+
+    def _on_bucket(self, frame: Frame) -> bytes:
+        self.bucket_status = frame.status
+        failure = BootstrapFailure.of_bucket(self._plan.bucket or "", self._plan.authenticator, frame.status)
+        return b"" if failure is None else self._fail(failure.text, failure.kind, failure.status)
+
+    def _on_config(self, frame: Frame) -> bytes:
+        if frame.status == Status.SUCCESS:
+            self.negotiated.config = frame.value
+        elif frame.status == Status.KEY_NOT_FOUND and self.bucket_status == Status.SUCCESS:
+            text = (
+                f"bucket {self._plan.bucket!r} has no cluster config: either it was created a moment ago, or it is a "
+                "memcached bucket, which this client does not speak to; use a couchbase or ephemeral bucket"
+            )
+            return self._fail(text, FailureKind.NO_CONFIG, frame.status)
+        elif self._plan.bucket is not None:
+            # Without a bucket's config no document can be found; without a global one everything can.
+            return self._fail(f"gives no cluster config: {_named(frame.status)}", status=frame.status)
+        return b""
+
+
+def _named(status: int) -> str:
+    return f"{status_name(status) or 'unknown status'} [0x{status:02x}]"

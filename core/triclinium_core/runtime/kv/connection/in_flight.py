@@ -1,0 +1,170 @@
+"""The requests of one stream that have no answer yet, by opaque.
+
+Source: decisions C24 (what a closed socket means for each) and C37 (the bounds).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from enum import Enum, unique
+
+import msgspec
+
+from triclinium_core.kv.wire.constants import OPCODE_OFFSET, Opcode
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.retry.couchbase.events import HandedOver
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.runtime.kv.live_operation import LiveOperation
+from triclinium_core.runtime.lifecycle.measured import Measured
+
+REQUESTS_MAX = 16_384
+"""Unanswered requests of one stream; a client with more of them is not helped by queueing yet another."""
+BYTES_MAX = 64 * 1024 * 1024
+"""Bytes of unanswered requests of one stream: three documents of the largest size."""
+OPAQUE_MAX = 0xFFFF_FFFF
+
+
+@unique
+class Purpose(Enum):
+    """Requests of our own."""
+
+    KEEP_ALIVE = "keep_alive"
+    CANARY = "canary"
+    CONFIG = "config"
+    AUTHENTICATION = "authentication"
+    SCAN_CANCEL = "scan_cancel"
+    MANIFEST = "manifest"
+    NOT_NEEDED = "not_needed"
+    """An operation of a caller whose result is complete without it: its late answer is no orphan."""
+
+
+class CollectionQuestion(msgspec.Struct, frozen=True):
+    """A GET_COLLECTION_ID of ours."""
+
+    scope: str
+    collection: str
+
+
+class Probe(msgspec.Struct, frozen=True):
+    """A NOOP that belongs to the ping with this token."""
+
+    ping: int
+
+
+class ManifestQuestion(msgspec.Struct, frozen=True):
+    """A GET_COLLECTIONS_MANIFEST that belongs to the wait with this token."""
+
+    wait: int
+
+
+class AbandonedScan(msgspec.Struct, frozen=True):
+    """The opening of a scan that nobody waits for any more, so that it has to be ended once it is open."""
+
+    vbucket: int
+    measured: Measured | None = None
+    """What was measured of it, where its late answer is to be reported."""
+    is_orphan: bool = True
+    """Whether its late answer counts as an orphan."""
+
+
+Owner = LiveOperation | Purpose | CollectionQuestion | Probe | ManifestQuestion | AbandonedScan | Measured | None
+"""Who waits for the answer: an operation, or one of our own questions. Of an operation that was abandoned, what was measured
+where its late answer is to be reported, and None otherwise."""
+
+
+def is_last(opcode: int, status: int) -> bool:
+    """Tell whether no further response with the same opaque follows.
+
+    Source: kv_engine ``docs/range_scans/range_scan_continue.md`` "Response format".
+    """
+    return opcode != Opcode.RANGE_SCAN_CONTINUE or status != Status.SUCCESS
+
+
+_SEVERAL_ANSWERS = int(Opcode.RANGE_SCAN_CONTINUE)
+"""A plain number: comparing a member of an enumeration takes far longer."""
+
+
+class InFlightRequest(msgspec.Struct, gc=False):
+    """One request. ``offset`` is where its frame begins in the bytes ordered for this stream."""
+
+    opaque: int
+    opcode: int
+    owner: Owner
+    offset: int
+    size: int
+
+    def handed_over(self, byte_count: int) -> HandedOver:
+        """Tell how much of the frame left the client, given how many bytes of the stream the driver began to send."""
+        if self.offset + self.size <= byte_count:
+            return HandedOver.ALL
+        return HandedOver.NOTHING if self.offset >= byte_count else HandedOver.PART
+
+
+class InFlightTable:
+    """The unanswered requests of one stream."""
+
+    def __init__(self) -> None:
+        self.is_full: bool = False
+        """Whether a further request has to wait until others were answered."""
+        self.full_since: float = math.inf
+        """Since when operations wait for room; ``inf`` where there is some, or none wait."""
+        self.next_opaque: int = 1
+        """What the next request is called: no unanswered one has this opaque."""
+        self._requests: dict[int, InFlightRequest] = {}
+        self._stream_size = 0
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    def add(self, owner: Owner, frame: bytes) -> None:
+        """Record a request that is ordered to be sent, and was encoded with ``next_opaque``."""
+        opaque, requests, size = self.next_opaque, self._requests, len(frame)
+        requests[opaque] = InFlightRequest(opaque, frame[OPCODE_OFFSET], owner, self._stream_size, size)
+        self._stream_size += size
+        self._bytes += size
+        if len(requests) >= REQUESTS_MAX or self._bytes >= BYTES_MAX:
+            self.is_full = True
+        opaque += 1
+        while opaque in requests or opaque > OPAQUE_MAX:
+            opaque = opaque + 1 if opaque < OPAQUE_MAX else 1
+        self.next_opaque = opaque
+
+    def skip(self, size: int, opaque: int) -> None:
+        """Record requests in the stream that are not of this table, the bootstrap's: their bytes, and their last opaque."""
+        self._stream_size += size
+        self.next_opaque = max(self.next_opaque, opaque + 1)
+
+    def was_made(self, opaque: int) -> bool:
+        """Tell whether any request of the connection, answered or not, had this opaque."""
+        return 1 <= opaque < self.next_opaque
+
+    def get(self, opaque: int) -> InFlightRequest | None:
+        """Return the request that an answer belongs to, or None where there is none."""
+        return self._requests.get(opaque)
+
+    def answered(self, frame: Frame) -> InFlightRequest | None:
+        """Return the request that ``frame`` answers, or None where there is none. Its last answer removes it."""
+        request = self._requests.get(frame.opaque)
+        if request is None or request.opcode != frame.opcode:
+            return None
+        if request.opcode != _SEVERAL_ANSWERS or is_last(request.opcode, frame.status):
+            del self._requests[request.opaque]
+            self._bytes -= request.size
+            if self.is_full and len(self._requests) < REQUESTS_MAX and self._bytes < BYTES_MAX:
+                self.is_full, self.full_since = False, math.inf
+        return request
+
+    def abandon(self, opaque: int, heir: AbandonedScan | Measured | Purpose | None = None) -> None:
+        """Pass the answer, when it comes, to ``heir``; until then the request counts against the bounds."""
+        request = self._requests.get(opaque)
+        if request is not None:
+            request.owner = heir
+
+    def clear(self) -> Iterator[InFlightRequest]:
+        """Remove and return all requests, oldest first, because their stream is gone."""
+        requests, self._requests = self._requests, {}
+        self._stream_size = self._bytes = 0
+        self.is_full, self.full_since = False, math.inf
+        return iter(requests.values())

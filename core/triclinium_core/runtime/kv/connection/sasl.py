@@ -1,0 +1,248 @@
+"""The client's side of one SASL authentication: on a new connection, or again on one that is in use.
+
+A password is proved by SCRAM, in two steps, or shown by PLAIN, in one; a JSON Web Token is shown by OAUTHBEARER, in
+one. Whoever owns the exchange sends what it returns and feeds it the answers.
+
+Source: kv_engine ``docs/BinaryProtocol.md``; RFC 4616 (PLAIN), RFC 5802 (SCRAM), RFC 7628 (OAUTHBEARER); decision C6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.options import OAUTHBEARER, Authenticator, JwtAuthenticator, PasswordAuthenticator
+from triclinium_core.retry.couchbase.tables.kv_status import Status, status_name
+from triclinium_core.runtime.kv.connection.exchange_nonces import ExchangeNonces
+from triclinium_core.runtime.kv.connection.scram import (
+    MECHANISMS as SCRAM_MECHANISMS,
+    SaltedPasswords,
+    ScramClient,
+    ScramError,
+    refusal_in,
+)
+from triclinium_core.shown import one_line
+
+REFUSED_CREDENTIALS = frozenset({Status.AUTH_ERROR, Status.AUTH_STALE})
+"""What a server answers to wrong credentials, and to such as have expired."""
+ACKNOWLEDGED_ERROR = b"\x01"
+"""What a client says to the reasons for the refusal of its token, so that the refusal can come (RFC 7628 §3.2.3)."""
+
+PLAIN_ONLY = (
+    "it offers only PLAIN for passwords, which anyone on the network could read: connect with couchbases:// and verify the "
+    "certificate, or permit PLAIN with allowed_sasl_mechanisms=('PLAIN',)"
+)
+"""Advice for a node without SCRAM. The client chooses PLAIN by itself over verified TLS only."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaslMessage:
+    """What to send: a request with the mechanism as its key. ``repr`` keeps the payload to itself."""
+
+    opcode: Opcode
+    mechanism: str
+    payload: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SaslRefusal:
+    """Why the exchange failed; ``status`` is the one that decided, where one did."""
+
+    text: str
+    status: int | None = None
+    advice: str = ""
+    """Next step at the end of ``text``, or an empty string."""
+    is_ours: bool = False
+    """Whether the client refuses the node, because the node did not prove that it knows the password, or its offer or
+    request is not permitted. False if the node refuses the credentials."""
+
+    @property
+    def is_of_credentials(self) -> bool:
+        """Whether it was the credentials that were found wrong, as far as the server says."""
+        return self.status in REFUSED_CREDENTIALS
+
+
+def mechanisms_of(authenticator: Authenticator, *, tls: bool) -> tuple[str, ...]:
+    """Return the SASL mechanisms in order of preference. None for a certificate, which TLS has already presented.
+
+    Args:
+        tls: whether the stream has TLS that verifies the node. Unverified TLS does not protect a password.
+    """
+    match authenticator:
+        case PasswordAuthenticator(allowed_sasl_mechanisms=None):
+            return ("PLAIN", *SCRAM_MECHANISMS) if tls else SCRAM_MECHANISMS
+        case PasswordAuthenticator(allowed_sasl_mechanisms=tuple() as allowed):
+            return allowed
+        case JwtAuthenticator():
+            return (OAUTHBEARER,)
+        case _:
+            return ()
+
+
+def user_of(authenticator: Authenticator) -> str:
+    """Return who it is that an authenticator speaks for, as errors call them."""
+    match authenticator:
+        case PasswordAuthenticator(username=username):
+            return f"user {username!r}"
+        case JwtAuthenticator():
+            return "the user of the token"
+        case _:
+            return "the user of the certificate"
+
+
+class SaslExchange:
+    """One exchange. Feed every answer to ``receive`` until ``is_done`` or ``refusal``.
+
+    Args:
+        authenticator: a password or a token.
+        tls: whether the stream has TLS that verifies the node.
+        nonce: entropy of an event, from which each attempt with SCRAM derives its nonce.
+        nonces: the nonces of the stream, if it has several exchanges.
+        offered: the mechanisms of the server, as far as they are known.
+        salted_passwords: what earlier exchanges of the same authenticator have computed.
+    """
+
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        *,
+        tls: bool,
+        nonce: str,
+        offered: Sequence[str] = (),
+        salted_passwords: SaltedPasswords | None = None,
+        nonces: ExchangeNonces | None = None,
+    ) -> None:
+        self.authenticator: Authenticator = authenticator
+        self._allowed = mechanisms_of(authenticator, tls=tls)
+        self._nonce = nonce
+        self._nonces = nonces if nonces is not None else ExchangeNonces(0)
+        self._salted_passwords = salted_passwords
+        self._scram: ScramClient | None = None
+        self._tried: set[str] = set()
+        self.offered: tuple[str, ...] = tuple(offered)
+        self.mechanism: str | None = None
+        """The one that was tried last."""
+        self.status: int | None = None
+        """Outcome, once there is one: what the server answered in the end; 0x20 for any refusal of the credentials."""
+        self.refusal: SaslRefusal | None = None
+        self.is_done: bool = False
+
+    def start(self) -> SaslMessage | None:
+        """Return the first message: of the best mechanism that both sides have, or else of the best of ours.
+
+        What a server offered a while ago it may have added to since.
+        """
+        known = [name for name in self._allowed if name in self.offered]
+        return self._begin(known[0] if known else self._allowed[0])
+
+    def receive(self, frame: Frame) -> SaslMessage | None:
+        """Take an answer and return what to send next, if anything. Sets ``refusal`` where the server refuses or errs."""
+        mechanism = self.mechanism or ""
+        error = refusal_in(frame.value) if self._scram is not None else None
+        goes_on = frame.status in (Status.SUCCESS, Status.AUTH_CONTINUE)
+        is_unknown = bool(self.offered) and mechanism not in self.offered
+        if error is not None and (goes_on or not is_unknown):
+            # Decision C6: the message itself refuses the credentials, so its status does not matter.
+            self.status = int(Status.AUTH_ERROR)
+            text = f"{_refusal_text(self.authenticator, self.status)}: {mechanism}: {error}"
+            return self._refuse(text, self.status)
+        if frame.status == Status.AUTH_CONTINUE and frame.opcode == Opcode.SASL_AUTH:
+            if mechanism == OAUTHBEARER:
+                return SaslMessage(Opcode.SASL_STEP, mechanism, ACKNOWLEDGED_ERROR)
+            if self._scram is not None:
+                return self._prove(self._scram, frame.value)
+        if frame.status == Status.SUCCESS:
+            return self._succeed(frame)
+        if is_unknown:
+            others = [name for name in self._allowed if name in self.offered and name not in self._tried]
+            return self._begin(others[0]) if others else self._nothing_in_common()
+        if goes_on:
+            return self._refuse_node(f"{mechanism}: requested another message, which the mechanism does not have")
+        self.status = frame.status
+        if frame.status in REFUSED_CREDENTIALS:
+            # Decision C6 knows one status; that of expired credentials refuses them as much.
+            self.status = int(Status.AUTH_ERROR)
+            return self._refuse(_refusal_text(self.authenticator, frame.status), frame.status)
+        name = status_name(frame.status) or "unknown status"
+        return self._refuse(f"{mechanism} failed: {name} [0x{frame.status:02x}]", frame.status)
+
+    def _begin(self, mechanism: str) -> SaslMessage | None:
+        self._tried.add(mechanism)
+        self.mechanism = mechanism
+        self._scram = None
+        match self.authenticator:
+            case JwtAuthenticator(token=token):
+                # RFC 7628 §3.1: the header of GS2 without channel binding and identity, then key and value.
+                payload = b"n,,\x01auth=Bearer " + token.encode() + b"\x01\x01"
+            case PasswordAuthenticator(username=username, password=password) if mechanism == "PLAIN":
+                payload = b"\0" + username.encode() + b"\0" + password.encode()
+            case PasswordAuthenticator() as password_authenticator:
+                try:
+                    self._scram = self._new_scram(mechanism, password_authenticator)
+                    payload = self._scram.first()
+                except ScramError as error:
+                    return self._refuse(f"{mechanism}: {error}")
+            case _:
+                raise AssertionError("a certificate needs no SASL")
+        return SaslMessage(Opcode.SASL_AUTH, mechanism, payload)
+
+    def _new_scram(self, mechanism: str, authenticator: PasswordAuthenticator) -> ScramClient:
+        return ScramClient(
+            mechanism,
+            authenticator.username,
+            authenticator.password,
+            nonce=self._nonces.next(self._nonce),
+            salted_passwords=self._salted_passwords,
+            iterations_min=authenticator.scram_iterations_min,
+        )
+
+    def _prove(self, scram: ScramClient, challenge: bytes) -> SaslMessage | None:
+        try:
+            return SaslMessage(Opcode.SASL_STEP, self.mechanism or "", scram.final(challenge))
+        except ScramError as error:
+            return self._refuse_node(f"{self.mechanism}: {error}")
+
+    def _succeed(self, frame: Frame) -> SaslMessage | None:
+        if self._scram is not None:
+            if frame.opcode == Opcode.SASL_AUTH:
+                return self._refuse_node(
+                    f"{self.mechanism}: accepted the credentials without a server signature; the server has not proved "
+                    "that it knows the password, so do not trust it"
+                )
+            try:
+                self._scram.verify(frame.value)
+            except ScramError as error:
+                return self._refuse_node(f"{self.mechanism}: {error}")
+        self.status = int(Status.SUCCESS)
+        self.is_done = True
+        return None
+
+    def _nothing_in_common(self) -> SaslMessage | None:
+        hint = advice = ""
+        if isinstance(self.authenticator, JwtAuthenticator):
+            hint = "; the cluster takes no tokens here"
+        elif not set(SCRAM_MECHANISMS).isdisjoint(self.offered):
+            hint = "; permit one of the offered mechanisms with allowed_sasl_mechanisms"
+        elif "PLAIN" in self.offered:
+            advice = PLAIN_ONLY
+            hint = f"; {advice}"
+        text = f"offers {one_line(', '.join(self.offered))}, but allowed is {', '.join(self._allowed)}{hint}"
+        self.refusal = SaslRefusal(text, advice=advice, is_ours=True)
+        return None
+
+    def _refuse(self, text: str, status: int | None = None) -> SaslMessage | None:
+        self.refusal = SaslRefusal(text, status)
+        return None
+
+    def _refuse_node(self, text: str) -> SaslMessage | None:
+        self.refusal = SaslRefusal(text, is_ours=True)
+        return None
+
+
+def _refusal_text(authenticator: Authenticator, status: int) -> str:
+    stale = ", which have expired" if status == Status.AUTH_STALE else ""
+    if isinstance(authenticator, PasswordAuthenticator):
+        return f"refused the credentials of {authenticator.username!r}{stale}"
+    return f"refused the credentials of {user_of(authenticator)}{stale}; set_authenticator gives a new one"

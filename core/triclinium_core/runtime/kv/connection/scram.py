@@ -1,0 +1,434 @@
+"""SCRAM: both sides of an exchange that proves a password to each other without sending it.
+
+Theory of operation. Four messages; each side calls its methods in this order, each once::
+
+    client                                                    server
+    first()   n,,n=<user>,r=<client nonce>                 -> first()
+    final()   <- r=<client nonce + server nonce>,s=<salt>,i=<iterations>
+              c=biws,r=<both nonces>,p=<client proof>      -> final()
+    verify()  <- v=<server signature>, or e=<reason>
+
+The client is authenticated when ``final`` of the server returns, the server when ``verify`` of the client returns. A
+call out of turn raises :class:`ScramError` and changes nothing; a call that fails ends the exchange, and every later
+one raises. Channel binding (the ``-PLUS`` mechanisms) is not offered: Couchbase has none.
+
+Nonces and salts are passed in as data, and no error carries a password. The only state outside these objects is
+``SALTED_BY_SERVERS``, which holds passwords of test servers only.
+
+Source: RFC 5802 (the protocol), RFC 7677 (SHA-256), RFC 4013 and 3454 (SASLprep).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from triclinium_core.options import SCRAM_ITERATIONS_MAX, SCRAM_ITERATIONS_MIN
+from triclinium_core.runtime.kv.connection.saslprep import ProhibitedText, saslprep
+from triclinium_core.shown import one_line, shown
+
+_DIGESTS: Mapping[str, str] = MappingProxyType(
+    {
+        "SCRAM-SHA512": "sha512",
+        "SCRAM-SHA256": "sha256",
+        "SCRAM-SHA1": "sha1",
+    }
+)
+
+MECHANISMS: tuple[str, ...] = tuple(_DIGESTS)
+"""In order of preference, spelled as Couchbase does: the IANA names have one dash more."""
+
+ITERATIONS_MAX = SCRAM_ITERATIONS_MAX
+"""Largest iteration count that a client computes (decision D30)."""
+
+SALTED_PASSWORDS_MAX = 16
+"""Maximum number of salted passwords in one cache. A client needs three: all nodes have the same salt for each user and
+mechanism."""
+
+MESSAGE_SIZE_MAX = 4096
+"""Largest message in bytes that is looked at: real ones have some hundred, so a larger one can only be nonsense."""
+
+_GS2_HEADER = "n,,"
+
+_ATTRIBUTE = re.compile(r"([A-Za-z])=([^,\0]+)")
+_ITERATIONS = re.compile(r"[1-9][0-9]{0,8}")
+_ESCAPED_NAME = re.compile(r"(?:[^=]|=2C|=3D)+")
+
+# RFC 5802 §7 leaves out the blank, but the official Couchbase client sends it.
+_NONCE = re.compile(r"[ -+\--~]+")
+
+
+class ScramError(Exception):
+    """The exchange failed, or cannot start; one line says why and never shows the password."""
+
+
+class ScramRefused(ScramError):
+    """The other side says itself that the exchange failed (RFC 5802 §5.1, ``e``)."""
+
+
+def refusal_in(message: bytes) -> str | None:
+    """Return the description of an error in a message of the other side (RFC 5802 §5.1, ``e``), or None."""
+    for part in message[:MESSAGE_SIZE_MAX].split(b","):
+        if part.startswith(b"e="):
+            return f"the other side refused with {_shown(part[2:].decode('utf-8', 'replace'))}"
+    return None
+
+
+class SaltedPasswords:
+    """Cache of salted passwords for all connections of a client, or for all test servers of a process.
+
+    A client keeps one for each authenticator and drops both together, because the keys contain the password.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, bytes, bytes, int], bytes] = {}
+
+    def of(self, digest: str, password: bytes, salt: bytes, iterations: int) -> bytes:
+        """Return a salted password. Compute it only if neither this cache nor ``SALTED_BY_SERVERS`` has it."""
+        key = digest, password, salt, iterations
+        salted = self._known.pop(key, None) or SALTED_BY_SERVERS._known.get(key) or _salted_password(*key)
+        self._known[key] = salted
+        # Test servers in other threads may share this cache, so a key may be gone already.
+        for oldest in [*self._known][:-SALTED_PASSWORDS_MAX]:
+            self._known.pop(oldest, None)
+        return salted
+
+
+SALTED_BY_SERVERS = SaltedPasswords()
+"""Passwords salted by the ``ScramServer`` objects of this process.
+
+Test servers fill it, and clients in the same process read it, so a test suite computes 4,000 iterations once and not
+for every exchange. Clients never add to it, so a process without a test server keeps no password here.
+"""
+
+
+class ScramClient:
+    """The side that knows a password and wants to be let in.
+
+    Args: one of ``MECHANISMS``; ``username`` and ``password`` before SASLprep; ``nonce`` fresh and unpredictable for
+        each exchange, printable ASCII without a comma; ``salted_passwords`` the cache of earlier exchanges;
+        ``iterations_min`` the fewest iterations to accept.
+    Raises: ScramError when the mechanism is unknown, when SASLprep refuses the user name or the password or leaves no
+        user name, or when the nonce is empty or has another character.
+    """
+
+    def __init__(
+        self,
+        mechanism: str,
+        username: str,
+        password: str,
+        *,
+        nonce: str,
+        salted_passwords: SaltedPasswords | None = None,
+        iterations_min: int = SCRAM_ITERATIONS_MIN,
+    ) -> None:
+        self._digest = _digest_of(mechanism)
+        self._salted_passwords = salted_passwords if salted_passwords is not None else SaltedPasswords()
+        self._password = _prepare_password(password)
+        self._iterations_min = iterations_min
+        self._nonce = _checked_nonce("the client nonce", nonce)
+        self._first_bare = f"n={_escape(_prepare_username(username))},r={nonce}"
+        self._signature = b""
+        self._turns = _Turns()
+
+    def first(self) -> bytes:
+        """Return the client-first-message.
+
+        Raises: ScramError when called out of turn.
+        """
+        self._turns.take("first")
+        self._turns.give("final")
+        return f"{_GS2_HEADER}{self._first_bare}".encode()
+
+    def final(self, server_first: bytes) -> bytes:
+        """Return the client-final-message, which carries the proof that this side knows the password.
+
+        Raises: ScramError when called out of turn; when ``server_first`` is malformed, lacks an attribute or has one
+            twice, carries an error or a mandatory extension; when its nonce does not extend ours; when its iteration
+            count is not from ``iterations_min`` to ``ITERATIONS_MAX``.
+        """
+        self._turns.take("final")
+        name = "server-first-message"
+        text = _text(name, server_first)
+        attributes = _attributes(name, text, "r", "s", "i")
+        nonce = _checked_nonce(f"{name}: r=", attributes["r"])
+        if not nonce.startswith(self._nonce) or nonce == self._nonce:
+            raise ScramError(f"{name}: the nonce {_shown(nonce)} does not extend ours; the message is not for us")
+        salt = _from_base64(f"{name}: s=", attributes["s"])
+        iterations = _accepted_iterations(f"{name}: i=", attributes["i"], self._iterations_min)
+
+        salted_password = self._salted_passwords.of(self._digest, self._password, salt, iterations)
+        without_proof = f"c={_to_base64(_GS2_HEADER.encode())},r={nonce}"
+        auth_message = f"{self._first_bare},{text},{without_proof}".encode()
+        proof, self._signature = _proof_and_signature(self._digest, salted_password, auth_message)
+        self._turns.give("verify")
+        return f"{without_proof},p={_to_base64(proof)}".encode()
+
+    def verify(self, server_final: bytes) -> None:
+        """Return when the server has proven that it knows the password too.
+
+        Raises: ScramError when called out of turn; when ``server_final`` is malformed, carries an error or a
+            mandatory extension; when its signature is not the one of a server that knows the password.
+        """
+        self._turns.take("verify")
+        name = "server-final-message"
+        attributes = _attributes(name, _text(name, server_final), "v")
+        if not hmac.compare_digest(self._signature, _from_base64(f"{name}: v=", attributes["v"])):
+            raise ScramError(f"{name}: wrong server signature; the server does not know the password, do not trust it")
+
+
+class ScramServer:
+    """The side that lets in one user: what a test's fake node needs.
+
+    An unknown user fails in ``final`` like a wrong password, so that a stranger learns no user names.
+
+    Args: one of ``MECHANISMS``; ``username`` and ``password`` before SASLprep; ``nonce`` as the client's; ``salt`` of
+        at least one byte; ``iterations`` from 1 to ``ITERATIONS_MAX``.
+    Raises: ScramError when one of them is not as said, or when SASLprep refuses the user name or the password.
+    """
+
+    def __init__(
+        self, mechanism: str, *, username: str, password: str, nonce: str, salt: bytes, iterations: int
+    ) -> None:
+        if not salt:
+            raise ScramError("the salt is empty; give at least one byte")
+        self._digest = _digest_of(mechanism)
+        self._username = _prepare_username(username)
+        self._password = _prepare_password(password)
+        self._own_nonce = _checked_nonce("the server nonce", nonce)
+        self._salt = salt
+        if not 1 <= iterations <= ITERATIONS_MAX:
+            raise ScramError(
+                f"the iteration count {shown(iterations)} must be a whole number from 1 to {ITERATIONS_MAX}"
+            )
+        self._iterations = iterations
+        self._is_known_user = False
+        self._gs2_header = self._first_bare = self._nonce = self._first = ""
+        self._turns = _Turns()
+
+    def first(self, client_first: bytes) -> bytes:
+        """Return the server-first-message, whoever the user is.
+
+        Raises: ScramError when called out of turn; when ``client_first`` is malformed, lacks an attribute or has one
+            twice, asks for channel binding or for the rights of another user, or carries a mandatory extension.
+        """
+        self._turns.take("first")
+        name = "client-first-message"
+        flag, authorization, bare = _gs2_parts(name, _text(name, client_first))
+        attributes = _attributes(name, bare, "n", "r")
+        if authorization not in ("", f"a={attributes['n']}"):
+            raise ScramError(f"{name}: {_shown(authorization)} asks for the rights of another user; leave it out")
+        self._is_known_user = _prepare_username(_unescape(name, attributes["n"])) == self._username
+        self._nonce = _checked_nonce(f"{name}: r=", attributes["r"]) + self._own_nonce
+        self._gs2_header = f"{flag},{authorization},"
+        self._first_bare = bare
+        self._first = f"r={self._nonce},s={_to_base64(self._salt)},i={self._iterations}"
+        self._turns.give("final")
+        return self._first.encode()
+
+    def final(self, client_final: bytes) -> bytes:
+        """Return the server-final-message, which carries the proof that this side knows the password too.
+
+        Raises: ScramError when called out of turn; when ``client_final`` is malformed, lacks an attribute or has one
+            twice, or carries a mandatory extension; when channel binding or nonce are not those of this exchange;
+            when the user is unknown or the proof wrong.
+        """
+        self._turns.take("final")
+        name = "client-final-message"
+        text = _text(name, client_final)
+        attributes = _attributes(name, text, "c", "r")
+        if list(attributes)[-1] != "p":
+            raise ScramError(f"{name}: the last attribute must be the proof, p=")
+        if _from_base64(f"{name}: c=", attributes["c"]) != self._gs2_header.encode():
+            raise ScramError(f"{name}: the channel binding is not the one of the first message")
+        if attributes["r"] != self._nonce:
+            raise ScramError(f"{name}: the nonce is not the one of this exchange")
+        received_proof = _from_base64(f"{name}: p=", attributes["p"])
+
+        salted_password = SALTED_BY_SERVERS.of(self._digest, self._password, self._salt, self._iterations)
+        without_proof = text.removesuffix(f",p={attributes['p']}")
+        auth_message = f"{self._first_bare},{self._first},{without_proof}".encode()
+        proof, signature = _proof_and_signature(self._digest, salted_password, auth_message)
+        is_right_proof = hmac.compare_digest(proof, received_proof)
+        if not (is_right_proof and self._is_known_user):
+            raise ScramError(f"{name}: unknown user or wrong password")
+        return f"v={_to_base64(signature)}".encode()
+
+
+class _Turns:
+    """Lets the calls of one exchange happen in their order; a call that takes its turn and gives none is the last."""
+
+    def __init__(self) -> None:
+        self._due: str | None = "first"
+
+    def take(self, call: str) -> None:
+        if call != self._due:
+            due = "the exchange is over, start a new one" if self._due is None else f"{self._due}() is due"
+            raise ScramError(f"{call}() called out of turn: {due}")
+        self._due = None
+
+    def give(self, call: str) -> None:
+        self._due = call
+
+
+def _digest_of(mechanism: str) -> str:
+    digest = _DIGESTS.get(mechanism)
+    if digest is None:
+        raise ScramError(f"unknown mechanism {_shown(mechanism)}; known are {', '.join(MECHANISMS)}")
+    return digest
+
+
+def _salted_password(digest: str, password: bytes, salt: bytes, iterations: int) -> bytes:
+    """Return PBKDF2 with HMAC, one block long (RFC 5802 §2.2, ``Hi``)."""
+    if hasattr(hashlib, "pbkdf2_hmac"):
+        return hashlib.pbkdf2_hmac(digest, password, salt, iterations)
+    # A Python that was built without OpenSSL, as in WebAssembly. The copy saves hashing the key anew each time.
+    keyed = hmac.new(password, digestmod=digest)
+    block = hmac.digest(password, salt + b"\x00\x00\x00\x01", digest)
+    total = int.from_bytes(block, "big")
+    for _ in range(iterations - 1):
+        step = keyed.copy()
+        step.update(block)
+        block = step.digest()
+        total ^= int.from_bytes(block, "big")
+    return total.to_bytes(len(block), "big")
+
+
+def _proof_and_signature(digest: str, salted_password: bytes, auth_message: bytes) -> tuple[bytes, bytes]:
+    """Return what the client shows and what the server shows (RFC 5802 §3)."""
+    client_key = hmac.digest(salted_password, b"Client Key", digest)
+    server_key = hmac.digest(salted_password, b"Server Key", digest)
+    stored_key = hashlib.new(digest, client_key).digest()
+    client_signature = hmac.digest(stored_key, auth_message, digest)
+    proof = bytes(left ^ right for left, right in zip(client_key, client_signature, strict=True))
+    return proof, hmac.digest(server_key, auth_message, digest)
+
+
+def _text(name: str, message: bytes) -> str:
+    if len(message) > MESSAGE_SIZE_MAX:
+        raise ScramError(f"{name}: {len(message)} bytes are more than the {MESSAGE_SIZE_MAX} allowed")
+    try:
+        return message.decode()
+    except UnicodeDecodeError as error:
+        raise ScramError(f"{name}: not UTF-8 at byte {error.start}") from None
+
+
+def _attributes(name: str, text: str, *leading: str) -> dict[str, str]:
+    """Return the attributes of a message by letter, in their order; those after ``leading`` may be unknown ones.
+
+    Source: RFC 5802 §5.1 (meaning and order), §7 (grammar).
+    """
+    refusal = refusal_in(text.encode())
+    if refusal is not None:
+        raise ScramRefused(f"{name}: {refusal}")
+    attributes: dict[str, str] = {}
+    for part in text.split(","):
+        match = _ATTRIBUTE.fullmatch(part)
+        if match is None:
+            raise ScramError(f"{name}: {_shown(part)} is not an attribute like x=value")
+        letter, value = match[1], match[2]
+        if letter == "m":
+            raise ScramError(f"{name}: the mandatory extension {_shown(part)} is not supported")
+        if letter in attributes:
+            raise ScramError(f"{name}: the attribute {letter}= is there twice")
+        attributes[letter] = value
+    if tuple(attributes)[: len(leading)] != leading:
+        expected, got = ("=, ".join(letters) + "=" for letters in (leading, attributes))
+        raise ScramError(f"{name}: must begin with the attributes {expected}, has {_shown(got)}")
+    return attributes
+
+
+def _gs2_parts(name: str, text: str) -> tuple[str, str, str]:
+    """Return channel-binding flag, authorization identity and the rest of a client-first-message."""
+    parts = text.split(",", 2)
+    if len(parts) != 3:
+        raise ScramError(f"{name}: {_shown(text)} has no header like n,,")
+    flag, authorization, bare = parts
+    # "y" means that the client could bind but believes that we cannot, which is true.
+    if flag not in ("n", "y"):
+        raise ScramError(f"{name}: the header must begin with n or y, channel binding is not supported")
+    return flag, authorization, bare
+
+
+def _checked_nonce(what: str, nonce: str) -> str:
+    if _NONCE.fullmatch(nonce) is None:
+        raise ScramError(f"{what} {_shown(nonce)} must be printable ASCII without a comma, and not empty")
+    return nonce
+
+
+def _accepted_iterations(what: str, count: str, least: int) -> int:
+    """Return the server's iteration count, which is from ``least`` to ``ITERATIONS_MAX``."""
+    if _ITERATIONS.fullmatch(count) is None or int(count) > ITERATIONS_MAX:
+        raise ScramError(
+            f"{what} {_shown(count)} must be a whole number from {least} to {ITERATIONS_MAX}; connect with "
+            "couchbases:// and verify the certificate, which needs no iterations, or set the server's "
+            f"scramShaIterations to a count from {max(least, SCRAM_ITERATIONS_MIN)} to {ITERATIONS_MAX} and set the "
+            "password again"
+        )
+    iterations = int(count)
+    if iterations < least:
+        raise ScramError(
+            f"{what}{iterations} is fewer than the {least} iterations that scram_iterations_min requires, so the proof "
+            "would let the node find a weak password; if the server is yours, set its scramShaIterations to "
+            f"at least {SCRAM_ITERATIONS_MIN} and set the password again, or permit fewer with "
+            "PasswordAuthenticator(scram_iterations_min=...)"
+        )
+    return iterations
+
+
+def _to_base64(data: bytes) -> str:
+    return b64encode(data).decode("ascii")
+
+
+def _from_base64(what: str, text: str) -> bytes:
+    """Return the bytes; every text but the one spelling that encoding them gives is refused as garbled."""
+    try:
+        data = b64decode(text)
+    except ValueError:
+        data = b""
+    # b64decode skips what it does not know; the comparison finds it.
+    if _to_base64(data) != text:
+        raise ScramError(f"{what} is not base64")
+    return data
+
+
+def _escape(username: str) -> str:
+    return username.replace("=", "=3D").replace(",", "=2C")
+
+
+def _unescape(name: str, escaped: str) -> str:
+    if _ESCAPED_NAME.fullmatch(escaped) is None:
+        raise ScramError(f"{name}: the user name {_shown(escaped)} has = where only =2C and =3D may stand")
+    return escaped.replace("=2C", ",").replace("=3D", "=")
+
+
+def _prepare_username(username: str) -> str:
+    # RFC 5802 §5.1: a user name is a query, so code points that Unicode 3.2 did not assign pass.
+    try:
+        prepared = saslprep(username)
+    except ProhibitedText as error:
+        raise ScramError(f"the user name {error}") from None
+    if not prepared:
+        raise ScramError("the user name is empty, or nothing of it is left after SASLprep")
+    return prepared
+
+
+def _prepare_password(password: str) -> bytes:
+    """Return the bytes to hash; a password that SASLprep does not take goes in as it is, as the server keeps it."""
+    try:
+        prepared = saslprep(password, stored=True)
+    except ProhibitedText:
+        prepared = password
+    # An encoding error would carry the password along, as the context of ours.
+    if any("\ud800" <= character <= "\udfff" for character in prepared):
+        raise ScramError("the password is not Unicode that UTF-8 can store")
+    return prepared.encode()
+
+
+def _shown(text: str) -> str:
+    """Return ``text`` as one short line of ASCII: a hostile peer chose it."""
+    return ascii(one_line(text))

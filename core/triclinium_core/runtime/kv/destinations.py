@@ -1,0 +1,63 @@
+"""What dispatch has found last: by keyspace and vbucket, which connection leads to the documents.
+
+It is only a memory of the whole search, and is dropped whole with every change of a config, a collection or a connection
+(decision D35). Whether a connection is ready, closed by its breaker or full is looked at for every operation.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from triclinium_core.kv.operation.requests import Keyspace, Operation
+from triclinium_core.kv.topology.bucket_map import BucketMap, vbucket_of
+from triclinium_core.runtime.kv.connection.connection import Connection
+
+REMEMBERED_MAX = 65_536
+"""Ways that are remembered at most, some 130 bytes each: those of 64 collections of 1024 vbuckets. Beyond that all of them
+are forgotten, and found again as they are needed."""
+
+
+class Destination(msgspec.Struct, frozen=True, eq=False):
+    """Where an operation goes."""
+
+    map: BucketMap | None
+    """By which it was found; None where the bucket has none."""
+    vbucket: int
+    connection: Connection
+    prefix: bytes | None = None
+    """What stands before the key; None where that is not known yet."""
+
+
+class _Keyspace(msgspec.Struct, eq=False):
+    """What was found of one keyspace."""
+
+    vbucket_count: int
+    destinations: dict[int, Destination]
+
+
+class Destinations:
+    """By keyspace and vbucket."""
+
+    def __init__(self) -> None:
+        self._keyspaces: dict[Keyspace, _Keyspace] = {}
+        self._room = REMEMBERED_MAX
+
+    def recall(self, operation: Operation) -> Destination | None:
+        """Return where the active copy of an operation's document is; None where something else is meant, or unknown."""
+        known = self._keyspaces.get(operation.keyspace)
+        if known is None or not operation.is_for_active_copy:
+            return None
+        return known.destinations.get(vbucket_of(operation.key.encode(), known.vbucket_count))
+
+    def remember(self, keyspace: Keyspace, vbucket_count: int, destination: Destination) -> None:
+        """Keep what was found of the active copies of a vbucket."""
+        if not self._room:
+            self.forget()
+        self._room -= 1
+        known = self._keyspaces.setdefault(keyspace, _Keyspace(vbucket_count, {}))
+        known.destinations[destination.vbucket] = destination
+
+    def forget(self) -> None:
+        """Drop everything: some of it may not be found so again."""
+        self._keyspaces.clear()
+        self._room = REMEMBERED_MAX

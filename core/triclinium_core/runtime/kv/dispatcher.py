@@ -1,0 +1,245 @@
+"""Where the next attempt of an operation goes, and how it gets there: the dispatch stage of SDK-RFC 0049.
+
+An attempt is sent, waits for its connection or for a collection's id, or fails without having left the client.
+
+Source: SDK-RFC 0049 "Client Dispatch"; decisions C6, C29, C33, C37.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triclinium_core.contract.couchbase import Action, ReportDispatch
+from triclinium_core.contract.neutral import StreamId, Token
+from triclinium_core.errors import (
+    DocumentUnretrievableException,
+    FeatureNotAvailableException,
+    UnsupportedOperationException,
+)
+from triclinium_core.kv.operation.codec import check_bare, encode_operation
+from triclinium_core.kv.topology.own_addresses import OwnAddresses
+from triclinium_core.retry.couchbase.events import Dispatched, DispatchFailed, Load
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.terminal_states import TerminalStates
+from triclinium_core.runtime.kv.connection.connection import Connection
+from triclinium_core.runtime.kv.connection.states import ConnectionState
+from triclinium_core.runtime.kv.connection.waiting_line import WAITING_MAX
+from triclinium_core.runtime.kv.destinations import Destination, Destinations
+from triclinium_core.runtime.kv.keyspaces import Keyspaces
+from triclinium_core.runtime.kv.live_operation import LiveOperation
+from triclinium_core.runtime.kv.pool.connection_texts import status_text
+from triclinium_core.runtime.kv.pool.connections import Connections
+from triclinium_core.runtime.kv.pool.keepalive import KeepAlive
+from triclinium_core.runtime.lifecycle.carrier import Refused, Undispatched
+from triclinium_core.runtime.lifecycle.stages import Stage
+from triclinium_core.telemetry.attributes import dispatch_attributes
+
+_READY, _IN_FLIGHT = ConnectionState.READY, Stage.IN_FLIGHT
+
+
+def load_of(connection: Connection) -> Load:
+    """Return how much a connection has to do."""
+    return Load(len(connection.in_flight), connection.waiting.peak if connection.waiting else 0)
+
+
+def dispatch_report(token: int, connection: Connection, opaque: int, own_addresses: OwnAddresses) -> ReportDispatch:
+    """Return what is told of an attempt that was just ordered to be sent on a connection."""
+    link, server = connection.link, own_addresses.of(connection.address)
+    attributes = dispatch_attributes(
+        (server.host, server.port), peer=link.remote_address, local_id=link.local_id, operation_id=opaque
+    )
+    return ReportDispatch(Token(token), attributes, StreamId(link.stream))
+
+
+class KeyValueDispatcher:
+    """Sends operations, and knows which of them wait for what."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        keyspaces: Keyspaces,
+        keep_alive: KeepAlive,
+        terminal_states: TerminalStates,
+        destinations: Destinations,
+        *,
+        emit: Callable[[Action], None],
+    ) -> None:
+        self._connections = connections
+        self._keyspaces = keyspaces
+        self._keep_alive = keep_alive
+        self._terminal_states = terminal_states
+        self._destinations = destinations
+        self._emit = emit
+        self._waits_for: dict[int, Connection] = {}
+        """By token, the connection that an operation waits for: to become ready, or to tell a collection's id."""
+
+    def waits_for(self, token: int) -> Connection | None:
+        """Return the connection that an operation waits for; None for one that does not wait."""
+        return self._waits_for.get(token)
+
+    def released(self, token: int) -> None:
+        """Record that what an operation waited for has come, or will not."""
+        self._waits_for.pop(token, None)
+
+    def stop_waiting(self, operation: LiveOperation) -> None:
+        """Have an operation wait no longer, if it does."""
+        connection = self._waits_for.pop(operation.token, None)
+        if connection is not None:
+            self._keyspaces.stop_waiting(operation.request.keyspace, operation.token)
+            connection.waiting.leave(operation.token)
+
+    def dispatch(
+        self, operation: LiveOperation, now: float, *, turn_at: Connection | None = None
+    ) -> Undispatched | None:
+        """Send an operation to the node that has its document, now or as soon as that can be.
+
+        Args:
+            turn_at: the connection for which it has waited for longest; for any other it queues up.
+
+        Returns:
+            None where it was sent, or waits; otherwise why not.
+        """
+        request, found = operation.request, None
+        # A vbucket of which a node said that it is not there is searched with all that is known.
+        if not operation.wrong_node_count:
+            found = self._destinations.recall(request)
+        if found is None:
+            found = self._search(operation, now)
+            if found is None:
+                return self._lack_node(operation)
+        connection, prefix = found.connection, found.prefix
+        operation.map, operation.vbucket = found.map, found.vbucket
+        try:
+            if connection.state is not _READY or not connection.breaker.allows_operations:
+                return self._hold(operation, connection)
+            if connection.in_flight.is_full or (connection.waiting.tokens and turn_at is not connection):
+                return self._queue(operation, connection, now)
+            if prefix is None:
+                prefix = self._prefix(operation, connection)
+                if prefix is None:
+                    return self._wait_for_collection(operation, connection, now)
+            opaque = connection.in_flight.next_opaque
+            # Decision C29: every attempt is a new frame.
+            frame = encode_operation(
+                request,
+                connection.dialect,
+                opaque=opaque,
+                vbucket=operation.vbucket,
+                prefix=prefix,
+                time_left=operation.deadline - now,
+            )
+        except FeatureNotAvailableException as error:
+            return Refused(FeatureNotAvailableException, error.message)
+        operation.opaque, operation.link, operation.dispatched_at = opaque, connection.link, now
+        operation.stage = _IN_FLIGHT
+        if operation.permit is not None:
+            operation.permit.begin()
+        self._connections.send(connection, operation, frame)
+        if operation.is_traced:
+            self._emit(dispatch_report(operation.token, connection, opaque, self._keyspaces.own_addresses))
+        if operation.retry is not None:
+            operation.retry.handle(Dispatched(connection.node, opaque, connection.link.local_address), now)
+        return None
+
+    def lost(
+        self, operation: LiveOperation, connection: Connection, detail: str, *, load: Load | None = None
+    ) -> Undispatched:
+        """Return why an operation cannot be sent to ``connection``, for which it waits no longer.
+
+        Args:
+            load: what the node had to do, where that is why.
+        """
+        self._waits_for.pop(operation.token, None)
+        if connection.is_unsupported:
+            return Refused(UnsupportedOperationException, detail)
+        return DispatchFailed(self.reason_of_waiting(operation, connection), detail, node=connection.node, load=load)
+
+    def reason_of_waiting(self, operation: LiveOperation, connection: Connection) -> RetryReason:
+        """Return the reason of the failure if ``operation`` is not sent to ``connection`` in time."""
+        # Decision C6: a terminal state says better than the socket what is wrong.
+        return self.terminal_reason(operation) or connection.unavailable_reason
+
+    def terminal_reason(self, operation: LiveOperation) -> RetryReason | None:
+        """Return what is known to be wrong for good with what an operation needs; None for nothing."""
+        keyspace = operation.request.keyspace
+        return self._terminal_states.reason_for(
+            Service.KV, bucket=keyspace.bucket, scope=keyspace.scope, collection=keyspace.collection
+        )
+
+    def _search(self, operation: LiveOperation, now: float) -> Destination | None:
+        """Return where an operation goes by all that is known; None where no node has its document now."""
+        request = operation.request
+        known = self._keyspaces.map_of(request.keyspace.bucket)
+        if known is not operation.map:
+            operation.map, operation.wrong_node_count = known, 0
+        # Decision C29: resolved again for every attempt.
+        operation.vbucket = self._keyspaces.vbucket(request)
+        # Until a newer map comes, the one before and the one after the rebalance are tried in turn.
+        forward = operation.wrong_node_count % 2 == 1
+        connection = self._keyspaces.connection_for(request, operation.vbucket, now, forward=forward)
+        return Destination(known, operation.vbucket, connection) if connection is not None else None
+
+    def _lack_node(self, operation: LiveOperation) -> Undispatched:
+        """Return why no node has an operation's document, or the copy of it."""
+        request = operation.request
+        if request.copy:
+            # RFC 0053 §GetReplica Strategies: what the map lacks fails at once. The other copies are as good.
+            text = f"vbucket {operation.vbucket} has no replica {request.copy} on any node now; read another copy"
+            kept = self._keyspaces.replica_count(request.keyspace.bucket) or 0
+            if request.copy > kept:
+                text = f"there is no replica {request.copy}: the bucket keeps {kept} of each document"
+            return Refused(DocumentUnretrievableException, text)
+        return DispatchFailed(*self._keyspaces.obstacle(request, operation.vbucket))
+
+    def _hold(self, operation: LiveOperation, connection: Connection) -> Undispatched | None:
+        """Have an operation wait for a connection that is on its way, or return why it cannot be sent."""
+        if connection.dialect.bare:
+            check_bare(operation.request)
+        if connection.state.is_underway:
+            return self._wait(operation, connection)
+        if connection.state is ConnectionState.LOST:
+            return self.lost(operation, connection, status_text(connection))
+        detail = f"{connection.node}: the circuit breaker is {connection.breaker.state.value}"
+        return DispatchFailed(RetryReason.CIRCUIT_BREAKER_OPEN, detail, node=connection.node)
+
+    def _queue(self, operation: LiveOperation, connection: Connection, now: float) -> Undispatched | None:
+        """Have an operation wait until a connection has room, behind those that do."""
+        if connection.dialect.bare:
+            check_bare(operation.request)
+        if connection.in_flight.is_full:
+            self._keep_alive.lacks_room(connection, now)
+        return self._wait(operation, connection)
+
+    def _wait(self, operation: LiveOperation, connection: Connection) -> Undispatched | None:
+        """Have an operation wait in order for a connection, unless too many do (decision C37)."""
+        if len(connection.waiting) >= WAITING_MAX:
+            return self.lost(operation, connection, status_text(connection), load=load_of(connection))
+        self._waits_for[operation.token] = connection
+        connection.waiting.join(operation.token)
+        return None
+
+    def _prefix(self, operation: LiveOperation, connection: Connection) -> bytes | None:
+        """Return what stands before an operation's key, and remember the way; None where an id has to be asked for.
+
+        Raises:
+            FeatureNotAvailableException: the bucket, or the connection, does not offer what the operation needs.
+        """
+        request = operation.request
+        self._keyspaces.check_capability(request)
+        prefix = self._keyspaces.prefix(connection, request)
+        if prefix is not None and request.is_for_active_copy and not operation.wrong_node_count:
+            count = self._keyspaces.vbucket_count(request.keyspace.bucket)
+            found = Destination(operation.map, operation.vbucket, connection, prefix)
+            self._destinations.remember(request.keyspace, count, found)
+        return prefix
+
+    def _wait_for_collection(self, operation: LiveOperation, connection: Connection, now: float) -> Undispatched | None:
+        """Have an operation wait for the id of its collection, unless too many do (decision C37)."""
+        keyspace = operation.request.keyspace
+        if not self._keyspaces.wait_for_collection(connection, keyspace, operation.token, now):
+            path = f"{keyspace.scope}.{keyspace.collection}"
+            detail = f"{connection.node}: {WAITING_MAX} operations wait for the id of collection {path} already"
+            return self.lost(operation, connection, detail)
+        self._waits_for[operation.token] = connection
+        return None

@@ -1,0 +1,123 @@
+"""One open key-value operation and its newest attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from triclinium_core.contract.couchbase import AbandonReason
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.kv.operation.codec_parts import MalformedResponse
+from triclinium_core.kv.operation.operation import context_of
+from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.kv.operation.results import ScanPage, ScanResult
+from triclinium_core.kv.operation.scan.requests import RangeScanContinue
+from triclinium_core.kv.topology.bucket_map import BucketMap
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.runtime.lifecycle.live import Live
+from triclinium_core.runtime.lifecycle.measured import Measured
+from triclinium_core.telemetry.past_attempts import PastAttempts
+
+PAGE_SIZE_FACTOR_MAX = 32
+"""Maximum ratio of the bytes of a scan page, without its last document, to the bytes that were requested. A node may
+count documents as snappy blocks, which inflate to 21 times their size."""
+
+PAGE_SIZE_BYTES_FREE = 1024 * 1024
+"""Bytes that a page may have in addition to that."""
+
+
+class LiveOperation(Live[Operation], eq=False):
+    """One open operation."""
+
+    is_traced: bool = False
+    """Whether the attempts are reported for a tracer."""
+    opaque: int | None = None
+    """Opaque of the attempt in flight; None without one."""
+    vbucket: int = 0
+    map: BucketMap | None = None
+    """Map by which the newest attempt was sent."""
+    wrong_node_count: int = 0
+    """Number of consecutive nodes that refused the vbucket although that map names them."""
+    last_opaque: int | None = None
+    """Opaque of the newest attempt that is over."""
+    found: list[ScanResult] | None = None
+    """Documents of a scan page that is not complete."""
+    found_size: int = 0
+    """Total size of those documents in bytes."""
+
+    @property
+    def service(self) -> Service:
+        """The key-value service."""
+        return Service.KV
+
+    @property
+    def bucket(self) -> str | None:
+        """Bucket of the document; None for an operation without one."""
+        return self.request.keyspace.bucket
+
+    @property
+    def stream(self) -> int | None:
+        """Stream of the attempt in flight; None without one."""
+        return self.link.stream if self.link is not None and self.opaque is not None else None
+
+    def is_measured_if_left(self, reason: AbandonReason) -> bool:
+        """Return whether a call ends. An operation whose result is not needed is a part of a call that goes on."""
+        return self.request.is_awaited and reason is not AbandonReason.NOT_NEEDED
+
+    def first_context(self) -> ErrorContext:
+        """Return the context of the operation and of the attempt in flight."""
+        link = self.link
+        if link is None:
+            return context_of(self.request, opaque=self.opaque)
+        return context_of(self.request, opaque=self.opaque, node=link.node, sender=link.local_address)
+
+    def seconds_taken(self, now: float) -> float:
+        """Return the duration of the call, with that of the encoding before the operation was submitted."""
+        return now - self.submitted_at + self.request.encode_seconds
+
+    def end_attempt(self, now: float, server_seconds: float | None = None) -> bool:
+        """Measure the attempt that is over, and return whether there was one.
+
+        Args:
+            server_seconds: duration that the node reports; None without a report.
+        """
+        is_over = super().end_attempt(now, server_seconds)
+        if is_over:
+            self.last_opaque = self.opaque
+        return is_over
+
+    def measured(self) -> Measured:
+        """Return the measurements so far."""
+        opaque, encode_seconds = (
+            self.opaque if self.opaque is not None else self.last_opaque,
+            self.request.encode_seconds,
+        )
+        return Measured(
+            service=Service.KV,
+            name=self.request.name,
+            began_at=self.submitted_at - encode_seconds,
+            timeout=self.deadline - self.submitted_at,
+            encode_seconds=encode_seconds or None,
+            operation_id=f"0x{opaque:x}" if opaque is not None else None,
+            link=self.link,
+            dispatched_at=self.dispatched_at,
+            past=self.past or PastAttempts(),
+        )
+
+    def gather(self, page: ScanPage) -> Sequence[ScanResult]:
+        """Return the received documents of a scan page, including those of this answer.
+
+        Raises:
+            MalformedResponse: the page has more than was requested.
+        """
+        assert isinstance(self.request, RangeScanContinue)
+        self.found = self.found or []
+        self.found += page.items
+        self.found_size += sum(len(item.stored or b"") for item in page.items)
+        limit = self.request.byte_limit
+        # The last document of a page is complete, however large it is.
+        before_last = self.found_size - len(self.found[-1].stored or b"") if self.found else 0
+        if limit and before_last > PAGE_SIZE_BYTES_FREE + PAGE_SIZE_FACTOR_MAX * limit:
+            raise MalformedResponse(f"{before_last} bytes precede the last item; requested: {limit}")
+        if len(self.found) > self.request.item_limit:
+            raise MalformedResponse(f"{len(self.found)} items came, and {self.request.item_limit} were asked for")
+        return self.found

@@ -1,0 +1,159 @@
+"""Who the client is: which authenticator goes with which scheme, and which may replace which while it is open.
+
+A password or a token is told to a connection by SASL, as often as one likes. A certificate is shown in the TLS
+handshake, once, and the server takes no SASL after it: so neither kind can follow the other on a connection.
+
+Source: kv_engine ``docs/BinaryProtocol.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from triclinium_core.contract.couchbase import AuthenticatorChanged
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme
+from triclinium_core.options import (
+    AUTHENTICATOR_NAMES,
+    AUTHENTICATORS,
+    Authenticator,
+    CertificateAuthenticator,
+    JwtAuthenticator,
+    PasswordAuthenticator,
+)
+from triclinium_core.runtime.kv.connection.connection import Connection
+from triclinium_core.runtime.kv.connection.connection_events import News
+from triclinium_core.runtime.kv.connection.sasl import mechanisms_of
+from triclinium_core.runtime.kv.connection.scram import SaltedPasswords
+
+UNVERIFIED_TLS = (
+    "the connections use TLS, but the nodes' certificates are not verified, so anyone on the network can pose as a "
+    "node: key-value authenticates by SCRAM or by allowed_sasl_mechanisms, services over HTTP receive the password "
+    "or token unprotected; pass an ssl_context that verifies certificates and host names, such as "
+    "ssl.create_default_context(cafile=...)"
+)
+"""Warning of a client that starts with TLS that does not verify certificates, or not the host name."""
+
+
+def check_authenticator(
+    authenticator: Authenticator | None, connection_string: ConnectionString, *, tls_is_verified: bool = True
+) -> None:
+    """Check that a client can be opened like this.
+
+    Raises:
+        InvalidArgumentException: there is no authenticator, it would travel in the open, or no service over HTTP could be
+            shown it.
+    """
+    scheme = connection_string.scheme
+    # Decision D61. SASL takes such a name, so that the value itself is right; a client of services cannot be opened with it.
+    if (
+        isinstance(authenticator, PasswordAuthenticator)
+        and scheme is not Scheme.MEMCACHED
+        and ":" in authenticator.username
+    ):
+        # What follows it may be the password.
+        place = authenticator.username.index(":") + 1
+        raise InvalidArgumentException(
+            f"the user name of the authenticator has a colon, its character {place}, where HTTP's basic authentication would "
+            "end it; Couchbase has no such users: give the name alone, and the password apart",
+            parameter="authenticator",
+        )
+    if authenticator is None and scheme is not Scheme.MEMCACHED:
+        raise InvalidArgumentException(
+            f"authenticator is missing: {scheme}:// needs a {AUTHENTICATOR_NAMES}", parameter="authenticator"
+        )
+    if connection_string.tls and tls_is_verified:
+        return
+    if isinstance(authenticator, CertificateAuthenticator) and not connection_string.tls:
+        raise InvalidArgumentException(
+            f"authenticator is a certificate, which {scheme}:// never shows; connect with couchbases://",
+            parameter="authenticator",
+        )
+    if isinstance(authenticator, JwtAuthenticator) and not authenticator.allow_unencrypted:
+        raise InvalidArgumentException(
+            f"authenticator is a token, which anyone on the network can take from {scheme}://"
+            f"{' while the certificate is not verified' if connection_string.tls else ''}; connect with couchbases:// "
+            "and verify the certificate, or set allow_unencrypted",
+            parameter="authenticator",
+        )
+
+
+def check_change(
+    present: Authenticator | None,
+    wanted: Authenticator,
+    connection_string: ConnectionString,
+    *,
+    tls_is_verified: bool = True,
+) -> None:
+    """Check that ``wanted`` may replace the ``present`` one.
+
+    Raises:
+        InvalidArgumentException: it is no authenticator, or of a kind that cannot follow the present one.
+    """
+    if not isinstance(wanted, AUTHENTICATORS):
+        raise InvalidArgumentException(
+            f"authenticator must be a {AUTHENTICATOR_NAMES}, not {type(wanted).__name__}", parameter="authenticator"
+        )
+    if connection_string.scheme is Scheme.MEMCACHED:
+        raise InvalidArgumentException(
+            "authenticator cannot be set over memcached://, where nobody is asked for one", parameter="authenticator"
+        )
+    check_authenticator(wanted, connection_string, tls_is_verified=tls_is_verified)
+    kinds = [_shown_by(each) for each in (present, wanted)]
+    if kinds[0] != kinds[1]:
+        raise InvalidArgumentException(
+            f"authenticator is shown by {kinds[1]}, and that of this cluster by {kinds[0]}: a connection has one of the "
+            "two for good; open another cluster",
+            parameter="authenticator",
+        )
+
+
+class Authentication:
+    """The present authenticator, and the connections that speak for an earlier one."""
+
+    def __init__(
+        self, authenticator: Authenticator | None, connection_string: ConnectionString, *, tls_is_verified: bool = True
+    ) -> None:
+        self.authenticator: Authenticator | None = authenticator
+        self.hides_passwords: bool = connection_string.tls and tls_is_verified
+        """Whether all streams have TLS that verifies the node, so that only the node can read the password of PLAIN."""
+        self._connection_string, self._tls_is_verified = connection_string, tls_is_verified
+        self.salted_passwords: SaltedPasswords = SaltedPasswords()
+        """What the connections have computed of the present password."""
+        self._nonce = ""
+        """That of the newest authenticator that replaced another."""
+
+    def check(self, authenticator: Authenticator) -> None:
+        """Check that an authenticator may replace the present one.
+
+        Raises:
+            InvalidArgumentException: it may not.
+        """
+        check_change(self.authenticator, authenticator, self._connection_string, tls_is_verified=self._tls_is_verified)
+
+    def change(self, event: AuthenticatorChanged) -> None:
+        """Replace the present authenticator.
+
+        Raises:
+            InvalidArgumentException: it may not be replaced by this one.
+        """
+        self.check(event.authenticator)
+        self.authenticator, self._nonce = event.authenticator, event.nonce
+        self.salted_passwords = SaltedPasswords()
+
+    def is_outdated(self, connection: Connection) -> bool:
+        """Tell whether a connection speaks for an earlier authenticator than the present one."""
+        return connection.authenticator not in (None, self.authenticator)
+
+    def begin_again(self, connection: Connection) -> Sequence[News] | None:
+        """Have a connection that is in use authenticate again; None where that is done in the handshake."""
+        authenticator, tls = self.authenticator, self.hides_passwords
+        if authenticator is None or not mechanisms_of(authenticator, tls=tls):
+            return None
+        return connection.authenticate_again(
+            authenticator, tls=tls, nonce=self._nonce, salted_passwords=self.salted_passwords
+        )
+
+
+def _shown_by(authenticator: Authenticator | None) -> str:
+    return "TLS" if isinstance(authenticator, CertificateAuthenticator) else "SASL"

@@ -1,0 +1,105 @@
+"""What is wrong with a connection, in words for errors and logs, each with its address and a hint where one may help."""
+
+from __future__ import annotations
+
+from triclinium_core.contract.neutral import LossCause, StreamLost
+from triclinium_core.kv.topology.connection_string import HTTP_PORTS
+from triclinium_core.runtime.kv.connection.bootstrap import BootstrapFailure
+from triclinium_core.runtime.kv.connection.connection import Connection
+from triclinium_core.runtime.kv.connection.states import ConnectionState
+from triclinium_core.shown import one_line
+
+LEFT_THE_MAP = "the node is not in the cluster map any more"
+"""Why a connection is closed whose node has left."""
+
+_CERTIFICATE_HINT = "; it demands a certificate of the client, which CertificateAuthenticator shows"
+CONSOLE_PORT = (
+    "8091 and 18091 are ports of the web console: remove the port from the connection string; KV listens on 11210, or on "
+    "11207 with TLS"
+)
+"""Advice for an address with such a port."""
+_MEMCACHED_HINT = "; if it is a plain memcached, connect with memcached:// instead"
+
+
+def ready_text(losses: int) -> str:
+    """Say that a connection is ready, and how often its stream was lost, or could not be opened, before that."""
+    return f"ready, after {losses} {'failure' if losses == 1 else 'failures'}" if losses else "ready"
+
+
+def status_text(connection: Connection) -> str:
+    """Return where a connection stands."""
+    if connection.state is ConnectionState.LOST and connection.last_error is not None:
+        return connection.last_error
+    text = f"{connection.node}: {connection.state.value}"
+    if connection.state is ConnectionState.READY and connection.in_flight.is_full:
+        text += f", with {len(connection.in_flight)} requests unanswered"
+    if connection.state is ConnectionState.READY and not connection.breaker.allows_operations:
+        text += f", and the circuit breaker is {connection.breaker.state.value}"
+    if connection.last_error is not None:
+        text += f" after: {connection.last_error.removeprefix(f'{connection.node}: ')}"
+    if connection.address_remark not in text:
+        text += connection.address_remark
+    hint = _hint_of_silence(connection)
+    # The hint repeats the advice on the stream before.
+    return text.removesuffix(f"; {CONSOLE_PORT}") + hint if hint else text
+
+
+def overdue_text(connection: Connection, timeout: float) -> str:
+    """Return what a connection has not done in time, without its address."""
+    # Without the error before this one, which ends in the one before that.
+    return (
+        f"still {connection.state.value} after {timeout:g} s{connection.address_remark}{_hint_of_silence(connection)}"
+    )
+
+
+def loss_text(connection: Connection, event: StreamLost) -> str:
+    """Return how a stream was lost, or why it was not opened."""
+    cause = event.cause.value
+    said = f" ({one_line(event.text)})" if event.text and event.text.casefold() != cause else ""
+    text = f"{connection.node}: {cause}{said}"
+    if event.cause is LossCause.TLS and "certificate required" in event.text.casefold():
+        # With TLS 1.3 a server looks at our certificate when we take the stream for open already.
+        return f"{text}{_CERTIFICATE_HINT}"
+    if event.cause is not LossCause.TLS and connection.unanswered is not None:
+        return f"{text} before it answered {connection.unanswered.name}{_hint_of_protocol(connection)}"
+    if connection.address.port in HTTP_PORTS and not connection.was_ready:
+        return f"{text}; {CONSOLE_PORT}"
+    return f"{text}{connection.address_remark}"
+
+
+def _hint_of_silence(connection: Connection) -> str:
+    if connection.unanswered is None:
+        return ""
+    return f"; it has not answered {connection.unanswered.name}{_hint_of_protocol(connection)}"
+
+
+def _hint_of_protocol(connection: Connection) -> str:
+    """Return what a peer may be that has never said a word of the protocol."""
+    if connection.has_spoken or connection.was_ready:
+        return ""
+    return f"; {CONSOLE_PORT}" if connection.address.port in HTTP_PORTS else _MEMCACHED_HINT
+
+
+def advice_on(connection: Connection, failure: BootstrapFailure | None) -> str:
+    """Return the next step for a stream that the client closes, or an empty string."""
+    is_mute = not (connection.has_spoken or connection.was_ready or connection.is_leaving)
+    if is_mute and connection.address.port in HTTP_PORTS:
+        return CONSOLE_PORT
+    return failure.advice if failure is not None else ""
+
+
+def advice_on_loss(connection: Connection, event: StreamLost, text: str) -> str:
+    """Return the advice at the end of ``text`` if the stream ended as a web console ends it, else an empty string.
+
+    Args:
+        text: that of ``loss_text``. It has the advice also if nothing listens at the port.
+    """
+    ended_so = event.cause is LossCause.TLS or not connection.has_spoken
+    return CONSOLE_PORT if ended_so and text.endswith(f"; {CONSOLE_PORT}") else ""
+
+
+def advised(reason: str, failure: BootstrapFailure | None, advice: str) -> str:
+    """Return ``reason`` with ``advice`` at its end, in place of the advice of ``failure``."""
+    for known in (failure.advice if failure is not None else "", advice):
+        reason = reason.removesuffix(f"; {known}") if known else reason
+    return f"{reason}; {advice}" if advice else reason

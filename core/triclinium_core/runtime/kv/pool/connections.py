@@ -1,0 +1,571 @@
+"""All connections of one client: opening, bootstrapping, keeping alive, losing and opening again.
+
+It feeds what connections tell into the terminal states and the error maps. Who was lost on the way stands in ``losses``.
+
+Source: decisions C6, C18, C24, C27, C33; SDK-RFC 0059 "Timeouts".
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from triclinium_core.contract.couchbase import Action, AuthenticatorChanged, FaultReports, TimerKind
+from triclinium_core.contract.neutral import (
+    CloseStream,
+    LossCause,
+    ReportConnection,
+    ReportLevel,
+    SendBytes,
+    StreamId,
+    StreamLost,
+    StreamOpened,
+    Timers,
+)
+from triclinium_core.decoder_faults import DecoderFault
+from triclinium_core.kv.address import Address
+from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN
+from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme
+from triclinium_core.options import ClientOptions, TimeoutOptions
+from triclinium_core.retry.backoff import ExponentialBackoff, Random
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
+from triclinium_core.retry.couchbase.terminal_states import TerminalStates
+from triclinium_core.runtime.kv.connection.bootstrap import BootstrapFailure, FailureKind
+from triclinium_core.runtime.kv.connection.connection import Connection
+from triclinium_core.runtime.kv.connection.connection_events import BecameUnusable, BytesOrdered, News
+from triclinium_core.runtime.kv.connection.grace_period import GracePeriod
+from triclinium_core.runtime.kv.connection.in_flight import InFlightRequest, Owner
+from triclinium_core.runtime.kv.connection.states import ConnectionState
+from triclinium_core.runtime.kv.destinations import Destinations
+from triclinium_core.runtime.kv.known_configs import KnownConfigs
+from triclinium_core.runtime.kv.pool.authentication import UNVERIFIED_TLS, Authentication
+from triclinium_core.runtime.kv.pool.connection_texts import (
+    LEFT_THE_MAP,
+    advice_on,
+    advice_on_loss,
+    advised,
+    loss_text,
+    overdue_text,
+    ready_text,
+)
+from triclinium_core.runtime.kv.pool.connection_timers import ConnectionTimers
+from triclinium_core.runtime.kv.pool.error_maps import NegotiatedErrorMaps
+from triclinium_core.runtime.kv.pool.openings import Openings
+from triclinium_core.runtime.kv.pool.outages import Outages
+from triclinium_core.runtime.kv.pool.plans import Plans
+from triclinium_core.runtime.kv.pool.routes import RouteKey, Routes
+from triclinium_core.runtime.kv.pool.seeds import Seeds
+from triclinium_core.runtime.kv.pool.streams import ClosedStream, LostRequest, Streams
+from triclinium_core.runtime.lifecycle.link import Link
+
+NO_CONFIG_SECONDS = 1.0
+"""So long may all nodes say that a bucket has no cluster config. One that was just created gets it well before; a
+memcached bucket never does."""
+RECONNECT_BACKOFF = ExponentialBackoff(first=0.01, most=1.0, factor=2.0, jitter=0.2)
+"""Jittered, so that the clients of a node that restarts do not come back all at once."""
+
+
+UNUSED_BUCKET_SECONDS = 1.0
+"""Interval at which the client looks again whether a bucket that its nodes refuse is still in use."""
+PARTLY_REFUSED_SECONDS = 60.0
+"""The same if other nodes still have the bucket: a connection to one that has died without notice may seem to be ready."""
+FORGOTTEN_MAX = 64
+"""Maximum number of forgotten buckets of which the client remembers how often they failed, about 150 bytes each. Without the
+number, a program that goes on asking would begin with the shortest backoff each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A connection that is gone, or whose node has left the map, and the tokens of those who waited for it."""
+
+    connection: Connection
+    waiting: Sequence[int]
+    detail: str
+
+
+class Connections:
+    """One connection for each bucket to each of its nodes, and one that belongs to none."""
+
+    def __init__(
+        self,
+        options: ClientOptions,
+        connection_string: ConnectionString,
+        *,
+        timers: Timers[TimerKind],
+        connection_timers: ConnectionTimers,
+        rng: Random,
+        terminal_states: TerminalStates,
+        error_maps: ErrorMapStore,
+        destinations: Destinations,
+        configs: KnownConfigs,
+        stream_ids: Callable[[], StreamId],
+        emit: Callable[[Action], None],
+    ) -> None:
+        self._bare = connection_string.scheme is Scheme.MEMCACHED
+        self._options = options
+        self.authentication: Authentication = Authentication(
+            options.authenticator, connection_string, tls_is_verified=options.tls_is_verified
+        )
+        if connection_string.tls and not options.tls_is_verified:
+            emit(ReportConnection(StreamId(0), "TLS", UNVERIFIED_TLS, ReportLevel.WARNING))
+        self._timeouts: TimeoutOptions = options.timeouts
+        self._timers = connection_timers
+        self._configs = configs
+        self._rng = rng
+        self._terminal_states = terminal_states
+        self._error_maps = NegotiatedErrorMaps(error_maps)
+        self._emit = emit
+        self.routes: Routes = Routes(destinations)
+        self.seeds: Seeds = Seeds(options, connection_string, self.routes, timers, emit)
+        self._openings = Openings(timers)
+        self.streams: Streams = Streams(emit, stream_ids, tls=connection_string.tls)
+        self.sending: list[Connection] = []
+        """Connections on which something was ordered by the present event."""
+        self._idle_until: dict[Connection, float] = {}
+        """Connections that are opened again when they are needed, and not before this time."""
+        self._without_config: defaultdict[str | None, GracePeriod] = defaultdict(lambda: GracePeriod(NO_CONFIG_SECONDS))
+        """With buckets of which every node that was asked says that they have no cluster config."""
+        self._failures: OrderedDict[str, int] = OrderedDict()
+        """Failed attempts at buckets that were forgotten, the one forgotten last at the end."""
+        self._outages = Outages()
+        self._faults = FaultReports(emit=emit)
+        self._advised: set[str] = set()
+        """Advice that a warning has given: one of a few constant texts."""
+        self._plans = Plans(options, connection_string, self.authentication, configs, rng)
+        self.refused: set[Connection] = set()
+        """Connections whose last loss was the client's refusal of the node (decision C6)."""
+        self.losses: deque[Loss] = deque()
+        """Connections that were lost, or left the map, and from which nobody has drawn the conclusions yet."""
+
+    @property
+    def all(self) -> Iterable[Connection]:
+        """All connections, bucket by bucket, in the order in which they were first needed."""
+        return self.routes.all
+
+    @property
+    def draining(self) -> Sequence[Connection]:
+        """Connections whose nodes have left the map, and which still have requests without an answer."""
+        return self._timers.of_kind(TimerKind.DRAIN)
+
+    def of_bucket(self, bucket: str | None, now: float) -> Connection:
+        """Return a connection of a bucket, whichever node it is to; a ready one if there is any.
+
+        The first one of a bucket tries the addresses of the connection string in turn.
+        """
+        connection = self.routes.any_of(bucket)
+        return self._awake(connection, now) if connection is not None else self._open((bucket, None), now)
+
+    def of_address(self, bucket: str | None, address: Address, now: float) -> Connection:
+        """Return the connection of a bucket to one node, opening it where it is needed for the first time."""
+        connection = self.routes.get((bucket, address))
+        return self._awake(connection, now) if connection is not None else self._open((bucket, address), now)
+
+    def follow(self, source: Connection, addresses: Collection[Address], here: Address | None, now: float) -> None:
+        """Have a connection of ``source``'s bucket to each of the addresses of a new map, and none to others.
+
+        Args:
+            here: the address of ``source`` itself, as the map has it.
+        """
+        if here is not None and not source.is_leaving:
+            # It goes on at the address at which it was reached, which the map may name otherwise.
+            self.routes.identify(source, here)
+            source.stay()
+        for connection in self.routes.drop_others(source.bucket, addresses):
+            self._leave(connection, now)
+        for address in addresses:
+            self.of_address(source.bucket, address, now)
+
+    def search(self, bucket: str | None, now: float) -> None:
+        """Look for a bucket that is cut off at the seeds as well, where that is of use."""
+        if self.seeds.begin_search(bucket, now):
+            self._open((bucket, None), now)
+
+    def _open(self, route: RouteKey, now: float) -> Connection:
+        bucket, address = route
+        connection = Connection(
+            bucket,
+            self.seeds.addresses(bucket) if address is None else (address,),
+            bare=self._bare,
+            compression=self._options.compression,
+            circuit_breaker=self._options.circuit_breaker,
+            is_seeking=address is None,
+        )
+        if bucket is not None and self._failures:
+            connection.earlier_failures = self._failures.get(bucket, 0)
+        self.routes.add(route, connection)
+        self._connect(connection, now)
+        return connection
+
+    def _awake(self, connection: Connection, now: float) -> Connection:
+        """Return a connection, opened again if it was left closed until somebody asks for it."""
+        if self._idle_until.get(connection, math.inf) <= now:
+            del self._idle_until[connection]
+            self._connect(connection, now)
+        return connection
+
+    def expect(self, connection: Connection, now: float) -> None:
+        """Have a connection opened again for somebody who asks only once: as soon as its backoff is over."""
+        self._awake(connection, now)
+        opens_at = self._idle_until.pop(connection, None)
+        if opens_at is not None:
+            self._timers.schedule(connection, TimerKind.RECONNECT, opens_at)
+
+    def _leave(self, connection: Connection, now: float) -> None:
+        """Give up a connection for good, once what is on its way is answered: its node has left the map."""
+        connection.is_leaving = True
+        self.routes.moved(connection)
+        self._timers.cancel(connection, TimerKind.RECONNECT)
+        self._idle_until.pop(connection, None)
+        self._terminal_states.connection_removed(connection)
+        if connection.is_in_use and connection.in_flight:
+            # No request on it can be answered in time after that.
+            longest = max(self._timeouts.kv, self._timeouts.kv_durable, DURABLE_TIMEOUT_MIN)
+            self._timers.schedule(connection, TimerKind.DRAIN, now + longest)
+            self.losses.append(Loss(connection, connection.waiting.take_all(), LEFT_THE_MAP))
+        else:
+            self.close(connection, LEFT_THE_MAP, now)
+            self._forget(connection)
+
+    def _forget(self, connection: Connection) -> None:
+        """Keep nothing of a connection that is gone for good: its node has left the map."""
+        self._timers.cancel(connection, TimerKind.UNUSED_BUCKET)
+        self._outages.forget(connection)
+        self.refused.discard(connection)
+        self._error_maps.forget(connection)
+        self._terminal_states.connection_removed(connection)
+
+    def can_forget(self, bucket: str, now: float) -> bool:
+        """Return whether no node has a bucket for the user, as far as the nodes can be reached, and the backoff is over."""
+        connections = self.routes.all_of(bucket)
+        return any(each.lacks_bucket for each in connections) and all(
+            each.state is ConnectionState.LOST and self._idle_until.get(each, now) <= now for each in connections
+        )
+
+    def unused_timer_passed(self, connection: Connection) -> None:
+        """Forget the timer of a connection whose bucket may be unused."""
+        self._timers.cancel(connection, TimerKind.UNUSED_BUCKET)
+
+    def forget_bucket(self, bucket: str) -> None:
+        """Drop the connections of a bucket, and all that is known of it but the number of failures."""
+        failures = 0
+        for connection in self.routes.drop(bucket):
+            failures = max(failures, connection.failed_attempts + connection.earlier_failures)
+            self._timers.cancel(connection, TimerKind.RECONNECT)
+            self._idle_until.pop(connection, None)
+            self._forget(connection)
+        self._without_config.pop(bucket, None)
+        self.seeds.forget(bucket)
+        self._terminal_states.bucket_forgotten(bucket)
+        self._failures[bucket] = failures
+        self._failures.move_to_end(bucket)
+        if len(self._failures) > FORGOTTEN_MAX:
+            self._failures.popitem(last=False)
+
+    def keep_bucket(self, bucket: str, now: float) -> None:
+        """Have the client look again later whether a bucket is in use, if no further attempt leads to that."""
+        lacking = (each for each in self.routes.all_of(bucket) if each.lacks_bucket and each in self._idle_until)
+        connection = next(lacking, None)
+        if connection is not None:
+            seconds = PARTLY_REFUSED_SECONDS if self.routes.ready_count(bucket) else UNUSED_BUCKET_SECONDS
+            self._timers.schedule(connection, TimerKind.UNUSED_BUCKET, now + seconds)
+
+    def send(self, connection: Connection, owner: Owner, frame: bytes) -> None:
+        """Order a request to be sent, which has the connection's ``next_opaque``; it leaves with ``flush``."""
+        connection.in_flight.add(owner, frame)
+        if not connection.outgoing:
+            self.sending.append(connection)
+        connection.outgoing.append(frame)
+
+    def order(self, connection: Connection, data: bytes) -> None:
+        """Have bytes sent on the present stream of a connection; they leave with ``flush``."""
+        if not connection.outgoing:
+            self.sending.append(connection)
+        connection.outgoing.append(data)
+
+    def flush(self) -> None:
+        """Have all that was ordered sent, once for each stream. What was ordered for a stream that is lost is not sent."""
+        for connection in self.sending:
+            if connection.outgoing:
+                self._emit(SendBytes(StreamId(connection.stream_number), b"".join(connection.outgoing)))
+                connection.outgoing.clear()
+        self.sending.clear()
+
+    def close(
+        self,
+        connection: Connection,
+        reason: str,
+        now: float,
+        *,
+        failure: BootstrapFailure | None = None,
+    ) -> None:
+        """Close the stream for a reason, and open another after a backoff."""
+        fault = failure.fault if failure is not None else None
+        if fault is not None:
+            self._faults.report(StreamId(connection.stream_number), connection.node, fault)
+        advice = advice_on(connection, failure)
+        detail = f"{connection.node}: {advised(reason, failure, advice)}"
+        stream = self.streams.of(connection)
+        if stream is None and (self.seeds.stop_waiting(connection) or self._openings.stop_waiting(connection)):
+            connection.lost(detail)
+            self.routes.moved(connection)
+            self.losses.append(Loss(connection, connection.waiting.take_all(), detail))
+            return
+        if stream is None:
+            # It was closed for an earlier answer in the same piece of bytes.
+            return
+        self._emit(CloseStream(stream, reason))
+        connection.faulty_streams = connection.faulty_streams + 1 if fault is not None else 0
+        if failure is not None and failure.kind is FailureKind.TLS:
+            self._terminal_states.tls_failed(connection)
+        # Only an administrator can help against these, so there is no use in knocking again until somebody asks.
+        is_denied = failure is not None and failure.is_denial and not self.authentication.is_outdated(connection)
+        is_of_no_use = failure is not None and self._is_of_no_use(connection.bucket, failure, now)
+        on_demand = (is_denied or is_of_no_use) and not connection.is_leaving
+        # Whether it has a config in the end decides, and must not wait for a backoff that has grown.
+        is_in_doubt = failure is not None and connection.bucket in self._without_config
+        reopen_by = self._without_config[connection.bucket].ends if is_in_doubt else math.inf
+        lacks_bucket = failure is not None and failure.lacks_bucket
+        requests, waiting = self._give_up(
+            connection,
+            stream,
+            detail,
+            now,
+            advice=advice,
+            reopen_on_demand=on_demand,
+            reopen_by=reopen_by,
+            lacks_bucket=lacks_bucket,
+        )
+        connection.is_unsupported |= is_of_no_use
+        self.streams.keep(stream, requests, detail)
+        self.losses.append(Loss(connection, waiting, detail))
+
+    def close_after_fault(self, connection: Connection, fault: DecoderFault, now: float) -> None:
+        """Close a connection whose bytes a decoder failed on, and open another stream after a backoff."""
+        self.close(connection, str(fault), now, failure=BootstrapFailure.of_fault(fault))
+
+    def _is_of_no_use(self, bucket: str | None, failure: BootstrapFailure, now: float) -> bool:
+        """Tell whether a bucket is of a type that the client does not speak to, as far as its nodes have told."""
+        if failure.kind is not FailureKind.NO_CONFIG or bucket in self._configs:
+            self._without_config.pop(bucket, None)
+            return failure.kind is FailureKind.BUCKET_TYPE
+        if not self._without_config[bucket].try_at(now):
+            return False
+        # Whoever asks for it again may do so because it was made anew.
+        del self._without_config[bucket]
+        return True
+
+    def stream_opened(self, event: StreamOpened, now: float) -> tuple[Connection, Sequence[News]] | None:
+        """Begin the bootstrap on a stream that was opened; None for one that was given up meanwhile."""
+        self._openings.opened(event.stream)
+        self.open_next(now)
+        connection = self.streams.connection(event.stream)
+        if connection is None or connection.state is not ConnectionState.CONNECTING:
+            return None
+        connection.address_remark = ""
+        plan = self._plans.plan_for(connection, event.nonce)
+        connection.link = Link(
+            connection.stream_number,
+            connection.node,
+            event.local_address or None,
+            event.remote_address or None,
+            plan.connection_id if plan is not None else None,
+        )
+        self._terminal_states.tls_established(connection)
+        return connection, connection.stream_opened(plan, now)
+
+    def stream_lost(self, event: StreamLost, now: float) -> Sequence[LostRequest]:
+        """Give up a stream that is gone, or was never opened, and return the requests that will not be answered."""
+        size = sys.maxsize if event.handed_over is None else event.handed_over
+        closed = self.streams.take(event.stream)
+        lost = closed.lose(size) if closed is not None else []
+        connection = self.streams.connection(event.stream)
+        if connection is None:
+            return lost
+        if event.cause is LossCause.TLS:
+            self._terminal_states.tls_failed(connection)
+        detail = loss_text(connection, event)
+        advice = advice_on_loss(connection, event, detail)
+        requests, waiting = self._give_up(connection, event.stream, detail, now, advice=advice)
+        self.losses.append(Loss(connection, waiting, detail))
+        return [*lost, *ClosedStream(requests, detail).lose(size)]
+
+    def authenticator_changed(self, event: AuthenticatorChanged, now: float) -> None:
+        """Have new connections use another authenticator, and live ones authenticate again.
+
+        Raises:
+            InvalidArgumentException: it may not replace the present one; nothing has changed.
+        """
+        self.authentication.change(event)
+        self._terminal_states.authenticator_changed()
+        for connection in tuple(self.all):
+            if connection.is_in_use:
+                self._authenticate_again(connection, now)
+            elif connection in self._idle_until:
+                self._idle_until[connection] = now
+            elif connection.state is ConnectionState.LOST and not connection.is_leaving:
+                # What kept it away may have been the credentials.
+                self._timers.cancel(connection, TimerKind.RECONNECT)
+                self._connect(connection, now)
+
+    def on_timer(self, kind: TimerKind, connection: Connection, now: float) -> None:
+        """Do what is due on a connection."""
+        self._timers.cancel(connection, kind)
+        match kind:
+            case TimerKind.CONNECT:
+                self.close(connection, overdue_text(connection, self._timeouts.connect), now)
+            case TimerKind.RECONNECT:
+                self._connect(connection, now)
+            case TimerKind.DRAIN:
+                self.close(connection, LEFT_THE_MAP, now)
+            case _:
+                raise AssertionError(f"{kind} is no timer of a connection's stream")
+
+    def _connect(self, connection: Connection, now: float) -> None:
+        if connection.is_seeking:
+            addresses = self.seeds.addresses(connection.bucket)
+            self.seeds.look_up(now, again=connection.failed_attempts >= len(addresses))
+            connection.look_at(addresses)
+        connection.connect()
+        if not connection.is_seeking or not self.seeds.wait(connection):
+            self._open_stream(connection, now)
+
+    def look_up_no_longer(self, now: float) -> None:
+        """Open the streams of connections that waited for an answer of DNS."""
+        self.open_waiting(self.seeds.give_up(), now)
+
+    def open_waiting(self, waiting: Iterable[Connection], now: float) -> None:
+        """Open the streams of connections that waited for the seeds."""
+        for connection in waiting:
+            connection.look_at(self.seeds.addresses(connection.bucket))
+            connection.choose()
+            self._open_stream(connection, now)
+
+    def _open_stream(self, connection: Connection, now: float) -> None:
+        if connection.is_seeking:
+            # There is one for each bucket, and it leads to all the others.
+            self._order_stream(connection, now)
+        else:
+            self._openings.wait(connection)
+            self.open_next(now)
+
+    def open_next(self, now: float) -> None:
+        """Open the streams of connections whose turn it is."""
+        while (connection := self._openings.next(now)) is not None:
+            self._order_stream(connection, now)
+
+    def _order_stream(self, connection: Connection, now: float) -> None:
+        self._timers.schedule(connection, TimerKind.CONNECT, now + self._timeouts.connect)
+        connection.address_remark = self.seeds.remark(connection.address)
+        self._openings.began(self.streams.open(connection), now)
+
+    def sasl_answered(self, connection: Connection, status: int) -> None:
+        """Learn from the end of an authentication, unless it was that of an earlier authenticator."""
+        if not self.authentication.is_outdated(connection):
+            self._terminal_states.sasl_answered(connection, status)
+
+    def bucket_selected(self, connection: Connection, bucket: str, status: int) -> None:
+        """Learn from the answer to SELECT_BUCKET, unless an earlier authenticator was to select it."""
+        if not self.authentication.is_outdated(connection):
+            self._terminal_states.bucket_selected(bucket, status)
+
+    def became_ready(self, connection: Connection, losses: int) -> None:
+        """Use what was negotiated on a connection that is ready, after so many losses."""
+        stream = StreamId(connection.stream_number)
+        self.routes.moved(connection)
+        self._timers.cancel(connection, TimerKind.CONNECT)
+        self._without_config.pop(connection.bucket, None)
+        connection.earlier_failures = 0
+        if connection.bucket is not None and self._failures:
+            self._failures.pop(connection.bucket, None)
+        self.refused.discard(connection)
+        problem = self._error_maps.ready(connection)
+        if problem is not None:
+            self._emit(ReportConnection(stream, connection.node, problem))
+        level, failures = self._outages.ready(connection, losses)
+        self._emit(ReportConnection(stream, connection.node, ready_text(failures), level))
+
+    def authenticated_again(self, connection: Connection) -> None:
+        """Use a connection that was ready before, and speaks for another authenticator now."""
+        self.routes.moved(connection)
+        self._timers.cancel(connection, TimerKind.CONNECT)
+        self._emit(ReportConnection(StreamId(connection.stream_number), connection.node, "authenticated again"))
+
+    def catch_up(self, connection: Connection, now: float) -> None:
+        """Have a connection authenticate again that was under way when another authenticator was set."""
+        if connection.state is ConnectionState.READY and self.authentication.is_outdated(connection):
+            self._authenticate_again(connection, now)
+
+    def _authenticate_again(self, connection: Connection, now: float) -> None:
+        news = self.authentication.begin_again(connection)
+        if news is None:
+            return
+        self.routes.moved(connection)
+        self._timers.schedule(connection, TimerKind.CONNECT, now + self._timeouts.connect)
+        for item in news:
+            match item:
+                case BytesOrdered(data):
+                    self.order(connection, data)
+                case BecameUnusable(text, failure):
+                    self.close(connection, text, now, failure=failure)
+
+    def part_with(self, connection: Connection, now: float) -> None:
+        """Close a connection whose node has left the map, once everything is answered."""
+        if connection.is_leaving and not connection.in_flight and self.streams.of(connection) is not None:
+            self.close(connection, LEFT_THE_MAP, now)
+
+    def _give_up(
+        self,
+        connection: Connection,
+        stream: StreamId,
+        detail: str,
+        now: float,
+        *,
+        advice: str,
+        reopen_on_demand: bool = False,
+        reopen_by: float = math.inf,
+        lacks_bucket: bool = False,
+    ) -> tuple[Sequence[InFlightRequest], Sequence[int]]:
+        """Forget the present stream, and return the requests that have no answer and the tokens that waited for it."""
+        self.streams.forget(connection, stream)
+        level = self._loudness(connection, is_turned_away=reopen_on_demand)
+        if advice and not connection.is_leaving:
+            level = ReportLevel.DEBUG if advice in self._advised else ReportLevel.WARNING
+            self._advised.add(advice)
+        # A separate warning has named the refused targets.
+        text = detail.removeprefix(f"{connection.node}: ").removesuffix(connection.address_remark)
+        self._emit(ReportConnection(stream, connection.node, text, level))
+        self._timers.end_stream(connection)
+        if connection.is_leaving:
+            # What its end has told says nothing of the nodes that there are.
+            self._forget(connection)
+        requests, waiting = tuple(connection.lost(detail)), connection.waiting.take_all()
+        self.refused.discard(connection)
+        if connection.is_refused and not connection.is_leaving:
+            self.refused.add(connection)
+        self.routes.moved(connection)
+        # If the next stream meets the defect again, streams must not open every few milliseconds.
+        failures = max(connection.failed_attempts + connection.earlier_failures, connection.faulty_streams)
+        reopen_at = min(now + RECONNECT_BACKOFF(failures, self._rng), reopen_by)
+        connection.lacks_bucket = lacks_bucket
+        self._error_maps.share(connection)
+        if lacks_bucket and not connection.is_leaving:
+            # It is due before the next attempt.
+            self._timers.schedule(connection, TimerKind.UNUSED_BUCKET, reopen_at)
+        if reopen_on_demand:
+            self._idle_until[connection] = reopen_at
+        elif not connection.is_leaving:
+            self._timers.schedule(connection, TimerKind.RECONNECT, reopen_at)
+        return requests, waiting
+
+    def _loudness(self, connection: Connection, *, is_turned_away: bool) -> ReportLevel:
+        """Return how loudly to tell that a connection is lost: an outage is told once, however often it is tried again."""
+        if not connection.is_leaving and not is_turned_away:
+            return self._outages.lost(connection)
+        self._outages.forget(connection)
+        if connection.is_leaving:
+            return ReportLevel.INFO
+        # The node is there; it refuses this connection only.
+        return ReportLevel.DEBUG if connection.losses else ReportLevel.WARNING

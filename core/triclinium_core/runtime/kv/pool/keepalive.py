@@ -1,0 +1,149 @@
+"""What a ready connection needs from time to time: signs of life, its breaker's canary, news of the cluster config.
+
+Source: decisions C33 and C37; SDK-RFC 0059 "Timeouts".
+"""
+
+from __future__ import annotations
+
+import math
+
+from triclinium_core.contract.couchbase import TimerKind
+from triclinium_core.kv.topology.collections import QUESTION_SECONDS
+from triclinium_core.kv.wire.config_version import encode_version
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.wire.frame import encode_request
+from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
+from triclinium_core.runtime.kv.connection.connection import Connection
+from triclinium_core.runtime.kv.connection.grace_period import SECONDS_MAX
+from triclinium_core.runtime.kv.connection.in_flight import Purpose
+from triclinium_core.runtime.kv.connection.states import ConnectionState
+from triclinium_core.runtime.kv.known_configs import KnownConfigs
+from triclinium_core.runtime.kv.pool.connection_timers import ConnectionTimers
+from triclinium_core.runtime.kv.pool.connections import Connections
+
+
+class KeepAlive:
+    """Our own requests on connections that are ready."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        configs: KnownConfigs,
+        timers: ConnectionTimers,
+        timeouts: TimeoutOptions,
+    ) -> None:
+        self._connections = connections
+        self._configs = configs
+        self._timers = timers
+        self._timeouts = timeouts
+        self.read_at: float = -math.inf
+        """When the time was told last, and so all that had come was read: a busy client blames no node."""
+
+    @property
+    def config_spacing(self) -> float:
+        """Half of the poll interval. Responses to two polls are never closer, even if the first one is late."""
+        return self._timeouts.config_poll_interval / 2
+
+    def begin(self, connection: Connection, now: float) -> None:
+        """Look after a connection that has become ready."""
+        self._timers.schedule(connection, TimerKind.KEEP_ALIVE, now + self._timeouts.keep_alive_interval)
+        if connection.has_to_be_polled:
+            self._timers.schedule(connection, TimerKind.CONFIG_POLL, now + self._timeouts.config_poll_interval)
+
+    def lacks_room(self, connection: Connection, now: float) -> None:
+        """Close a connection on which operations wait for room, unless it has some within a few seconds.
+
+        It is judged by a timer, and so only once all that has arrived was read.
+        """
+        if connection.in_flight.full_since == math.inf:
+            connection.in_flight.full_since = now
+            self._timers.schedule(connection, TimerKind.NO_ROOM, now + SECONDS_MAX)
+
+    def on_timer(self, kind: TimerKind, connection: Connection, now: float) -> None:
+        """Do what is due on a connection."""
+        self._timers.cancel(connection, kind)
+        match kind:
+            case TimerKind.KEEP_ALIVE:
+                self._keep_alive(connection, now)
+            case TimerKind.KEEP_ALIVE_ANSWER:
+                self._connections.close(
+                    connection, f"did not answer a NOOP within {self._timeouts.keep_alive:g} s", now
+                )
+            case TimerKind.CONFIG_POLL:
+                self.refresh_config(connection, now)
+                if connection.has_to_be_polled and connection.state is ConnectionState.READY:
+                    self._timers.schedule(connection, TimerKind.CONFIG_POLL, now + self._timeouts.config_poll_interval)
+            case TimerKind.NO_ROOM:
+                self._give_up_full(connection, now)
+            case TimerKind.CIRCUIT_BREAKER:
+                self.feed_breaker(connection, BreakerEvent.TIME_PASSED, now)
+            case TimerKind.CANARY:
+                self.feed_breaker(connection, BreakerEvent.CANARY_TIMED_OUT, now)
+            case _:
+                raise AssertionError(f"{kind} is no timer of a connection")
+
+    def answered(self, connection: Connection, purpose: Purpose, now: float) -> None:
+        """Record that a sign of life or a canary was answered."""
+        if purpose is Purpose.CANARY:
+            self._timers.cancel(connection, TimerKind.CANARY)
+            self.feed_breaker(connection, BreakerEvent.CANARY_ANSWERED, now)
+            return
+        self._timers.cancel(connection, TimerKind.KEEP_ALIVE_ANSWER)
+        if connection.is_in_use:
+            # An answer in the same piece of bytes may have closed the stream.
+            self._timers.schedule(connection, TimerKind.KEEP_ALIVE, now + self._timeouts.keep_alive_interval)
+
+    def refresh_config(self, connection: Connection, now: float) -> None:
+        """Ask for the newest cluster config: now, or as soon as the floor under such questions allows.
+
+        A question that was asked a moment ago, and is not answered yet, is enough.
+        """
+        if (
+            connection.state is not ConnectionState.READY
+            or connection.dialect.bare
+            or now - connection.config_asked_at < QUESTION_SECONDS
+        ):
+            return
+        allowed_at = connection.config_polled_at + self._timeouts.config_poll_floor
+        if now < allowed_at:
+            self._timers.schedule(connection, TimerKind.CONFIG_POLL, allowed_at)
+        elif self.may_ask_again(connection, now):
+            connection.config_asked_at = connection.config_polled_at = now
+            extras = (
+                encode_version(self._configs.settled_version(connection.bucket)) if connection.tells_only_news else b""
+            )
+            self._send_own(connection, Purpose.CONFIG, Opcode.GET_CLUSTER_CONFIG, extras)
+
+    def may_ask_again(self, connection: Connection, now: float) -> bool:
+        """Return whether a question of ours is of use; a connection that answers none any more is closed instead."""
+        if connection.questions.try_at(now, read_at=self.read_at):
+            self._connections.close(connection, f"has answered no question for {SECONDS_MAX:g} s", now)
+        return connection.state is ConnectionState.READY
+
+    def feed_breaker(self, connection: Connection, event: BreakerEvent, now: float) -> None:
+        """Tell the connection's breaker what happened, and send the canary where it asks for it."""
+        if connection.breaker.handle(event, now) and connection.is_in_use:
+            self._send_own(connection, Purpose.CANARY, Opcode.NOOP)
+            self._timers.schedule(connection, TimerKind.CANARY, now + connection.breaker.canary_timeout)
+        self._timers.schedule(connection, TimerKind.CIRCUIT_BREAKER, connection.breaker.wakeup)
+
+    def _give_up_full(self, connection: Connection, now: float) -> None:
+        if connection.in_flight.is_full and connection.in_flight.full_since + SECONDS_MAX <= now:
+            self._connections.close(
+                connection, f"has left {len(connection.in_flight)} requests unanswered for {SECONDS_MAX:g} s", now
+            )
+        connection.in_flight.full_since = math.inf
+
+    def _keep_alive(self, connection: Connection, now: float) -> None:
+        due = connection.last_heard + self._timeouts.keep_alive_interval
+        if due > now:
+            self._timers.schedule(connection, TimerKind.KEEP_ALIVE, due)
+            return
+        self._send_own(connection, Purpose.KEEP_ALIVE, Opcode.NOOP)
+        self._timers.schedule(connection, TimerKind.KEEP_ALIVE_ANSWER, now + self._timeouts.keep_alive)
+
+    def _send_own(self, connection: Connection, purpose: Purpose, opcode: Opcode, extras: bytes = b"") -> None:
+        self._connections.send(
+            connection, purpose, encode_request(opcode, opaque=connection.in_flight.next_opaque, extras=extras)
+        )

@@ -1,0 +1,185 @@
+"""Where a client looks for its cluster: at the hosts of the connection string, or at those that DNS lists in their place.
+
+A lone host without a port may be the name of a whole cluster. It is looked up before the first connection is opened,
+and again when the cluster cannot be found any more. Connections that have no address yet wait for the answer, but not
+for long: a host that DNS knows nothing of is used as it stands.
+
+Source: SDK-RFC 0011 "SRV Records", "Additional Points".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from triclinium_core.contract.couchbase import Action, LookUpService, ServiceLookedUp, TimerKind
+from triclinium_core.contract.neutral import ReportConnection, ReportLevel, StreamId, TimerId, Timers
+from triclinium_core.kv.address import PORT_MAX, Address
+from triclinium_core.kv.topology.cluster_config import HOST_SIZE_MAX, NODES_MAX
+from triclinium_core.kv.topology.connection_string import ConnectionString
+from triclinium_core.kv.topology.srv_targets import AcceptedDomains
+from triclinium_core.options import ClientOptions
+from triclinium_core.runtime.kv.connection.connection import Connection
+from triclinium_core.runtime.kv.pool.routes import Routes
+from triclinium_core.shown import one_line
+
+LOOKUP_SECONDS = 0.5
+"""Seconds for which connections wait for an answer; one that comes later counts for the next ones."""
+LOOKUP_INTERVAL = 2.5
+"""Seconds from one question to the next, however often the cluster is not found."""
+SEARCH_INTERVAL = 2.5
+"""Seconds: whoever is found at the seeds may know nothing but nodes that cannot be reached either."""
+REFUSED_NAMED_MAX = 4
+"""Maximum number of refused targets that a warning or an error names: enough to recognise the domain."""
+REFUSED_REMEMBERED_MAX = 4096
+"""Maximum number of refused targets that are remembered, so that each is reported once: four answers of ``NODES_MAX``
+targets. Further targets are not reported."""
+NO_STREAM = StreamId(0)
+"""Stands in reports that concern no stream."""
+
+
+class Seeds:
+    """The addresses at which connections begin that have no node of a map to go to."""
+
+    def __init__(
+        self,
+        options: ClientOptions,
+        connection_string: ConnectionString,
+        routes: Routes,
+        timers: Timers[TimerKind],
+        emit: Callable[[Action], None],
+    ) -> None:
+        self.service: str | None = connection_string.service if options.enable_dns_srv else None
+        """What DNS is asked for; None where it is not."""
+        self._written = connection_string.addresses
+        self._listed: Sequence[Address] = ()
+        self._accepted = AcceptedDomains(self._written[0].host, options.dns_srv_domains)
+        self._reported: set[Address] = set()
+        """Refused targets that a warning has reported."""
+        self._refusal = ""
+        """Text that names the refused targets and the rule; empty if the newest answer has an accepted target."""
+        self._routes = routes
+        self._sought_at: dict[str | None, float] = {}
+        """When a bucket was looked for that was cut off, by its name."""
+        self._timers = timers
+        self._emit = emit
+        self._asked_at = -math.inf
+        self._timer: TimerId | None = None
+        self._waiting: dict[Connection, None] = {}
+        self._known: Sequence[Address] = ()
+        self._all: tuple[Address, ...] = ()
+        """The seeds and the nodes that are known, each once."""
+        self._places: Mapping[Address, int] = {}
+        """Where each address stands in ``_all``."""
+        self._collect()
+
+    def addresses(self, bucket: str | None) -> tuple[Address, ...]:
+        """Return where to look, best first: where the cluster was reached, its seeds, and the nodes that are known."""
+        first = self._routes.get((None, None)) if bucket is not None else None
+        if first is None or not first.is_in_use:
+            return self._all
+        place = self._places.get(first.address, len(self._all))
+        return (first.address, *self._all[:place], *self._all[place + 1 :])
+
+    def _collect(self) -> None:
+        self._all = tuple(dict.fromkeys((*(self._listed or self._written), *self._known)))
+        self._places = {address: place for place, address in enumerate(self._all)}
+
+    def begin_search(self, bucket: str | None, now: float) -> bool:
+        """Return whether a bucket that is cut off should be looked for by one more connection, now.
+
+        Not where its connections try all addresses already.
+        """
+        if now - self._sought_at.get(bucket, -math.inf) < SEARCH_INTERVAL:
+            return False
+        self._sought_at[bucket] = now
+        self.look_up(now, again=True)
+        tried = {connection.address for connection in self._routes.all_of(bucket)}
+        is_of_use = self.service is not None or not tried.issuperset(self.addresses(bucket))
+        return is_of_use and self._routes.get((bucket, None)) is None
+
+    def forget(self, bucket: str) -> None:
+        """Drop the time of the last search for a bucket."""
+        self._sought_at.pop(bucket, None)
+
+    def know(self, nodes: Iterable[Address]) -> None:
+        """Record the nodes of the newest global config, so that the cluster is found when all seeds are gone."""
+        self._known = tuple(nodes)
+        self._collect()
+
+    def look_up(self, now: float, *, again: bool) -> None:
+        """Have DNS asked for the seeds, if there is a name to ask for, and nobody asked a moment ago.
+
+        Args:
+            again: whether the cluster cannot be found at the seeds that are known.
+        """
+        if self.service is None or (not again and self._asked_at > -math.inf) or now - self._asked_at < LOOKUP_INTERVAL:
+            return
+        self._asked_at = now
+        self._emit(LookUpService(self.service))
+        self._timers.cancel(self._timer)
+        self._timer = self._timers.schedule(now + LOOKUP_SECONDS, TimerKind.SERVICE_LOOKUP, self)
+
+    def wait(self, connection: Connection) -> bool:
+        """Return whether a connection has to wait until the seeds are known; ``answered`` or ``give_up`` returns it."""
+        if self._timer is not None:
+            self._waiting[connection] = None
+        return self._timer is not None
+
+    def stop_waiting(self, connection: Connection) -> bool:
+        """Let a connection wait no longer, and return whether it did."""
+        return connection in self._waiting and self._waiting.pop(connection) is None
+
+    def names(self, address: Address) -> bool:
+        """Return whether the connection string names an address, or DNS lists it under the name in the string."""
+        return address in (self._listed or self._written)
+
+    def answered(self, event: ServiceLookedUp) -> Sequence[Connection]:
+        """Take the answer, and return the connections that waited for it. One that was not asked for is ignored."""
+        if self.service is None or event.service.removesuffix(".") != self.service.removesuffix("."):
+            return ()
+        # SDK-RFC 0011: priorities and weights are not looked at; the name itself is no seed any more.
+        targets = [Address(host.removesuffix("."), port) for host, port in event.targets[:NODES_MAX]]
+        possible = {target: self._accepted.accepts(target.host) for target in targets if _is_possible(target)}
+        listed = tuple(target for target, is_accepted in possible.items() if is_accepted)
+        refused = [target for target, is_accepted in possible.items() if not is_accepted]
+        if possible:
+            # Decision D66: if every target is refused, the name itself is the host.
+            self._listed = listed
+            self._refusal = "" if listed else self._refusal_of(refused)
+            self._collect()
+        self._warn(event.service, refused)
+        nothing = "no accepted target" if refused else f"nothing{f' ({one_line(event.text)})' if event.text else ''}"
+        found = ", ".join(map(str, listed[:8])) or nothing
+        self._emit(ReportConnection(NO_STREAM, event.service, f"looked up: {found}"))
+        return self.give_up()
+
+    def remark(self, address: Address) -> str:
+        """Return the addition to errors of connections to ``address``: the refused targets that it replaces."""
+        return f"; DNS lists {self._refusal}" if self._refusal and address in self._written else ""
+
+    def _warn(self, service: str, refused: Sequence[Address]) -> None:
+        """Report refused targets, each once."""
+        fresh = [target for target in refused if target not in self._reported]
+        if fresh and len(self._reported) < REFUSED_REMEMBERED_MAX:
+            self._reported.update(fresh)
+            text = f"dropped targets of SRV records: {self._refusal_of(fresh)}"
+            self._emit(ReportConnection(NO_STREAM, service, text, ReportLevel.WARNING))
+
+    def _refusal_of(self, refused: Sequence[Address]) -> str:
+        more = f" and {len(refused) - REFUSED_NAMED_MAX} more" if len(refused) > REFUSED_NAMED_MAX else ""
+        return (
+            f"{', '.join(map(str, refused[:REFUSED_NAMED_MAX]))}{more}, not at or below {self._accepted}; "
+            "if they belong to the cluster, name their domain in dns_srv_domains"
+        )
+
+    def give_up(self) -> Sequence[Connection]:
+        """Wait for the answer no longer, and return the connections that did."""
+        self._timers.cancel(self._timer)
+        self._timer = None
+        waiting, self._waiting = self._waiting, {}
+        return tuple(waiting)
+
+
+def _is_possible(target: Address) -> bool:
+    return 1 <= len(target.host) <= HOST_SIZE_MAX and target.host.isprintable() and 1 <= target.port <= PORT_MAX

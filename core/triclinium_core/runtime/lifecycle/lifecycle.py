@@ -1,0 +1,315 @@
+"""The life cycle of operations and requests: submission, permits, attempts, retries and settlement, each exactly once.
+
+A carrier sends the attempts and takes the answers. Failures that may be retried go to the retry machine of the operation
+or request, and this module carries out the machine's orders. A success of the key-value service does not pass through
+here.
+
+The methods follow the order of an operation's life.
+
+Source: SDK-RFC 0049 "Retry Orchestration"; the Smithy Python retry design, "Example Usage"; decisions C6, C25, T1, T5.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, assert_never, cast
+
+from triclinium_core.contract.couchbase import AbandonReason, Action, Gathering, ReportRefusal, ReportRetry, TimerKind
+from triclinium_core.contract.neutral import (
+    AcquirePermit,
+    ConsultStrategy,
+    RecordSuccess,
+    ReportStrategyError,
+    StrategyDecided,
+    TimePassed,
+    Timers,
+    Token,
+)
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.combined.permits import AsyncPermit, says_well
+from triclinium_core.retry.couchbase import actions as orders, events as facts
+from triclinium_core.retry.couchbase.failures import not_begun, subject
+from triclinium_core.retry.couchbase.machine import RetryMachine
+from triclinium_core.retry.couchbase.strategy import RetryAction
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.runtime.lifecycle.carrier import Carrier, Departure, Refused, Undispatched
+from triclinium_core.runtime.lifecycle.live import Live
+from triclinium_core.runtime.lifecycle.stages import Stage
+from triclinium_core.telemetry.span_names import SPAN_NAMES
+
+
+class Lifecycle:
+    """All open operations and requests of a client, by token.
+
+    Args:
+        error_maps: error maps of the nodes, which the retry machines share.
+    """
+
+    def __init__(
+        self,
+        *,
+        timers: Timers[TimerKind],
+        rng: Random,
+        error_maps: ErrorMapStore,
+        gathering: Gathering,
+        emit: Callable[[Action], None],
+    ) -> None:
+        self._timers = timers
+        self._rng = rng
+        self._error_maps = error_maps
+        self._gathering = gathering
+        self._emit = emit
+        self.open: dict[int, Live[Any]] = {}
+        """In the order of submission. That is the order of the deadlines that have no timers."""
+        self.carriers: dict[type[Live[Any]], Carrier[Any, Any]] = {}
+        """Carrier of each kind. An operation does not refer to its carrier: a request in flight, which the garbage
+        collector does not see, would then keep the whole client."""
+        self.next_deadline: float = math.inf
+        """Instant before which no deadline without a timer passes. Its operation may be settled."""
+        self.retries_by_reason: Counter[RetryReason] = Counter()
+        """Retries whose delay is over, including those of settled operations."""
+
+    # -- The first attempt.
+
+    def begin(self, live: Live[Any], now: float) -> None:
+        """Dispatch an operation for the first time, or ask its token strategy for a permit."""
+        permit = live.permit
+        if permit is None:
+            self.dispatch(live, now)
+            return
+        live.stage = Stage.ACQUIRING
+        if isinstance(permit, AsyncPermit):
+            self._emit(AcquirePermit(Token(live.token), permit))
+            return
+        try:
+            delay = permit.acquire()
+        except Exception as error:
+            self._refuse_to_begin(live, error, now)
+        else:
+            self._begin_after(live, delay, now)
+
+    def _begin_after(self, live: Live[Any], delay: float, now: float) -> None:
+        """Dispatch an operation after the delay of its permit. A delay beyond the deadline ends with the deadline."""
+        assert live.permit is not None, "a token strategy asks for the delay"
+        delay_left = live.permit.postpone(delay, live.deadline - now)
+        if delay_left == 0.0:
+            live.stage = Stage.WAITING
+            self.dispatch(live, now)
+            return
+        live.stage = Stage.HELD
+        if delay_left is not None:
+            live.retry_timer = self._timers.schedule(now + delay_left, TimerKind.RETRY, live)
+
+    def _refuse_to_begin(self, live: Live[Any], cause: BaseException | None, now: float) -> None:
+        self.fail(live, not_begun(self._context(live, now), cause), now)
+
+    def dispatch(self, live: Live[Any], now: float) -> None:
+        """Send an attempt, now or as soon as possible."""
+        undispatched = self.carriers[type(live)].dispatch(live, now)
+        if undispatched is not None:
+            self.not_dispatched(live, undispatched, now)
+
+    def not_dispatched(self, live: Live[Any], undispatched: Undispatched, now: float) -> None:
+        """Retry or fail an operation of which nothing has left the client."""
+        if isinstance(undispatched, Refused):
+            self.fail_for_good(live, undispatched.error, undispatched.text, now)
+        else:
+            self.feed(live, undispatched, now)
+
+    # -- Events between the attempts.
+
+    def strategy_decided(self, event: StrategyDecided, now: float) -> None:
+        """Carry out the answer of an asynchronous strategy. Ignore an unknown token."""
+        live = self.open.get(event.token)
+        if live is None:
+            return
+        answer = cast("RetryAction | None", event.answer)
+        permit = live.permit
+        if not (isinstance(permit, AsyncPermit) and permit.is_acquiring):
+            self.feed(live, facts.StrategyDecided(answer, event.raised), now)
+            return
+        permit.is_acquiring = False
+        if answer is None or answer.delay is None:
+            self._refuse_to_begin(live, event.raised, now)
+        else:
+            self._begin_after(live, answer.delay, now)
+
+    def backoff_over(self, live: Live[Any], now: float) -> None:
+        """Dispatch an operation whose delay is over, or fail it if the delay was cut."""
+        if live.permit is not None and live.permit.hold_is_over():
+            live.stage = Stage.WAITING
+            self.dispatch(live, now)
+        else:
+            self.feed(live, facts.TimePassed(), now)
+
+    def deadlines_passed(self, event: TimePassed, now: float) -> None:
+        """Fail the operations whose deadlines have passed and have no timers."""
+        self.next_deadline = math.inf
+        due = list[Live[Any]]()
+        for live in self.open.values():
+            if live.deadline_timer is not None:
+                continue
+            if live.deadline > now:
+                self.next_deadline = live.deadline
+                break
+            due.append(live)
+        for live in due:
+            if live.token in self.open:
+                self.deadline_passed(live, event, now)
+
+    def deadline_passed(self, live: Live[Any], event: TimePassed, now: float) -> None:
+        """Fail an operation with a timeout. An answer that is due counts against the circuit breaker of its peer."""
+        carrier = self.carriers[type(live)]
+        debtor = carrier.debtor(live, event)
+        undispatched = carrier.give_up_waiting(live)
+        if undispatched is not None:
+            self.not_dispatched(live, undispatched, now)
+        else:
+            self.feed(live, carrier.out_of_time(live), now)
+        if debtor is not None:
+            carrier.blame(debtor, now)
+
+    # -- Orders of the retry machine.
+
+    def machine_of(self, live: Live[Any]) -> RetryMachine:
+        """Return the retry machine of an operation. Its context has the facts of the attempt under way."""
+        return live.retry or live.make_retry_machine(rng=self._rng, error_maps=self._error_maps)
+
+    def feed(self, live: Live[Any], event: facts.RequestEvent, now: float, origin: object = None) -> None:
+        """Feed the retry machine of an operation, and carry out its orders.
+
+        Args:
+            origin: source of the answer, for ``Carrier.carry_out``.
+        """
+        carrier, machine = self.carriers[type(live)], self.machine_of(live)
+        for order in machine.handle(event, now):
+            match order:
+                case orders.Dispatch():
+                    if not live.is_own:
+                        self.retries_by_reason[cast(RetryReason, machine.last_reason)] += 1
+                    live.stage = Stage.WAITING
+                    self.dispatch(live, now)
+                case orders.RetryAfter(delay, dispatches):
+                    if live.permit is not None and not dispatches:
+                        live.permit.give_back()
+                    carrier.attempt_failed(live)
+                    live.stage = Stage.BACKING_OFF
+                    live.retry_timer = self._timers.schedule(now + delay, TimerKind.RETRY, live)
+                case orders.Fail(error):
+                    self.fail(live, error, now)
+                case orders.Complete(response):
+                    carrier.succeeded(live, response, now)
+                case orders.ConsultStrategy(strategy, request, reason):
+                    carrier.attempt_failed(live)
+                    live.stage = Stage.CONSULTING
+                    self._emit(ConsultStrategy(Token(live.token), strategy, request, reason))
+                case orders.ReportRetry(request, reason, delay, dispatches, node):
+                    carrier.retry_decided(live, reason)
+                    if not live.is_own:
+                        self._emit(ReportRetry(Token(live.token), request, reason, delay, dispatches, node))
+                case orders.ReportRefusal(request, reason, error_class, node):
+                    carrier.retry_decided(live, reason)
+                    if not live.is_own:
+                        self._emit(ReportRefusal(Token(live.token), request, reason, error_class, node))
+                case orders.RefreshTopology() | orders.RefreshCollection() | orders.CloseConnection():
+                    carrier.carry_out(live, order, origin, now)
+                case orders.Ignore():
+                    pass
+                case _:
+                    assert_never(order)
+
+    # -- The end.
+
+    def fail_for_good(self, live: Live[Any], error: type[CouchbaseException], text: str, now: float) -> None:
+        """Fail an operation that cannot succeed. Its strategy is not asked."""
+        context = self._context(live, now)
+        self.fail(live, error(f"{subject(context)}: {text}", context), now)
+
+    def fail(self, live: Live[Any], error: CouchbaseException, now: float) -> None:
+        """Fail an operation, wherever it is."""
+        if not live.is_own:
+            self.measure(live, now)
+        self.end_permit(live, succeeded=live.retry is not None and live.retry.is_answered and says_well(error))
+        carrier = self.carriers[type(live)]
+        carrier.leave(live, Departure.FAILED, now)
+        carrier.fail(live, error, now)
+
+    def abandon(self, token: int, now: float, reason: AbandonReason) -> None:
+        """Measure and forget an operation whose caller has left. Ignore an unknown token."""
+        live = self.open.get(token)
+        if live is None:
+            return
+        is_needed = reason is not AbandonReason.NOT_NEEDED
+        if live.is_measured_if_left(reason):
+            self.measure(live, now, abandoned=reason if is_needed else None)
+        # A caller that leaves with rows has received an answer.
+        self.end_permit(live, succeeded=live.has_given_rows)
+        self.carriers[type(live)].leave(live, Departure.CALLER_LEFT if is_needed else Departure.NOT_NEEDED, now)
+        self.forget(live)
+
+    def measure(self, live: Live[Any], now: float, *, abandoned: AbandonReason | None = None) -> None:
+        """Record the duration of an operation that ends now, or whose rows are left for the caller to take."""
+        took, durations, thresholds = live.seconds_taken(now), self._gathering.durations, self._gathering.thresholds
+        if durations is not None and not live.is_part:
+            durations.count(live.service, SPAN_NAMES[live.request.name], took, now)
+        if thresholds is not None and took >= thresholds[live.service]:
+            self._gathering.slow(live.measured().facts(now, abandoned=abandoned), now)
+
+    def end_permit(self, live: Live[Any], *, succeeded: bool) -> None:
+        """Report the end of an operation to its token strategy, if it has one."""
+        permit = live.permit
+        if permit is None:
+            return
+        if isinstance(permit, AsyncPermit):
+            if permit.end(succeeded=succeeded):
+                self._emit(RecordSuccess(Token(live.token), permit))
+            return
+        try:
+            permit.end(succeeded=succeeded)
+        except Exception as error:
+            self._emit(ReportStrategyError(Token(live.token), error))
+
+    def forget(self, live: Live[Any]) -> None:
+        """Forget an operation that is settled."""
+        live.stage = Stage.SETTLED
+        del self.open[live.token]
+        self.cancel_timers(live)
+
+    def cancel_timers(self, live: Live[Any]) -> None:
+        """Cancel the timers of an operation."""
+        self._timers.cancel(live.deadline_timer)
+        self._timers.cancel(live.retry_timer)
+
+    # -- Questions.
+
+    def use(self, bucket: str) -> bool:
+        """Return whether an open operation needs the nodes of a bucket."""
+        return any(live.bucket == bucket for live in self.open.values())
+
+    def is_ambiguous(self, token: int) -> bool:
+        """Return whether an operation may still be applied, or may have been, if it is abandoned now.
+
+        Return False for an unknown token.
+        """
+        live = self.open.get(token)
+        return live is not None and live.is_ambiguous
+
+    def error_context(self, token: int, now: float) -> ErrorContext | None:
+        """Return the error context of an operation that is abandoned now; None for an unknown token."""
+        live = self.open.get(token)
+        if live is None:
+            return None
+        machine = self.machine_of(live)
+        context = replace(machine.error_context(now), state=machine.state.value)
+        if live.obstacle is not None:
+            context = replace(context, last_dispatch_error=live.obstacle)
+        return self.carriers[type(live)].context(live, context)
+
+    def _context(self, live: Live[Any], now: float) -> ErrorContext:
+        return self.machine_of(live).error_context(now)

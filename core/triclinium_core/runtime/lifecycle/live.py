@@ -1,0 +1,144 @@
+"""One open operation or request, from submission to settlement.
+
+A key-value operation that succeeds at once has no retry machine (decision C38). A request over HTTP has one from its first
+whole answer on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Generic, TypeVar, cast
+
+import msgspec
+
+from triclinium_core.contract.couchbase import AbandonReason
+from triclinium_core.contract.neutral import TimerId
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.combined.permits import AnyPermit
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.retry.couchbase import strategy as couchbase
+from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
+from triclinium_core.retry.couchbase.states import RequestState
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.runtime.lifecycle.carrier import Submittable
+from triclinium_core.runtime.lifecycle.link import Link
+from triclinium_core.runtime.lifecycle.measured import Measured
+from triclinium_core.runtime.lifecycle.stages import Stage
+from triclinium_core.telemetry.past_attempts import PastAttempts
+
+R = TypeVar("R", bound=Submittable)
+
+
+class Live(msgspec.Struct, Generic[R], eq=False):
+    """Base of open operations and requests. Instants are monotonic seconds.
+
+    It refers to objects of users, so it is visible to the garbage collector.
+    """
+
+    token: int
+    request: R
+    strategy: AnyRetryStrategy | AnyPermit
+    """The retry strategy, or the permit of a token strategy, which has the same shape."""
+    client_context: Mapping[str, object] | None
+    submitted_at: float
+    deadline: float
+    deadline_timer: TimerId | None = None
+    """None if ``Lifecycle.next_deadline`` covers the deadline."""
+    retry_timer: TimerId | None = None
+    retry: RetryMachine | None = None
+    permit: AnyPermit | None = None
+    """Permit that a token strategy lends; None under a strategy of Couchbase's."""
+    stage: Stage = Stage.WAITING
+    link: Link | None = None
+    """Stream of the newest attempt."""
+    dispatched_at: float | None = None
+    """Instant at which the attempt in flight was sent; None without one."""
+    past: PastAttempts | None = None
+    """Attempts that are over; None without any."""
+    is_part: bool = False
+    """Whether the meter counts the call that it is a part of, and not this part."""
+
+    @property
+    def service(self) -> Service:
+        """Service that answers."""
+        # Abstract: a Struct cannot be an ABC. Operations and requests have their own.
+        raise NotImplementedError
+
+    @property
+    def bucket(self) -> str | None:
+        """Bucket whose nodes answer; None for any node."""
+        # Abstract: a Struct cannot be an ABC. Operations and requests have their own.
+        raise NotImplementedError
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the client itself asked. Then it is not counted, measured or reported."""
+        return False
+
+    @property
+    def has_given_rows(self) -> bool:
+        """Whether the caller has received a part of the result."""
+        return False
+
+    @property
+    def is_ambiguous(self) -> bool:
+        """Whether it may still be applied, or may have been, if it is abandoned now (decision C25)."""
+        if self.retry is not None:
+            return self.retry.is_ambiguous
+        return self.stage is Stage.IN_FLIGHT and not self.request.idempotent
+
+    @property
+    def obstacle(self) -> str | None:
+        """Reason, in words, why a token strategy has not permitted the first attempt; None if it has."""
+        return self.permit.obstacle if self.permit is not None else None
+
+    def is_measured_if_left(self, reason: AbandonReason) -> bool:
+        """Return whether telemetry measures it if its caller leaves now."""
+        # Abstract: a Struct cannot be an ABC. Operations and requests have their own.
+        raise NotImplementedError
+
+    def first_context(self) -> ErrorContext:
+        """Return the error context without the facts of a retry machine."""
+        # Abstract: a Struct cannot be an ABC. Operations and requests have their own.
+        raise NotImplementedError
+
+    def seconds_taken(self, now: float) -> float:
+        """Return the duration of the call."""
+        return now - self.submitted_at
+
+    def measured(self) -> Measured:
+        """Return the measurements so far."""
+        # Abstract: a Struct cannot be an ABC. Operations and requests have their own.
+        raise NotImplementedError
+
+    def end_attempt(self, now: float, server_seconds: float | None = None) -> bool:
+        """Measure the attempt that is over, and return whether there was one.
+
+        Args:
+            server_seconds: duration that the node reports; None without a report.
+        """
+        if self.dispatched_at is None:
+            return False
+        self.past = self.past or PastAttempts()
+        self.past.add(now - self.dispatched_at, server_seconds)
+        self.dispatched_at = None
+        return True
+
+    def make_retry_machine(self, *, rng: Random, error_maps: ErrorMapStore) -> RetryMachine:
+        """Return the new retry machine of the request."""
+        annotation = RequestAnnotation(
+            operation=self.request.name,
+            idempotent=self.request.idempotent,
+            # A permit has the shape of a strategy of Couchbase's.
+            strategy=cast(couchbase.AnyRetryStrategy, self.strategy),
+            submitted_at=self.submitted_at,
+            deadline=self.deadline,
+            service=self.service,
+            client_context=self.client_context or {},
+            error_context=self.first_context(),
+        )
+        state = RequestState.IN_FLIGHT if self.stage is Stage.IN_FLIGHT else RequestState.PENDING
+        self.retry = RetryMachine(annotation, rng=rng, error_maps=error_maps, state=state)
+        return self.retry

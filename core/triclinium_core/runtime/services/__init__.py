@@ -1,0 +1,1 @@
+"""The services over HTTP at work: endpoints, their connections, and the requests on them."""

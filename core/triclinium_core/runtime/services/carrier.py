@@ -1,0 +1,654 @@
+"""Carrier of requests over HTTP: sends attempts to endpoints, and takes their answers.
+
+A request is dispatched to the endpoint with the least to do. Its answer is taken piece by piece, and rows leave when
+their reader asks for them. A whole answer, and every failure, goes through the life cycle to the retry machine of the
+request. A request whose rows were handed out is not retried: its reader would get them twice.
+
+Source: SDK-RFC 0049 "Client Dispatch", "Response Received"; SDK-RFC 0059 "HTTP"; decisions C6, C22, C24, C25.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import NamedTuple, cast
+
+from triclinium_core import decoder_faults
+from triclinium_core.contract.couchbase import (
+    AbandonReason,
+    Action,
+    CompleteRequest,
+    FailOperation,
+    FaultReports,
+    ReportAnswer,
+    ReportEnd,
+    RequestSubmitted,
+    RowsReceived,
+    TimerKind,
+)
+from triclinium_core.contract.neutral import (
+    BytesReceived,
+    LossCause,
+    PauseReading,
+    ReportConnection,
+    ReportLevel,
+    ResumeReading,
+    StreamId,
+    StreamLost,
+    StreamOpened,
+    TimePassed,
+    Timers,
+    Token,
+)
+from triclinium_core.decoder_faults import Decoder, DecoderFault
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import CouchbaseException, DecodingFailureException
+from triclinium_core.kv.topology.own_addresses import OwnAddresses
+from triclinium_core.options import Authenticator, ClientOptions
+from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.combined.permits import permit_of
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.retry.couchbase import events as facts, failures, strategy as couchbase
+from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
+from triclinium_core.retry.couchbase.tables import service_responses
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service_responses import ServiceVerdict
+from triclinium_core.retry.couchbase.terminal_states import TerminalStates
+from triclinium_core.retry.kinds import COUCHBASE
+from triclinium_core.runtime.kv.known_configs import KnownConfigs
+from triclinium_core.runtime.lifecycle.carrier import Departure, OrderOfKeyValue, Undispatched
+from triclinium_core.runtime.lifecycle.lifecycle import Lifecycle
+from triclinium_core.runtime.lifecycle.link import Link
+from triclinium_core.runtime.lifecycle.stages import Stage
+from triclinium_core.runtime.services.connection.connection import AnswerBegan, AnswerBroken, AnswerEnded, BodyReceived
+from triclinium_core.runtime.services.dispatcher import HttpDispatcher
+from triclinium_core.runtime.services.live_request import LiveRequest, waits_for
+from triclinium_core.runtime.services.pool.endpoint import Endpoint
+from triclinium_core.runtime.services.pool.pool import LostConnection, Pool
+from triclinium_core.runtime.services.prepared_statements import PreparedStatements
+from triclinium_core.services.answer.context_ids import ContextIds
+from triclinium_core.services.answer.incoming_answer import ForeignAnswer, Outcome, UnreadableAnswer
+from triclinium_core.services.answer.rows import MalformedRows
+from triclinium_core.services.query.request import PrepareRequest
+from triclinium_core.services.request import (
+    HttpAnswer,
+    IdentifiedRequest,
+    Listing,
+    MalformedAnswer,
+    ServiceRequest,
+    ServiceResult,
+    Steps,
+)
+from triclinium_core.work import CHUNK_WORK, HTTP_BYTES_PER_UNIT, PARSED_BYTES_PER_UNIT, READ_AT_ONCE_MAX
+
+
+class OwnAnswer(NamedTuple):
+    """What became of a request of the client's own."""
+
+    token: int
+    outcome: Outcome
+    link: Link | None
+    """Stream of its newest attempt; None without an attempt."""
+    seconds: float | None
+    """Duration of its newest attempt; None without one."""
+
+
+class HttpCarrier:
+    """Sends requests and takes their answers."""
+
+    def __init__(
+        self,
+        lifecycle: Lifecycle,
+        options: ClientOptions,
+        pool: Pool,
+        *,
+        configs: KnownConfigs,
+        own_addresses: OwnAddresses,
+        terminal_states: TerminalStates,
+        timers: Timers[TimerKind],
+        rng: Random,
+        emit: Callable[[Action], None],
+    ) -> None:
+        self._lifecycle = lifecycle
+        lifecycle.carriers[LiveRequest] = self
+        self._options = options
+        self._pool = pool
+        self._statements = PreparedStatements(configs)
+        self._dispatcher = HttpDispatcher(
+            pool,
+            self._statements,
+            configs=configs,
+            own_addresses=own_addresses,
+            terminal_states=terminal_states,
+            emit=emit,
+        )
+        self._timers = timers
+        self._context_ids = ContextIds(rng)
+        self._emit = emit
+        self._faults = FaultReports(emit=emit)
+        self.unplaced: Mapping[int, LiveRequest] = self._dispatcher.unplaced
+        """Requests that wait for the first cluster config."""
+        self.own_answers: list[OwnAnswer] = []
+        """Outcomes of the client's own requests that are not taken yet."""
+        self.work: int = 0
+        """Units of work on received bytes so far."""
+
+    # -- A request begins.
+
+    def submit(self, event: RequestSubmitted, now: float) -> None:
+        """Begin a request of a user."""
+        strategy = event.retry_strategy
+        live = self._open(
+            event.token,
+            event.request,
+            now,
+            # A strategy may have a length, and be empty.
+            strategy=strategy if strategy is not None else self._options.retry_strategy,
+            timeout=self._options.timeouts.of_service(event.request.service),
+            client_context=event.client_context or {},
+        )
+        live.traced_as, live.encoding = event.token if event.is_traced else None, event.encoding
+        self._lifecycle.begin(live, now)
+
+    def ask(
+        self,
+        token: Token,
+        request: ServiceRequest,
+        endpoint: Endpoint,
+        *,
+        strategy: couchbase.RetryStrategy,
+        timeout: float,
+        traced_as: Token | None,
+        now: float,
+    ) -> None:
+        """Begin a request of the client's own to one endpoint, past its breaker; ``own_answers`` has what becomes of it.
+
+        Args:
+            traced_as: whose attempts these are to a tracer; None where nobody is told.
+        """
+        live = self._open(token, request, now, strategy=strategy, timeout=timeout, client_context={})
+        live.pinned, live.traced_as = endpoint, traced_as
+        self._lifecycle.begin(live, now)
+
+    def _open(
+        self,
+        token: int,
+        request: ServiceRequest,
+        now: float,
+        *,
+        strategy: AnyRetryStrategy,
+        timeout: float,
+        client_context: Mapping[str, object],
+    ) -> LiveRequest:
+        # Decision T8: a strategy that has both shapes counts as Couchbase's.
+        permit = None if hasattr(strategy, COUCHBASE) else permit_of(strategy)
+        context_id = None
+        if isinstance(request, IdentifiedRequest):
+            context_id = request.client_context_id or self._context_ids.new()
+        live = LiveRequest(
+            token,
+            request,
+            strategy if permit is None else permit,
+            client_context,
+            now,
+            now + timeout,
+            permit=permit,
+            message=request,
+            timeout=timeout,
+            context_id=context_id,
+        )
+        self._lifecycle.open[token] = live
+        live.deadline_timer = self._timers.schedule(live.deadline, TimerKind.DEADLINE, live)
+        return live
+
+    # -- It is dispatched: waits for the first config, waits for a connection, is sent.
+
+    def dispatch(self, live: LiveRequest, now: float) -> Undispatched | None:
+        """Send a request, now or as soon as possible. Return None, or the reason why that is impossible."""
+        return self._dispatcher.dispatch(live, now)
+
+    def place(self, now: float) -> None:
+        """Dispatch what waits for the first cluster config, if it has come."""
+        if self.unplaced and self._pool.knows_topology:
+            for live in self._dispatcher.take_unplaced():
+                self._lifecycle.dispatch(live, now)
+
+    def cluster_not_found(self, reason: RetryReason, detail: str, now: float) -> None:
+        """Retry or fail what waits for the first cluster config, because a connection that was to bring it is lost."""
+        if not self._pool.knows_topology:
+            self._dispatcher.last_loss = detail
+            for live in self._dispatcher.take_unplaced():
+                self._lifecycle.not_dispatched(live, self._dispatcher.give_up(live, reason, detail), now)
+
+    def stream_opened(self, event: StreamOpened, now: float) -> None:
+        """Use a stream that is open. Unknown ones are ignored."""
+        endpoint = self._pool.opened(event, now)
+        if endpoint is not None:
+            self._dispatcher.serve(endpoint, now)
+
+    # -- Its answer comes, in any number of pieces.
+
+    def bytes_received(self, event: BytesReceived, now: float) -> None:
+        """Draw the conclusions from what a node sends. Unknown streams, those that were given up, are ignored."""
+        stream = event.stream
+        connection = self._pool.connection(stream)
+        if connection is None:
+            return
+        connection.last_heard = now
+        received = connection.receive(bytes(event.data))
+        self.work += connection.chunk_count * CHUNK_WORK + len(event.data) // HTTP_BYTES_PER_UNIT
+        for news in received:
+            if self._pool.of_stream(stream) is None:
+                # What came before has cost the stream.
+                return
+            live = self._dispatcher.on_stream(stream)
+            if isinstance(news, AnswerBroken):
+                self._break(stream, live, news.text, now, fault=connection.fault)
+                continue
+            assert live is not None, "nothing but nonsense comes where nobody has asked"
+            match news:
+                case AnswerBegan(status):
+                    live.answer.begin(status, rows_of=live.message.rows_of)
+                case BodyReceived(piece):
+                    self._take_body(live, stream, piece, now)
+                case AnswerEnded(is_reusable):
+                    self._end_answer(live, stream, is_reusable, now)
+
+    def _take_body(self, live: LiveRequest, stream: StreamId, piece: bytes, now: float) -> None:
+        try:
+            live.answer.receive(piece)
+            self._give(live)
+            if live.answer.pauses():
+                self._emit(PauseReading(stream))
+        except ForeignAnswer as error:
+            self._refuse_foreign(live, stream, str(error), now)
+        except UnreadableAnswer as error:
+            self._break(stream, live, str(error), now)
+        except DecoderFault as fault:
+            self._break(stream, live, str(fault), now, fault=fault)
+        finally:
+            self.work += live.answer.work
+
+    def rows_wanted(self, token: int, now: float) -> None:
+        """Hand out rows, or the end, as soon as there are any. Unknown tokens are ignored."""
+        live = self._lifecycle.open.get(token)
+        if not isinstance(live, LiveRequest) or not live.answer.want():
+            return
+        if not self._give(live):
+            self._timers.cancel(live.deadline_timer)
+            live.deadline_timer = self._timers.schedule(now + live.timeout, TimerKind.DEADLINE, live)
+        if live.stream is not None and live.answer.resumes():
+            self._emit(ResumeReading(live.stream))
+
+    def _give(self, live: LiveRequest) -> bool:
+        """Hand out the rows that have come, or else the end, to whoever waits for them; return whether anything was."""
+        given, token = live.answer.take(), Token(live.token)
+        if given is None:
+            return False
+        if isinstance(given, list):
+            self._timers.cancel(live.deadline_timer)
+            self._emit(RowsReceived(token, given))
+            return True
+        self._lifecycle.forget(live)
+        if live.is_own:
+            seconds = live.past.last if live.past is not None else None
+            self.own_answers.append(OwnAnswer(token, given, live.link, seconds))
+        elif isinstance(given, CouchbaseException):
+            self._emit(FailOperation(token, given))
+        else:
+            self._emit(CompleteRequest(token, given))
+        return True
+
+    def _end_answer(self, live: LiveRequest, stream: StreamId, is_reusable: bool, now: float) -> None:
+        """Judge an answer that is whole, and have its connection carry the next request."""
+        if live.message.rows_of is None:
+            try:
+                live.answer.check_whole()
+            except ForeignAnswer as error:
+                self._refuse_foreign(live, stream, str(error), now)
+                return
+            except DecoderFault as fault:
+                self._break(stream, live, str(fault), now, fault=fault)
+                return
+        endpoint = cast(Endpoint, self._pool.of_stream(stream))
+        self._dispatcher.take_off(stream)
+        self._end_attempt(live, now)
+        endpoint.breaker.handle(BreakerEvent.OPERATION_ANSWERED, now)
+        if live.answer.resumes(is_whole=True):
+            self._emit(ResumeReading(stream))
+        if is_reusable:
+            self._pool.release(stream, now)
+        else:
+            self._pool.close(stream, "the node takes no further request on it")
+        live.answered_on = stream
+        self._judge(live, now)
+        # After the decoders: a connection whose answer a decoder failed on carries no further request.
+        self._dispatcher.serve(endpoint, now)
+
+    def _judge(self, live: LiveRequest, now: float) -> None:
+        """Have the retry machine judge an answer that is whole, unless it is the plan that had to come first."""
+        try:
+            body = live.answer.whole()
+            verdict = _classified(live, body)
+        except MalformedRows as error:
+            node = live.endpoint.node if live.endpoint is not None else "the node"
+            self._fail_unread(live, f"the answer of {node} cannot be read: {error}", now)
+            return
+        except DecoderFault as fault:
+            self._fail_undecoded(live, fault, now)
+            return
+        self.work += len(body) // PARSED_BYTES_PER_UNIT
+        response = facts.ServiceResponse(
+            live.request.service,
+            live.answer.status,
+            body,
+            live.request.name,
+            is_partial=live.answer.has_given_rows,
+            verdict=verdict,
+        )
+        if isinstance(live.message, PrepareRequest) and verdict.reason is None and verdict.error is None:
+            self._take_plan(live, HttpAnswer(live.answer.status, body), now)
+        else:
+            self._lifecycle.feed(live, facts.ResponseReceived(response), now)
+
+    def _take_plan(self, live: LiveRequest, answer: HttpAnswer, now: float) -> None:
+        """Remember the plan that a statement was prepared for, and execute it."""
+        try:
+            self._statements.learn(live.message, answer)
+        except MalformedAnswer as error:
+            self._fail_unread(live, f"the plan cannot be read: {error}", now)
+        except DecoderFault as fault:
+            self._fail_undecoded(live, fault, now)
+        else:
+            # The plan and the statement are one attempt, which began with the plan.
+            self._lifecycle.machine_of(live)
+            live.stage = Stage.WAITING
+            self._lifecycle.dispatch(live, now)
+
+    # -- Or none comes: the peer breaks the rules, the stream is lost, the time is up.
+
+    def _break(
+        self, stream: StreamId, live: LiveRequest | None, text: str, now: float, *, fault: DecoderFault | None = None
+    ) -> None:
+        """Close a connection whose peer does not keep to the rules; whose answer it was fails for good.
+
+        Args:
+            fault: the defect that caused it, if a decoder failed on bytes of the node.
+        """
+        endpoint, connection = cast(Endpoint, self._pool.of_stream(stream)), self._pool.connection(stream)
+        text = connection.secrets.conceal(text) if connection is not None else text
+        if fault is not None:
+            self._report_fault(stream, endpoint, fault)
+        self._emit(ReportConnection(stream, endpoint.node, text))
+        self._dispatcher.close(stream, text)
+        if live is not None:
+            self._fail_unread(live, f"{endpoint.node} {text}", now)
+        self._dispatcher.serve(endpoint, now)
+
+    def _refuse_foreign(self, live: LiveRequest, stream: StreamId, text: str, now: float) -> None:
+        """Close a connection that sent the answer to another request, and retry or fail the request as in flight."""
+        endpoint = cast(Endpoint, self._pool.of_stream(stream))
+        self._emit(ReportConnection(stream, endpoint.node, text, ReportLevel.WARNING))
+        self._dispatcher.close(stream, text)
+        self._end_attempt(live, now)
+        self._lose(live, facts.HandedOver.ALL, f"{endpoint.node} {text}", now)
+        self._dispatcher.serve(endpoint, now)
+
+    def stream_lost(self, event: StreamLost, now: float) -> None:
+        """Retry or fail what travelled on a stream that is gone, or waited for it."""
+        lost = self._pool.lost(event)
+        if lost is None:
+            return
+        live = self._dispatcher.take_off(event.stream)
+        if live is not None:
+            self._end_attempt(live, now)
+            live.answered_on = event.stream
+        if lost.connection is None:
+            # What comes of it is told of each request.
+            self._emit(ReportConnection(event.stream, lost.endpoint.node, lost.detail, ReportLevel.DEBUG))
+            reason = RetryReason.TLS_ERROR if event.cause is LossCause.TLS else RetryReason.SOCKET_NOT_AVAILABLE
+            self._fail_waiting(lost, reason, now)
+        elif live is not None:
+            if event.cause is LossCause.UNSOLICITED:
+                self._emit(ReportConnection(event.stream, lost.endpoint.node, lost.detail, ReportLevel.WARNING))
+            # An answer without a length ends with the stream.
+            if event.cause is LossCause.END_OF_STREAM and lost.connection.ends_with_stream():
+                self._judge_last(live, lost, now)
+            elif lost.connection.fault is not None:
+                self._fail_undecoded(live, lost.connection.fault, now)
+            else:
+                self._lose(live, lost.connection.handed_over(event.handed_over), lost.detail, now)
+        self._dispatcher.serve(lost.endpoint, now)
+
+    def _judge_last(self, live: LiveRequest, lost: LostConnection, now: float) -> None:
+        """Judge an answer that has ended with its stream."""
+        try:
+            live.answer.check_whole()
+        except ForeignAnswer as error:
+            self._lose(live, facts.HandedOver.ALL, f"{lost.endpoint.node} {error}", now)
+        except DecoderFault as fault:
+            self._fail_undecoded(live, fault, now)
+        else:
+            self._judge(live, now)
+
+    def _fail_waiting(self, lost: LostConnection, reason: RetryReason, now: float) -> None:
+        """Retry or fail, elsewhere if possible, what waits for an endpoint to which a stream could not be opened."""
+        while (live := self._dispatcher.next_refused(lost.endpoint)) is not None:
+            self._lifecycle.not_dispatched(live, self._dispatcher.give_up(live, reason, lost.detail), now)
+
+    def _lose(self, live: LiveRequest, handed_over: facts.HandedOver, detail: str, now: float) -> None:
+        """Retry or fail a request whose stream is gone before its answer was whole."""
+        live.leave_endpoint()
+        closed = facts.SocketClosed(handed_over, detail, is_partial=live.has_given_rows)
+        self._lifecycle.feed(live, closed, now)
+
+    def stream_timer_passed(self, stream: StreamId, now: float) -> None:
+        """Close a stream that was idle, or did not open in time; what waits for the latter is retried, or fails."""
+        lost = self._pool.timer_passed(stream)
+        self._pool.prune()
+        if lost is not None:
+            self._fail_waiting(lost, RetryReason.SOCKET_NOT_AVAILABLE, now)
+
+    # -- It ends.
+
+    def succeeded(self, live: LiveRequest, response: facts.Response, now: float) -> None:
+        """Decode a successful answer and deliver the result."""
+        assert isinstance(response, facts.ServiceResponse), "a service has answered"
+        body = response.body.encode() if isinstance(response.body, str) else response.body
+        answer = HttpAnswer(response.http_status, body)
+        # The answer is here in time, however long its list takes to read.
+        self._timers.cancel(live.deadline_timer)
+        live.decoding = live.message.decode_in_steps(answer), answer
+        self.decode_on(live, now)
+
+    def decode_on(self, live: LiveRequest, now: float) -> None:
+        """Decode an answer as far as one event permits, and go on in the next; complete the request at the end."""
+        assert live.decoding is not None, "an answer is being decoded"
+        steps, answer = live.decoding
+        try:
+            result, work = _decoded(steps)
+            self.work += work
+            if result is None:
+                live.retry_timer = self._timers.schedule(now, TimerKind.DECODING, live)
+                return
+            self._statements.learn(live.message, answer)
+        except MalformedAnswer as error:
+            self._fail_unread(live, f"the answer cannot be read: {error}", now)
+            return
+        except DecoderFault as fault:
+            self._fail_undecoded(live, fault, now)
+            return
+        if isinstance(result, Listing) and result.unread:
+            self._report_unread(live, result.unread)
+        self._lifecycle.end_permit(live, succeeded=True)
+        if not live.is_own:
+            self._lifecycle.measure(live, now)
+        self._deliver(live, result)
+
+    def _fail_undecoded(self, live: LiveRequest, fault: DecoderFault, now: float) -> None:
+        """Fail a request whose answer a decoder failed on, and close the connection that sent the answer."""
+        stream = live.answered_on
+        if stream is not None and live.endpoint is not None:
+            self._report_fault(stream, live.endpoint, fault)
+            # A connection that carries another request by now is that request's.
+            if stream in live.endpoint.idle:
+                self._pool.close(stream, str(fault))
+        self._fail_unread(live, f"the answer cannot be read: {fault}", now)
+
+    def _report_fault(self, stream: StreamId, endpoint: Endpoint, fault: DecoderFault) -> None:
+        endpoint.last_error = f"{endpoint.node}: {fault}"
+        self._faults.report(stream, endpoint.node, fault)
+
+    def _report_unread(self, live: LiveRequest, count: int) -> None:
+        """Report that a list is incomplete."""
+        node = live.endpoint.node if live.endpoint is not None else "a node"
+        text = f"{live.request.name}: unreadable rows left out of the list: {count}"
+        self._emit(ReportConnection(StreamId(0), node, text, ReportLevel.WARNING))
+
+    def _fail_unread(self, live: LiveRequest, text: str, now: float) -> None:
+        """Fail a request whose answer cannot be read. The error has the status of the answer, if that has come."""
+        # To prepare a statement changes nothing.
+        is_harmless = live.request.idempotent or isinstance(live.message, PrepareRequest)
+        applied = "" if is_harmless else "; it may have been applied"
+        context = self._lifecycle.machine_of(live).error_context(now)
+        if live.answer.status:
+            context = replace(context, http_status=live.answer.status)
+        text = f"{failures.subject(context)}: {live.secrets.conceal(text)}{applied}"
+        self._lifecycle.fail(live, DecodingFailureException(text, context), now)
+
+    def fail(self, live: LiveRequest, error: CouchbaseException, now: float) -> None:
+        """Deliver a failure, behind the rows that have come."""
+        self._deliver(live, error)
+
+    def _deliver(self, live: LiveRequest, outcome: Outcome) -> None:
+        """Hand out the outcome of a request, behind the rows that the caller has not taken yet."""
+        if not live.is_own and live.traced_as is not None:
+            self._emit(ReportEnd(live.traced_as, outcome if isinstance(outcome, CouchbaseException) else None))
+        live.stage = Stage.DELIVERING
+        live.answer.outcome = outcome
+        self._give(live)
+
+    def rows_undecoded(self, token: int, fault: DecoderFault) -> None:
+        """Report that the reader could not decode a row. Close the connection that sent it if it is idle."""
+        live = self._lifecycle.open.get(token)
+        if not isinstance(live, LiveRequest):
+            return
+        stream = live.stream if live.stream is not None else live.answered_on
+        if stream is not None and live.endpoint is not None:
+            self._report_fault(stream, live.endpoint, fault)
+            if stream in live.endpoint.idle:
+                self._pool.close(stream, str(fault))
+
+    def _end_attempt(self, live: LiveRequest, now: float) -> None:
+        """Measure the attempt that is over, if there is one, and report it for a tracer."""
+        if live.end_attempt(now) and live.traced_as is not None and live.link is not None:
+            self._emit(ReportAnswer(live.traced_as, {}, StreamId(live.link.stream)))
+
+    # -- Calls of the life cycle.
+
+    def give_up_waiting(self, live: LiveRequest) -> Undispatched | None:
+        """End a wait for a config or a connection, and return its reason. Return None without a wait."""
+        return self._dispatcher.give_up_waiting(live)
+
+    def out_of_time(self, live: LiveRequest) -> facts.TimePassed:
+        """Return the obstacle of the permit, and whether rows were handed out."""
+        return facts.TimePassed(obstacle=live.obstacle, is_partial=live.has_given_rows)
+
+    def debtor(self, live: LiveRequest, event: TimePassed) -> Endpoint | None:
+        """Return the endpoint that owes the answer; None if nothing was sent, or received bytes are unread."""
+        stream = live.stream
+        if stream is None or live.is_own or stream in event.unread:
+            return None
+        connection, unsent = self._pool.connection(stream), event.unsent.get(stream)
+        was_sent = connection is None or connection.handed_over(unsent) is not facts.HandedOver.NOTHING
+        return live.endpoint if was_sent else None
+
+    def blame(self, debtor: Endpoint, now: float) -> None:
+        """Count a passed deadline against the circuit breaker of an endpoint."""
+        self._pool.feed_breaker(debtor, BreakerEvent.OPERATION_TIMED_OUT, now)
+
+    def attempt_failed(self, live: LiveRequest) -> None:
+        """Leave the endpoint of the attempt."""
+        live.leave_endpoint()
+
+    def retry_decided(self, live: LiveRequest, reason: RetryReason) -> None:
+        """Forget the plan of a statement if the failure shows that the node does not have it any more."""
+        self._statements.failed(live.request, reason)
+
+    def carry_out(self, live: LiveRequest, order: OrderOfKeyValue, origin: object, now: float) -> None:
+        """Raise: no answer over HTTP causes such an order."""
+        raise AssertionError(f"{order} is for the key-value service")
+
+    def leave(self, live: LiveRequest, departure: Departure, now: float) -> None:
+        """End a wait for dispatch. Close the connection of an attempt whose answer is incomplete."""
+        if departure is Departure.FAILED:
+            self._end_attempt(live, now)
+        reason = "its request has failed" if departure is Departure.FAILED else "the caller has left"
+        self._dispatcher.leave(live, reason, now)
+
+    def context(self, live: LiveRequest, context: ErrorContext) -> ErrorContext:
+        """Return a context with the reason and the endpoint for which a request waits."""
+        if live.stage is Stage.WAITING and live.endpoint is not None:
+            context = replace(context, last_dispatch_error=waits_for(live.endpoint))
+        reason = self._dispatcher.reason_of_waiting(live)
+        return context if reason is None else replace(context, retry_reasons=context.retry_reasons | {str(reason)})
+
+    # -- Questions and changes from outside.
+
+    def withdraw(self, token: int, now: float) -> None:
+        """Forget a request of the client's own. Ignore an unknown token."""
+        self._lifecycle.abandon(token, now, AbandonReason.CANCELLED)
+
+    def take_own_answers(self) -> list[OwnAnswer]:
+        """Return what became of the client's own requests, each once."""
+        answers, self.own_answers = self.own_answers, []
+        return answers
+
+    def authenticator_changed(self, authenticator: Authenticator, now: float) -> None:
+        """Have requests that are sent from now on speak for somebody else."""
+        self._pool.authenticator_changed(authenticator)
+        for endpoint in self._pool.all_waited_for():
+            self._dispatcher.serve(endpoint, now)
+
+
+def _classified(live: LiveRequest, body: bytes) -> ServiceVerdict:
+    """Return the classification of a complete answer.
+
+    Raises:
+        DecoderFault: the decoder failed.
+    """
+    try:
+        verdict = service_responses.classify(
+            live.request.service,
+            live.answer.status,
+            body,
+            live.request.name,
+            live.secrets,
+            has_query_context=live.request.error_context().scope is not None,
+        )
+    except Exception as error:
+        raise decoder_faults.unexpected(Decoder.SERVICE_VERDICT, error) from None
+    if live.is_own and verdict.reason is not None and verdict.reason.always_retry:
+        # A ping reports the answer of its endpoint, and its strategy cannot refuse this reason.
+        return replace(verdict, reason=None)
+    return verdict
+
+
+def _decoded(steps: Steps[ServiceResult]) -> tuple[ServiceResult | None, int]:
+    """Return the result in a successful answer, or None if this event has done enough; and the work that was done.
+
+    Raises:
+        MalformedAnswer: the body is not a valid answer of the service.
+        DecoderFault: the decoder failed.
+    """
+    work = 0
+    try:
+        while work <= READ_AT_ONCE_MAX:
+            work += next(steps)
+    except StopIteration as end:
+        return cast(ServiceResult, end.value), work
+    except MalformedAnswer:
+        raise
+    except Exception as error:
+        raise decoder_faults.unexpected(Decoder.SERVICE_ANSWER, error) from None
+    return None, work

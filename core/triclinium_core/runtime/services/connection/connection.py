@@ -1,0 +1,285 @@
+"""One HTTP/1.1 connection to one node: requests out, one at a time, and their answers in pieces.
+
+h11 implements the protocol except for the chunks of a body (``chunks``): it gets each head separately, and the end of a
+chunked body in its shortest form. This module adds the needs of a database client: it does not request or accept
+compression, and turns a violation of HTTP by the node into one piece of news, never an exception.
+
+Source: SDK-RFC 0059 "HTTP"; RFC 9112.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from urllib.parse import quote
+
+import h11
+import msgspec
+
+from triclinium_core import decoder_faults
+from triclinium_core.concealment import Secrets
+from triclinium_core.decoder_faults import Decoder, DecoderFault
+from triclinium_core.retry.couchbase.events import HandedOver
+from triclinium_core.runtime.services.connection.chunks import ChunkDecoder
+from triclinium_core.runtime.services.connection.credentials import secrets_of, without_credentials
+from triclinium_core.services.request import HttpRequest
+from triclinium_core.shown import one_line
+
+HEADERS_SIZE_BYTES_MAX = 64 * 1024
+"""Status line and headers of an answer; servers send some 400 bytes."""
+HEAD_LINES_MAX = 256
+"""Maximum number of lines in all heads of one answer. Servers send some 15; h11 takes 2 to 4 microseconds for each."""
+IN_HOST = "!$&'()*+,;=:[]%"
+"""What a host and port hold beside letters and digits. A name with anything else, which a cluster config may bring, is
+percent-encoded (RFC 3986, section 3.2.2)."""
+SENT_AT_ONCE_BYTES = 16 * 1024
+"""A request up to this size has left the driver long before its answer: the least that systems buffer (Linux, ``tcp_wmem``).
+The rest of a larger one may wait there while a node refuses it that reads no further."""
+READ_BEFORE_SUCCESS_BYTES = 256 * 1024
+"""Up to this size a request that was successful is taken to be read: HTTP says so, and to open another connection costs as
+much as to send it. The rest of a larger one may still wait in the driver, and to close costs little beside it."""
+SUCCESS_MAX = 299
+"""The last status that says that a request was received and understood (RFC 9110, section 15.3)."""
+INTERIM_ANSWERS_MAX = 16
+"""Answers with a status below 200 before the real one."""
+
+_BODILESS_STATUSES = frozenset({204, 304})
+"""Statuses of answers without a body, whatever their headers announce (RFC 9112, section 6.3)."""
+_LAST_CHUNK = b"0\r\n\r\n"
+_search_blank_line = re.compile(rb"\n\r?\n").search
+
+
+class AnswerBegan(msgspec.Struct, frozen=True, gc=False):
+    """Status and headers have come."""
+
+    status: int
+
+
+class BodyReceived(msgspec.Struct, frozen=True, gc=False):
+    """A piece of the body has come."""
+
+    data: bytes
+
+
+class AnswerEnded(msgspec.Struct, frozen=True, gc=False):
+    """The answer is whole. ``is_reusable`` tells whether the connection takes another request."""
+
+    is_reusable: bool
+
+
+class AnswerBroken(msgspec.Struct, frozen=True, gc=False):
+    """What came is no answer, or it ended early; nothing more will be read from this connection."""
+
+    text: str
+
+
+class _UnwantedAnswer(Exception):
+    """HTTP would allow it, and nobody asked for it; the text says what."""
+
+
+HttpNews = AnswerBegan | BodyReceived | AnswerEnded | AnswerBroken
+
+
+class HttpConnection:
+    """What travels on one stream.
+
+    Args:
+        host: host and port of the node, as the header ``Host`` has them.
+        headers: headers of every request: the client's name, and the credentials unless the request carries none.
+        local_address: our end of the stream, where the driver told.
+        remote_address: the other end, as an address and not a name, where the driver told.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        headers: tuple[tuple[str, str], ...],
+        local_address: str | None = None,
+        remote_address: str | None = None,
+    ) -> None:
+        self.local_address: str | None = local_address
+        self.remote_address: str | None = remote_address
+        self.secrets: Secrets = secrets_of(headers)
+        """The credentials of the headers."""
+        self.last_heard: float = -math.inf
+        """When bytes came last."""
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEADERS_SIZE_BYTES_MAX)
+        self._headers = (
+            ("host", quote(host, safe=IN_HOST, errors="replace")),
+            ("accept-encoding", "identity"),
+            *headers,
+        )
+        self._headers_without_credentials = without_credentials(self._headers)
+        self._ordered = 0
+        """Bytes of all requests."""
+        self._request = (0, 0)
+        """Where the newest request begins and ends in the bytes of the stream."""
+        self._interim_answers = 0
+        self._method = ""
+        """Method of the newest request."""
+        self._status = 0
+        """Of the answer that is coming."""
+        self._head_end: bytes | None = b""
+        """Last bytes of the incomplete head; None once the head of the answer is complete."""
+        self._head_lines = 0
+        self._chunks: ChunkDecoder | None = None
+        """Decoder of a chunked body; None for any other."""
+        self.chunk_count: int = 0
+        """Number of chunks in the newest bytes."""
+        self.is_busy: bool = False
+        """Whether a request waits for its answer, or for the end of that."""
+        self.fault: DecoderFault | None = None
+        """The defect in the HTTP decoder that broke the answer; None without a defect."""
+        self.is_last: bool = False
+        """Whether the request that it carries is to be its last: it speaks for somebody who the client is not now."""
+
+    def send(self, request: HttpRequest) -> bytes:
+        """Return the bytes of a request, which the connection must be free for."""
+        own = self._headers if request.carries_credentials else self._headers_without_credentials
+        headers = [*own, *request.headers]
+        if request.body or request.method not in ("GET", "HEAD", "DELETE"):
+            headers.append(("content-length", str(len(request.body))))
+            if request.body:
+                headers.append(("content-type", request.content_type))
+        parts = [self._http.send(h11.Request(method=request.method, target=request.target, headers=headers))]
+        if request.body:
+            parts.append(self._http.send(h11.Data(data=request.body)))
+        parts.append(self._http.send(h11.EndOfMessage()))
+        data = b"".join(part for part in parts if part)
+        self._request = (self._ordered, self._ordered + len(data))
+        self._ordered += len(data)
+        self._interim_answers = self._head_lines = 0
+        self._method = request.method
+        self._head_end, self._chunks = b"", None
+        self.is_busy = True
+        return data
+
+    def receive(self, data: bytes) -> list[HttpNews]:
+        """Return what bytes of the peer tell, with all that is body in one piece; none tell nothing."""
+        return self._take(data) if data else []
+
+    def ends_with_stream(self) -> bool:
+        """Record that the peer has closed the stream, and return whether the answer is whole by that."""
+        return any(type(news) is AnswerEnded for news in self._take(b""))
+
+    def _take(self, data: bytes) -> list[HttpNews]:
+        """Return what bytes of the peer tell. Empty bytes are the end of the stream."""
+        news: list[HttpNews] = []
+        body: list[bytes] = []
+        ending: AnswerEnded | AnswerBroken | None = None
+        self.chunk_count, is_end = 0, not data
+        if not self.is_busy and data:
+            return [AnswerBroken("sent an answer without a request")]
+        try:
+            if is_end:
+                ending = self._parse(data, news, body)
+            while data and ending is None:
+                part, data = self._part(data, body)
+                if part:
+                    ending = self._parse(part, news, body)
+            if data and ending is not None:
+                # Bytes after the end of an answer belong to no request.
+                ending = AnswerEnded(is_reusable=False)
+        except _UnwantedAnswer as error:
+            self.is_busy = False
+            ending = AnswerBroken(str(error))
+        except h11.RemoteProtocolError as error:
+            self.is_busy = False
+            what = "ended its answer early" if is_end else "sent an invalid HTTP response"
+            ending = AnswerBroken(f"{what}: {one_line(str(error))}")
+            # h11 raises the error from a frame that refers to it: together they would form a cycle.
+            error.__traceback__ = None
+        except Exception as error:
+            self.is_busy = False
+            self.fault = decoder_faults.unexpected(Decoder.HTTP, error)
+            ending = AnswerBroken(str(self.fault))
+        if body:
+            news.append(BodyReceived(b"".join(body)))
+        if ending is not None:
+            news.append(ending)
+        return news
+
+    def _part(self, data: bytes, body: list[bytes]) -> tuple[bytes, bytes]:
+        """Return the next bytes for h11 and the bytes after them. Add the content of chunks to ``body``."""
+        if self._head_end is not None:
+            blank = _search_blank_line(self._head_end + data)
+            end = blank.end() - len(self._head_end) if blank is not None else len(data)
+            self._head_lines += data.count(b"\n", 0, end)
+            if self._head_lines > HEAD_LINES_MAX:
+                raise _UnwantedAnswer(f"sent more than {HEAD_LINES_MAX} lines of headers")
+            self._head_end = b"" if blank is not None else (self._head_end + data)[-2:]
+            return data[:end], data[end:]
+        if self._chunks is None:
+            return data, b""
+        chunks, before = self._chunks, self._chunks.chunk_count
+        content = chunks.receive(data)
+        if content:
+            body.append(content)
+        self.chunk_count += chunks.chunk_count - before
+        if chunks.malformed is not None:
+            raise _UnwantedAnswer(f"sent an invalid HTTP response: {chunks.malformed}")
+        return (b"", b"") if chunks.rest is None else (_LAST_CHUNK + chunks.rest, b"")
+
+    def _parse(self, data: bytes, news: list[HttpNews], body: list[bytes]) -> AnswerEnded | None:
+        """Have h11 parse bytes. Add the resulting news to ``news``, and the content of a body to ``body``."""
+        self._http.receive_data(data)
+        while self.is_busy:
+            event = self._http.next_event()
+            if type(event) is h11.Data:
+                body.append(event.data)
+            elif type(event) is h11.EndOfMessage:
+                return self._end()
+            elif isinstance(event, h11.Response | h11.InformationalResponse):
+                news += self._begin(event)
+                # h11 does not get the body of a chunked answer.
+                if self._chunks is not None:
+                    return None
+            else:
+                # h11 needs more bytes, or has paused for a protocol that was never requested.
+                return None
+        return None
+
+    def handed_over(self, byte_count: int | None) -> HandedOver:
+        """Tell how much of the newest request left the client, given how many bytes of the stream the driver began to send.
+
+        Args:
+            byte_count: None where the driver cannot tell.
+        """
+        start, end = self._request
+        if byte_count is None or byte_count >= end:
+            return HandedOver.ALL
+        return HandedOver.NOTHING if byte_count <= start else HandedOver.PART
+
+    def _begin(self, event: h11.Response | h11.InformationalResponse) -> list[HttpNews]:
+        if isinstance(event, h11.InformationalResponse):
+            self._interim_answers += 1
+            if self._interim_answers > INTERIM_ANSWERS_MAX:
+                raise _UnwantedAnswer(f"sent more than {INTERIM_ANSWERS_MAX} interim answers")
+            return []
+        for name, value in event.headers:
+            if name == b"content-encoding" and value.lower() != b"identity":
+                encoding = one_line(value.decode("latin-1"))
+                raise _UnwantedAnswer(f"encoded its answer with {encoding!r}, and nothing but identity was accepted")
+        self._status, self._head_end = event.status_code, None
+        is_chunked = any(name == b"transfer-encoding" for name, _ in event.headers)
+        if is_chunked and event.status_code not in _BODILESS_STATUSES and self._method != "HEAD":
+            self._chunks = ChunkDecoder()
+        return [AnswerBegan(event.status_code)]
+
+    def _end(self) -> AnswerEnded:
+        self.is_busy = False
+        is_reusable = self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
+        if is_reusable:
+            self._http.start_next_cycle()
+            # What follows the end of an answer answers nothing.
+            is_reusable = not self._http.trailing_data[0] and not self._may_be_unread
+        return AnswerEnded(is_reusable)
+
+    @property
+    def _may_be_unread(self) -> bool:
+        """Whether the node may have answered before it has read the request, behind whose rest the next would queue.
+
+        Source: RFC 9112, section 9.3: who does not read a body to its end has to close the connection; not all do.
+        """
+        start, end = self._request
+        return end - start > (SENT_AT_ONCE_BYTES if self._status > SUCCESS_MAX else READ_BEFORE_SUCCESS_BYTES)

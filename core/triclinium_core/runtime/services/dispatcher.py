@@ -1,0 +1,208 @@
+"""Where the next attempt at a request goes, and on which connection: the dispatch stage of SDK-RFC 0049.
+
+A request that is dispatched stands in one place at a time. It is unplaced until the first cluster config tells where the
+services are; it waits at an endpoint for a connection; it travels on a stream until its answer is whole. What cannot be
+dispatched stands nowhere, and whoever asked is told why.
+
+Source: SDK-RFC 0049 "Client Dispatch"; SDK-RFC 0059 "HTTP"; decisions C6 and C24.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import partial
+
+from triclinium_core.contract.couchbase import Action, ReportDispatch
+from triclinium_core.contract.neutral import StreamId
+from triclinium_core.errors import FeatureNotAvailableException
+from triclinium_core.kv.topology.own_addresses import OwnAddresses
+from triclinium_core.retry.couchbase.events import Dispatched, DispatchFailed, HandedOver, SocketClosed
+from triclinium_core.retry.couchbase.states import RequestState
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.terminal_states import TerminalStates
+from triclinium_core.runtime.kv.known_configs import KnownConfigs
+from triclinium_core.runtime.lifecycle.carrier import Refused, Undispatched
+from triclinium_core.runtime.lifecycle.link import Link
+from triclinium_core.runtime.lifecycle.stages import Stage
+from triclinium_core.runtime.services.live_request import LiveRequest, bounded_operation_id, waits_for
+from triclinium_core.runtime.services.pool.addresses import NODES_NAMED_MAX
+from triclinium_core.runtime.services.pool.endpoint import WAITING_MAX, Endpoint, choose
+from triclinium_core.runtime.services.pool.pool import Pool
+from triclinium_core.runtime.services.prepared_statements import PreparedStatements
+from triclinium_core.services.request import IdentifiedRequest
+from triclinium_core.telemetry.attributes import dispatch_attributes
+
+SECONDS_LEFT_MIN = 0.001
+"""What a service is given at least: to some of them 0 is no limit."""
+
+
+class HttpDispatcher:
+    """Sends requests, and knows where each of them stands."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        statements: PreparedStatements,
+        *,
+        configs: KnownConfigs,
+        own_addresses: OwnAddresses,
+        terminal_states: TerminalStates,
+        emit: Callable[[Action], None],
+    ) -> None:
+        self._pool = pool
+        self._statements = statements
+        self._configs = configs
+        self._own_addresses = own_addresses
+        self._terminal_states = terminal_states
+        self._emit = emit
+        self.last_loss: str | None = None
+        """Reason why the newest connection that should have brought the first cluster config was lost."""
+        self.unplaced: dict[int, LiveRequest] = {}
+        """Requests that wait for the first cluster config."""
+        self._waiting: dict[int, LiveRequest] = {}
+        """Those that wait for a connection. Endpoints keep the tokens, in order."""
+        self._travelling: dict[StreamId, LiveRequest] = {}
+        """The request that waits for its answer on each stream."""
+
+    def dispatch(self, live: LiveRequest, now: float) -> Undispatched | None:
+        """Send a request, now or as soon as that can be; return None, or else why not."""
+        if not self._pool.knows_topology:
+            self.unplaced[live.token] = live
+            return None
+        request = live.request
+        service, bucket = request.service, request.bucket
+        endpoints = self._pool.endpoints_of(service, bucket)
+        endpoint = live.pinned or choose(endpoints, avoided=live.failed_at)
+        missing = request.required_capabilities - self._configs.capabilities_of(service)
+        if missing:
+            text = f"the cluster cannot do it: it lacks {', '.join(sorted(missing))}"
+            return Refused(FeatureNotAvailableException, text)
+        if not endpoints and endpoint is None:
+            return self.give_up(live, *self._pool.obstacle_to(service, bucket))
+        if endpoint is None:
+            detail = f"the circuit breakers of {', '.join(each.node for each in endpoints[:NODES_NAMED_MAX])} are open"
+            return self.give_up(live, RetryReason.CIRCUIT_BREAKER_OPEN, detail)
+        if len(endpoint.waiting) >= WAITING_MAX:
+            detail = f"{WAITING_MAX} requests wait for a connection to {endpoint.node} already"
+            return self.give_up(live, RetryReason.SOCKET_NOT_AVAILABLE, detail)
+        live.endpoint = endpoint
+        self._waiting[live.token] = live
+        endpoint.waiting[live.token] = None
+        self.serve(endpoint, now)
+        return None
+
+    def serve(self, endpoint: Endpoint, now: float) -> None:
+        """Send what waits for an endpoint on connections that are free."""
+        for token, stream in self._pool.pairs(endpoint, now):
+            self._send(self._waiting.pop(token), endpoint, stream, now)
+
+    def take_unplaced(self) -> Collection[LiveRequest]:
+        """Return the requests that waited for the first cluster config, once: it has come, or cannot be had."""
+        unplaced = list(self.unplaced.values())
+        self.unplaced.clear()
+        return unplaced
+
+    def next_refused(self, endpoint: Endpoint) -> LiveRequest | None:
+        """Return one more request that has to wait elsewhere, for a stream to its endpoint could not be opened.
+
+        Where there are other connections to it, those who are first in line wait for them. For each of the others one
+        more stream would be opened at once, and refused at once.
+        """
+        if not (endpoint.needs_stream or (endpoint.waiting and not endpoint.connections)):
+            return None
+        return self._waiting[next(reversed(endpoint.waiting) if endpoint.connections else iter(endpoint.waiting))]
+
+    def give_up(self, live: LiveRequest, reason: RetryReason, detail: str) -> DispatchFailed | SocketClosed:
+        """Return why a request was not sent, of which nothing has left the client; it stands nowhere."""
+        endpoint = live.endpoint
+        self._stop_waiting(live)
+        live.leave_endpoint()
+        # Decision C6: a terminal state says better than the socket what is wrong.
+        reason = self._terminal_states.reason_for(live.request.service) or reason
+        if live.retry is not None and live.retry.state is RequestState.IN_FLIGHT:
+            # What had to go before it was answered, and the request itself cannot be sent.
+            return SocketClosed(HandedOver.NOTHING, detail, reason)
+        return DispatchFailed(reason, detail, node=endpoint.node if endpoint is not None else None)
+
+    def reason_of_waiting(self, live: LiveRequest) -> RetryReason | None:
+        """Return the reason of the failure if ``live``, which waits, is not sent in time; None if it does not wait."""
+        if live.token in self.unplaced:
+            reason = RetryReason.NODE_NOT_AVAILABLE
+        elif live.stage is Stage.WAITING and live.endpoint is not None:
+            reason = RetryReason.SOCKET_NOT_AVAILABLE
+        else:
+            return None
+        # Decision C6: a terminal state says better than the socket what is wrong.
+        return self._terminal_states.reason_for(live.request.service) or reason
+
+    def give_up_waiting(self, live: LiveRequest) -> DispatchFailed | SocketClosed | None:
+        """Return why a request that waits was not sent, and have it wait no longer; None for one that does not wait."""
+        if live.token in self.unplaced:
+            return self.give_up(live, RetryReason.NODE_NOT_AVAILABLE, waits_for(None, last_loss=self.last_loss))
+        if live.stage is Stage.WAITING and live.endpoint is not None:
+            return self.give_up(live, RetryReason.SOCKET_NOT_AVAILABLE, waits_for(live.endpoint))
+        return None
+
+    def on_stream(self, stream: StreamId) -> LiveRequest | None:
+        """Return the request that waits for its answer on a stream; None where none does."""
+        return self._travelling.get(stream)
+
+    def take_off(self, stream: StreamId) -> LiveRequest | None:
+        """Have the request that travels on a stream travel no longer, and return it; None where none does."""
+        live = self._travelling.pop(stream, None)
+        if live is not None:
+            live.stream = None
+        return live
+
+    def close(self, stream: StreamId, reason: str) -> None:
+        """Close a stream, whoever travels on it."""
+        self.take_off(stream)
+        self._pool.close(stream, reason)
+
+    def leave(self, live: LiveRequest, reason: str, now: float) -> None:
+        """Take a request from wherever it stands; a connection on which its answer is still due is closed."""
+        self._stop_waiting(live)
+        endpoint, live.endpoint = live.endpoint, None
+        if live.stream is not None:
+            self.close(live.stream, reason)
+        if endpoint is not None:
+            self.serve(endpoint, now)
+
+    def _stop_waiting(self, live: LiveRequest) -> None:
+        self.unplaced.pop(live.token, None)
+        self._waiting.pop(live.token, None)
+        if live.endpoint is not None:
+            live.endpoint.waiting.pop(live.token, None)
+
+    def _send(self, live: LiveRequest, endpoint: Endpoint, stream: StreamId, now: float) -> None:
+        live.message = message = self._statements.message(live.request)
+        context_id = live.answer.context_id = live.next_context_id()
+        live.answer.status = 0
+        remaining = max(live.deadline - now, SECONDS_LEFT_MIN)
+        if context_id is not None and isinstance(message, IdentifiedRequest):
+            encode = partial(message.encode, remaining, context_id)
+        else:
+            encode = partial(message.encode, remaining)
+        if live.encoding is None or not message.has_body:
+            encoded = encode()
+        else:
+            encoded, seconds = live.encoding(encode)
+            live.encode_seconds = (live.encode_seconds or 0.0) + seconds
+        connection = self._pool.send(stream, encoded)
+        self._travelling[stream] = live
+        live.stream, live.secrets = stream, connection.secrets
+        if message.service is Service.MANAGEMENT:
+            live.secrets = live.secrets.with_passwords(message.passwords)
+        live.link = Link(stream, endpoint.node, connection.local_address, connection.remote_address)
+        live.dispatched_at, live.stage = now, Stage.IN_FLIGHT
+        if live.traced_as is not None:
+            own = self._own_addresses.of(endpoint.address)
+            attributes = dispatch_attributes(
+                (own.host, own.port), peer=connection.remote_address, operation_id=bounded_operation_id(context_id)
+            )
+            self._emit(ReportDispatch(live.traced_as, attributes, stream))
+        if live.permit is not None:
+            live.permit.begin()
+        if live.retry is not None and live.retry.state is RequestState.PENDING:
+            live.retry.handle(Dispatched(endpoint.node, sender=connection.local_address), now)

@@ -1,0 +1,146 @@
+"""One open request over HTTP and its newest attempt."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+
+from triclinium_core.concealment import NO_SECRETS, Secrets
+from triclinium_core.contract.couchbase import AbandonReason
+from triclinium_core.contract.neutral import StreamId, Token
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.kv.address import Address
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.runtime.lifecycle.live import Live
+from triclinium_core.runtime.lifecycle.measured import Measured
+from triclinium_core.runtime.services.pool.endpoint import Endpoint
+from triclinium_core.services.answer.incoming_answer import IncomingAnswer
+from triclinium_core.services.request import Encoding, HttpAnswer, ServiceRequest, ServiceResult, Steps
+from triclinium_core.shown import beginning
+from triclinium_core.telemetry.past_attempts import PastAttempts
+
+OPERATION_ID_MAX = 200
+"""Maximum length of an operation id in logs and spans: the services keep 64 bytes of a client context id."""
+
+
+class LiveRequest(Live[ServiceRequest], eq=False, kw_only=True):
+    """One open request, and the received part of its answer."""
+
+    message: ServiceRequest
+    """Request of the newest attempt: the request itself, or one that has to precede it."""
+    timeout: float
+    """Seconds for the first rows or the whole answer, and then for each further piece that is wanted."""
+    answer: IncomingAnswer = msgspec.field(default_factory=IncomingAnswer)
+    context_id: str | None = None
+    """Client context id of the first attempt; None if the service repeats no id in its answers."""
+    sends: int = 0
+    """Number of messages that were sent: attempts, and messages that have to precede the request."""
+    pinned: Endpoint | None = None
+    """Only endpoint of a request of the client's own, whatever the breaker says; None for a request of a user."""
+    traced_as: Token | None = None
+    """Token under which the attempts are reported for a tracer: that of the request, or of a ping. None to report none."""
+    encoding: Encoding | None = None
+    """Function that measures the encoding of the payload of each attempt; None to measure none."""
+    encode_seconds: float | None = None
+    """Total duration of the encodings; None without a measured one."""
+    decoding: tuple[Steps[ServiceResult], HttpAnswer] | None = None
+    """Remaining steps of decoding the answer, and the answer; None before."""
+    endpoint: Endpoint | None = None
+    """Endpoint of the newest attempt."""
+    stream: StreamId | None = None
+    """Stream of the attempt in flight; None without one."""
+    answered_on: StreamId | None = None
+    """Stream of the newest complete answer. The stream may be closed."""
+    secrets: Secrets = NO_SECRETS
+    """Credentials and passwords in the newest attempt, which no error may repeat."""
+    failed_at: Address | None = None
+    """Address of the newest attempt that failed."""
+
+    @property
+    def service(self) -> Service:
+        """Service that answers."""
+        return self.request.service
+
+    @property
+    def bucket(self) -> str | None:
+        """Bucket whose nodes answer; None for any node."""
+        return self.request.bucket
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the client itself asked."""
+        return self.pinned is not None
+
+    @property
+    def has_given_rows(self) -> bool:
+        """Whether the caller has received rows."""
+        return self.answer.has_given_rows
+
+    @property
+    def is_ambiguous(self) -> bool:
+        """Whether the request may still be applied, or may have been, if it is abandoned now."""
+        # An answer with rows has applied the request, whatever follows the rows.
+        return super().is_ambiguous or (self.has_given_rows and not self.request.idempotent)
+
+    def is_measured_if_left(self, reason: AbandonReason) -> bool:
+        """Return whether the answer is incomplete. A complete one is measured already."""
+        return self.answer.outcome is None and not self.is_own
+
+    def first_context(self) -> ErrorContext:
+        """Return the context of the request and of the attempt in flight."""
+        context = self.request.error_context()
+        if self.context_id is not None:
+            context = replace(context, client_context_id=self.context_id)
+        if self.link is not None:
+            context = replace(context, last_dispatched_to=self.link.node, last_dispatched_from=self.link.local_address)
+        return context
+
+    def measured(self) -> Measured:
+        """Return the measurements so far."""
+        return Measured(
+            service=self.request.service,
+            name=self.request.name,
+            began_at=self.submitted_at,
+            timeout=self.timeout,
+            encode_seconds=self.encode_seconds,
+            operation_id=bounded_operation_id(self.context_id),
+            link=self.link,
+            dispatched_at=self.dispatched_at,
+            past=self.past or PastAttempts(),
+        )
+
+    def next_context_id(self) -> str | None:
+        """Return the client context id of the attempt that is about to be sent.
+
+        An id of the user is sent with all attempts. Otherwise each later attempt has a variant, so that the answer to
+        an earlier attempt does not count.
+        """
+        self.sends += 1
+        if self.sends == 1 or not self.context_id or self.request.client_context_id:
+            return self.context_id
+        return f"{self.context_id}-{self.sends}"
+
+    def leave_endpoint(self) -> None:
+        """Forget the endpoint of the newest attempt, which has failed, and remember its address."""
+        if self.endpoint is not None:
+            self.failed_at = self.endpoint.address
+        self.endpoint = None
+
+
+def bounded_operation_id(context_id: str | None) -> str | None:
+    """Return the part of a client context id that logs and spans show; None for an empty id."""
+    return beginning(context_id, OPERATION_ID_MAX) if context_id else None
+
+
+def waits_for(endpoint: Endpoint | None, *, last_loss: str | None = None) -> str:
+    """Return a description of what a request that was not sent waits for.
+
+    Args:
+        last_loss: reason why the newest connection that should have brought the first cluster config was lost.
+    """
+    if endpoint is None:
+        why = f" ({last_loss})" if last_loss else ""
+        return f"no cluster config with the addresses of the services has arrived yet{why}"
+    why = f" ({endpoint.last_error})" if endpoint.last_error else ""
+    return f"no connection to {endpoint.node} is {'open' if endpoint.opening else 'free'} yet{why}"

@@ -1,0 +1,272 @@
+"""The connections to all endpoints: opened as they are needed, lent to one request at a time, closed when they are idle.
+
+Source: SDK-RFC 0059 "HTTP"; decision C24.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple
+
+from triclinium_core.contract.couchbase import Action, TimerKind
+from triclinium_core.contract.neutral import (
+    CloseStream,
+    OpenStream,
+    ReportConnection,
+    ReportLevel,
+    SendBytes,
+    StreamId,
+    StreamLost,
+    StreamOpened,
+    Timers,
+)
+from triclinium_core.kv.address import Address
+from triclinium_core.kv.topology.topology import Topology
+from triclinium_core.options import Authenticator, ClientOptions
+from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.runtime.services.connection.connection import HttpConnection
+from triclinium_core.runtime.services.connection.credentials import has_credentials, headers_of
+from triclinium_core.runtime.services.pool.addresses import addresses_of, obstacle_of, outside_of
+from triclinium_core.runtime.services.pool.endpoint import Endpoint
+from triclinium_core.services.request import HttpRequest
+from triclinium_core.shown import one_line
+
+CREDENTIALS_EXPOSED = (
+    "credentials are sent to it over plain HTTP, where anyone on the network can read them; connect with couchbases://"
+)
+"""Warning of a client that sends credentials without TLS to a host that is not loopback."""
+
+
+class LostConnection(NamedTuple):
+    """A stream that is gone, or could not be opened."""
+
+    endpoint: Endpoint
+    connection: HttpConnection | None
+    """None where it was never open."""
+    detail: str
+    """Which node, and why, in words."""
+
+
+class Pool:
+    """All endpoints of a client and their streams; who travels on them is not its business.
+
+    Args:
+        topologies: returns the newest of each bucket, and of the cluster.
+    """
+
+    def __init__(
+        self,
+        options: ClientOptions,
+        *,
+        tls: bool,
+        stream_ids: Callable[[], StreamId],
+        topologies: Callable[[], tuple[Topology, ...]],
+        timers: Timers[TimerKind],
+        emit: Callable[[Action], None],
+    ) -> None:
+        self._options = options
+        self._tls = tls
+        self._topologies = topologies
+        self._stream_ids = stream_ids
+        self._timers = timers
+        self._emit = emit
+        self._headers = headers_of(options.authenticator, options.user_agent)
+        self._endpoints: dict[tuple[Service, Address], Endpoint] = {}
+        self._streams: dict[StreamId, Endpoint] = {}
+        """To which endpoint each stream belongs, from the order to open it until it is gone."""
+        self.sending: list[SendBytes] = []
+        """Requests that were ordered to be sent by the current event."""
+        self._has_warned = False
+        """Whether the client has reported that it sends credentials over plain HTTP."""
+
+    @property
+    def knows_topology(self) -> bool:
+        """Whether a cluster config has come, which tells where the services are."""
+        return bool(self._topologies())
+
+    def endpoints_of(self, service: Service, bucket: str | None = None) -> list[Endpoint]:
+        """Return the endpoints that have a service by the newest topology, in the order of the config's nodes.
+
+        Args:
+            bucket: whose nodes are meant; None for those of the cluster.
+        """
+        addresses = addresses_of(service, self._topologies(), bucket=bucket, tls=self._tls)
+        if any((service, address) not in self._endpoints for address in addresses):
+            # New nodes often replace others, and a busy client may have no idle stream whose timer prunes.
+            self.prune()
+        return [self._endpoint(service, address) for address in addresses]
+
+    def obstacle_to(self, service: Service, bucket: str | None = None) -> tuple[RetryReason, str]:
+        """Return why ``endpoints_of`` finds none."""
+        return obstacle_of(service, self._topologies(), bucket=bucket, tls=self._tls)
+
+    def outside(self, service: Service, bucket: str | None = None) -> tuple[tuple[Address, str], ...]:
+        """Return the nodes that have a service where the client does not reach it, and why in words."""
+        return outside_of(service, self._topologies(), bucket=bucket, tls=self._tls)
+
+    def network_obstacle(self) -> str | None:
+        """Return in words why no node of the cluster can be reached where it says that its nodes are; None where one can."""
+        obstacles = [topology.obstacle for topology in self._topologies()]
+        return obstacles[0] if obstacles and None not in obstacles else None
+
+    @property
+    def endpoints(self) -> Collection[Endpoint]:
+        """All that anything was ever sent to, or looked for."""
+        return self._endpoints.values()
+
+    def of_stream(self, stream: StreamId) -> Endpoint | None:
+        """Return the endpoint of a stream; None for one that is gone, or is none of HTTP."""
+        return self._streams.get(stream)
+
+    def connection(self, stream: StreamId) -> HttpConnection | None:
+        """Return what is open on a stream."""
+        endpoint = self._streams.get(stream)
+        return endpoint.connections.get(stream) if endpoint is not None else None
+
+    def pairs(self, endpoint: Endpoint, now: float) -> Iterator[tuple[int, StreamId]]:
+        """Yield who waits for an endpoint with a stream that is free, and have as many more opened as are needed."""
+        while endpoint.waiting and endpoint.idle:
+            stream, timer = endpoint.idle.popitem()
+            self._timers.cancel(timer)
+            token = next(iter(endpoint.waiting))
+            del endpoint.waiting[token]
+            yield token, stream
+        while endpoint.needs_stream:
+            stream, given_up_at = self._stream_ids(), now + self._options.timeouts.connect
+            endpoint.newest_stream = stream
+            endpoint.opening[stream] = self._timers.schedule(given_up_at, TimerKind.HTTP_CONNECT, stream)
+            self._streams[stream] = endpoint
+            self._emit(OpenStream(stream, endpoint.address.host, endpoint.address.port, self._tls))
+
+    def opened(self, event: StreamOpened, now: float) -> Endpoint | None:
+        """Take a stream that is open, and return its endpoint; None for an unknown one."""
+        endpoint = self._streams.get(event.stream)
+        if endpoint is not None:
+            self._timers.cancel(endpoint.opening.pop(event.stream, None))
+            endpoint.last_error = None
+            ends = event.local_address or None, event.remote_address or None
+            connection = HttpConnection(endpoint.node, self._headers, *ends)
+            endpoint.connections[event.stream] = connection
+            self.release(event.stream, now)
+        return endpoint
+
+    def send(self, stream: StreamId, request: HttpRequest) -> HttpConnection:
+        """Order a request to be sent on a stream that is free, and return its connection."""
+        endpoint = self._streams[stream]
+        connection = endpoint.connections[stream]
+        if not (self._tls or self._has_warned or endpoint.is_loopback) and request.carries_credentials:
+            self._warn_of_exposure(endpoint, stream)
+        # HTTP matches responses by order only: bytes that wait to be read would become the answer (decision D64).
+        self.sending.append(SendBytes(stream, connection.send(request), unless_readable=True))
+        return connection
+
+    def _warn_of_exposure(self, endpoint: Endpoint, stream: StreamId) -> None:
+        """Report, once for each client, that credentials are sent over plain HTTP to a host that is not loopback."""
+        if has_credentials(self._headers):
+            self._has_warned = True
+            self._emit(ReportConnection(stream, endpoint.node, CREDENTIALS_EXPOSED, ReportLevel.WARNING))
+
+    def take_sending(self) -> list[SendBytes]:
+        """Return what was ordered to be sent, once; it goes last."""
+        sending, self.sending = self.sending, []
+        return sending
+
+    def release(self, stream: StreamId, now: float) -> None:
+        """Take a connection back that can carry the next request; one that speaks for somebody else is closed."""
+        endpoint = self._streams[stream]
+        if endpoint.connections[stream].is_last:
+            self.close(stream, "the authenticator has changed")
+        else:
+            when = now + self._options.timeouts.idle_http_connection
+            endpoint.idle[stream] = self._timers.schedule(when, TimerKind.HTTP_IDLE, stream)
+
+    def close(self, stream: StreamId, reason: str) -> None:
+        """Close a stream; nothing of it is heard any more."""
+        self._forget(self._streams.pop(stream), stream)
+        self._emit(CloseStream(stream, reason))
+
+    def close_needless(self, endpoint: Endpoint) -> None:
+        """Close streams that are still being opened and that nobody waits for any more."""
+        while len(endpoint.opening) > len(endpoint.waiting):
+            self.close(next(reversed(endpoint.opening)), "nobody waits for it any more")
+
+    def lost(self, event: StreamLost) -> LostConnection | None:
+        """Forget a stream that is gone, and return what it was; None for an unknown one."""
+        endpoint = self._streams.pop(event.stream, None)
+        if endpoint is None:
+            return None
+        connection = self._forget(endpoint, event.stream)
+        detail = f"{endpoint.node}: {event.cause.value}{f' ({one_line(event.text)})' if event.text else ''}"
+        if connection is None:
+            endpoint.last_error = detail
+        return LostConnection(endpoint, connection, detail)
+
+    def timer_passed(self, stream: StreamId) -> LostConnection | None:
+        """Close a stream that was idle, or did not open in time; return the latter."""
+        endpoint = self._streams.get(stream)
+        if endpoint is None:
+            return None
+        if stream not in endpoint.opening:
+            self.close(stream, "it was idle")
+            return None
+        endpoint.last_error = f"{endpoint.node}: no connection within {self._options.timeouts.connect:g} s"
+        self.close(stream, "it took too long to open")
+        return LostConnection(endpoint, None, endpoint.last_error)
+
+    def authenticator_changed(self, authenticator: Authenticator) -> None:
+        """Have new connections speak for somebody else; those that carry a request are closed after it, the others now.
+
+        One that is being opened may have shown the certificate that is replaced.
+        """
+        self._headers = headers_of(authenticator, self._options.user_agent)
+        for stream, endpoint in list(self._streams.items()):
+            if stream in endpoint.connections and stream not in endpoint.idle:
+                endpoint.connections[stream].is_last = True
+            else:
+                self.close(stream, "the authenticator has changed")
+
+    def feed_breaker(self, endpoint: Endpoint, event: BreakerEvent, now: float) -> bool:
+        """Tell an endpoint's breaker what happened, and return whether its canary has to be sent now."""
+        sends_canary = endpoint.breaker.handle(event, now)
+        self._timers.cancel(endpoint.breaker_timer)
+        endpoint.breaker_timer = self._timers.schedule(endpoint.breaker.wakeup, TimerKind.HTTP_BREAKER, endpoint)
+        return sends_canary
+
+    def all_waited_for(self) -> list[Endpoint]:
+        """Return the endpoints for which requests wait."""
+        return [endpoint for endpoint in self._endpoints.values() if endpoint.waiting]
+
+    def prune(self) -> None:
+        """Forget the endpoints that no topology has any more, and that nobody uses."""
+        known = {
+            Address(node.host, port)
+            for topology in self._topologies()
+            for node in topology.nodes
+            for port in node.ports.values()
+        }
+        for place, endpoint in list(self._endpoints.items()):
+            if endpoint.address not in known and not endpoint.is_used:
+                self._timers.cancel(endpoint.breaker_timer)
+                del self._endpoints[place]
+
+    def has(self, endpoint: Endpoint) -> bool:
+        """Tell whether an endpoint was not forgotten."""
+        return self._endpoints.get((endpoint.service, endpoint.address)) is endpoint
+
+    def _forget(self, endpoint: Endpoint, stream: StreamId) -> HttpConnection | None:
+        self._timers.cancel(endpoint.opening.pop(stream, None))
+        self._timers.cancel(endpoint.idle.pop(stream, None))
+        return endpoint.connections.pop(stream, None)
+
+    def _endpoint(self, service: Service, address: Address) -> Endpoint:
+        endpoint = self._endpoints.get((service, address))
+        if endpoint is None:
+            endpoint = self._endpoints[service, address] = Endpoint(
+                service,
+                address,
+                connections_max=self._options.max_http_connections,
+                circuit_breaker=self._options.circuit_breaker,
+            )
+        return endpoint

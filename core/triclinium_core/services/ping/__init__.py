@@ -1,1 +1,0 @@
-"""Whether an endpoint answers at all: the pings of users, and the canaries of circuit breakers."""

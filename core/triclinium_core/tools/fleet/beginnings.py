@@ -1,0 +1,70 @@
+"""When operations begin, and of which client."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterator
+from typing import assert_never
+
+from triclinium_core.retry.backoff import Random
+from triclinium_core.tools.fleet.demand import ClosedLoop, EvenArrivals, PoissonArrivals, clock_of
+from triclinium_core.tools.fleet.scenario import Fleet
+
+
+class Beginnings:
+    """Instants and clients, in the order of time; of a closed loop only the first operation of each client.
+
+    Args:
+        fleet: who asks.
+        duration: no operation begins then or later.
+        rng: draws the phases of clients that are even, and all the rest of others.
+    """
+
+    def __init__(self, fleet: Fleet, duration: float, rng: Random) -> None:
+        self._fleet = fleet
+        self._duration = duration
+        self._rng = rng
+        self._clock = clock_of(fleet.trend)
+        # Each client has its share of the period, so that the demand is as even as clients can make it.
+        self._phases = (
+            array("d", ((client + rng.random()) / fleet.demand for client in range(fleet.clients)))
+            if isinstance(fleet.arrivals, EvenArrivals)
+            else array("d")
+        )
+
+    def __iter__(self) -> Iterator[tuple[float, int]]:
+        arrivals = self._fleet.arrivals
+        match arrivals:
+            case EvenArrivals():
+                found = self._even()
+            case PoissonArrivals(at_once=at_once):
+                found = self._poisson(at_once=at_once)
+            case ClosedLoop():
+                found = ((0.0, client) for client in range(self._fleet.clients))
+            case _:
+                assert_never(arrivals)
+        for at, client in found:
+            if at >= self._duration:
+                return
+            yield at, client
+
+    def _even(self) -> Iterator[tuple[float, int]]:
+        clock, period = self._clock, self._fleet.period
+        start, periods = 0.0, 0
+        while True:
+            for client, phase in enumerate(self._phases):
+                yield clock(start + phase), client
+            periods += 1
+            start = periods * period
+
+    def _poisson(self, *, at_once: bool) -> Iterator[tuple[float, int]]:
+        # Many independent clients are one stream of their sum, of which each operation is anybody's.
+        clock, clients, draw, log = self._clock, self._fleet.clients, self._rng.random, math.log
+        if at_once:
+            yield from ((0.0, client) for client in range(clients))
+        gap = 1.0 / self._fleet.demand
+        now = 0.0
+        while True:
+            now -= gap * log(1.0 - draw())
+            yield clock(now), int(draw() * clients)

@@ -1,0 +1,173 @@
+"""How clients space their operations, and how the demand changes over time.
+
+The demand is counted in seconds of a fleet as it is at its usual demand. A trend says when such a second is over: after
+half a second of the clock where the demand has doubled.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import assert_never
+
+from msgspec import Struct
+
+from triclinium_core.checks import check_flag, check_integer, check_number
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.tools.fleet.times import SECONDS_MAX, FixedTime, RandomTime
+
+OPERATIONS_MAX = 20_000_000
+"""Operations that one simulation may begin: half an hour of work, and some gigabytes at the very worst."""
+FACTOR_MAX = 1e6
+"""What the usual demand may be multiplied by."""
+
+
+class EvenArrivals(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="even"):
+    """Each client begins an operation every period, and no two clients at the same moment (decision F7)."""
+
+
+class PoissonArrivals(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="poisson"):
+    """Each client begins operations at random, one in a period on average, whatever it did before.
+
+    Raises:
+        InvalidArgumentException: a value is of another type.
+    """
+
+    at_once: bool = False
+    """Whether each client begins one more at 0, as if it had been asked for when the simulation begins."""
+
+    def __post_init__(self) -> None:
+        check_flag(self.at_once, "at_once")
+
+
+class ClosedLoop(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="closed_loop"):
+    """Each client begins its next operation when the one before is over; the first ones begin at 0, all together.
+
+    The period of the fleet says nothing then.
+
+    Raises:
+        InvalidArgumentException: a value is out of range, or of another type.
+    """
+
+    operations: int = 1
+    """Of each client; it begins fewer where the duration is over before."""
+    pause: RandomTime = FixedTime(seconds=0.0)
+    """From the end of an operation to the beginning of the next."""
+
+    def __post_init__(self) -> None:
+        check_integer(self.operations, "operations", 1, OPERATIONS_MAX)
+
+
+Arrivals = EvenArrivals | PoissonArrivals | ClosedLoop
+"""How clients space their operations."""
+
+
+class Steady(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="steady"):
+    """The usual demand, all the time."""
+
+
+class Spike(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="spike"):
+    """The usual demand, but for a time.
+
+    Raises:
+        InvalidArgumentException: it does not end after its start, or a value is out of range or of another type.
+    """
+
+    start: float
+    end: float
+    factor: float
+    """The demand between the two, as a multiple of the usual one; below 1 it is a lull."""
+
+    def __post_init__(self) -> None:
+        check_number(self.start, "start", 0.0, SECONDS_MAX)
+        check_number(self.end, "end", 0.0, SECONDS_MAX)
+        check_number(self.factor, "factor", 0.0, FACTOR_MAX)
+        if self.end <= self.start:
+            raise InvalidArgumentException(
+                f"end={self.end!r} of a spike must come after its start, {self.start!r}", parameter="end"
+            )
+
+
+class Ramp(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="ramp"):
+    """The demand rises and falls along straight lines; it stays what it is before the first point and after the last.
+
+    Raises:
+        InvalidArgumentException: there is no point, their seconds do not grow, or a value is out of range or of another
+            type.
+    """
+
+    points: tuple[tuple[float, float], ...]
+    """Seconds, and the demand then as a multiple of the usual one."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.points, tuple) or not all(
+            isinstance(point, tuple) and len(point) == 2 for point in self.points
+        ):
+            raise InvalidArgumentException(
+                f"points={self.points!r} must be pairs of seconds and a multiple of the usual demand",
+                parameter="points",
+            )
+        for seconds, factor in self.points:
+            check_number(seconds, "points", 0.0, SECONDS_MAX)
+            check_number(factor, "points", 0.0, FACTOR_MAX)
+        if not self.points or any(
+            later <= earlier for (earlier, _), (later, _) in zip(self.points, self.points[1:], strict=False)
+        ):
+            raise InvalidArgumentException(
+                f"points={self.points!r} must be at least one, in the order of their seconds", parameter="points"
+            )
+
+
+Trend = Steady | Spike | Ramp
+"""How the demand changes over time."""
+
+
+def corners(trend: Trend) -> Sequence[tuple[float, float]]:
+    """Return the demand as straight lines from 0 on: seconds, and the multiple of the usual demand then.
+
+    Two corners at the same instant are a step.
+    """
+    match trend:
+        case Steady():
+            return ((0.0, 1.0),)
+        case Spike(start=start, end=end, factor=factor):
+            return ((0.0, 1.0), (start, 1.0), (start, factor), (end, factor), (end, 1.0))
+        case Ramp(points=points):
+            return ((0.0, points[0][1]), *points)
+        case _:
+            assert_never(trend)
+
+
+def demanded(trend: Trend, duration: float) -> float:
+    """Return the demand of so many seconds of the clock, in seconds of the usual demand."""
+    total = 0.0
+    lines = corners(trend)
+    for (start, low), (end, high) in zip(lines, (*lines[1:], (math.inf, lines[-1][1])), strict=True):
+        length = min(end, duration) - start
+        if length > 0.0:
+            slope = (high - low) / (end - start)
+            total += length * (low + 0.5 * slope * length)
+    return total
+
+
+def clock_of(trend: Trend) -> Callable[[float], float]:
+    """Return what tells when so many seconds of the usual demand have come: seconds of the clock, ``inf`` for never."""
+    if isinstance(trend, Steady):
+        return lambda demand: demand
+    lines = corners(trend)
+    reached = [demanded(trend, start) for start, _ in lines]
+
+    def clock(demand: float) -> float:
+        line = bisect_right(reached, demand) - 1
+        start, low = lines[line]
+        end, high = lines[line + 1] if line + 1 < len(lines) else (math.inf, low)
+        slope = (high - low) / (end - start) if end > start else 0.0
+        rest = demand - reached[line]
+        if rest <= 0.0:
+            return start
+        # rest = low * x + slope * x² / 2, solved so that nothing cancels out.
+        speed = low + math.sqrt(max(low * low + 2.0 * slope * rest, 0.0))
+        return start + 2.0 * rest / speed if speed > 0.0 else math.inf
+
+    return clock

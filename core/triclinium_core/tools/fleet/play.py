@@ -1,0 +1,198 @@
+"""The simulation itself: one heap of what is to come, in virtual time.
+
+An attempt whose end is known, and that nobody else has to hear of, is settled at once: without trouble an operation
+costs no entry of the heap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from heapq import heappop, heappush
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.backoff import Random
+from triclinium_core.tools.fleet.beginnings import Beginnings
+from triclinium_core.tools.fleet.demand import ClosedLoop
+from triclinium_core.tools.fleet.figures import FleetFigures, Tally
+from triclinium_core.tools.fleet.scenario import Scenario
+from triclinium_core.tools.fleet.service import AttemptOutcome, Later, service_machine
+from triclinium_core.tools.fleet.strategies import STRATEGIES, Call, MakeProcess, Process, clients_of
+from triclinium_core.tools.fleet.times import sampler
+
+_Entry = tuple[float, int, Call | None, AttemptOutcome | Later | int | None]
+"""When, a number that settles who is first at the same instant, whose operation, and what happens to it: an attempt ends,
+the service is asked about it, or with None the next one is due. With no operation a client begins one, told by its number,
+or the service is asked about a request whose client has left."""
+
+OnProgress = Callable[[float], None]
+"""Hears how far a simulation has come, in virtual seconds from 0 to its duration."""
+
+PROGRESS_STEPS = 200
+"""How often it hears so, at most."""
+
+
+def simulate(scenario: Scenario, strategy: str, *, rng: Random, on_progress: OnProgress | None = None) -> FleetFigures:
+    """Return what the outage is like when all clients have the strategy of this name.
+
+    The same scenario, strategy and numbers of ``rng`` give the same figures.
+
+    Args:
+        strategy: one of the scenario's own, or of ``STRATEGIES``.
+        rng: draws all that is left to chance: when clients begin, how long things take, the jitter of backoffs.
+        on_progress: hears how far the simulation has come, in virtual seconds.
+
+    Raises:
+        InvalidArgumentException: there is no such strategy.
+    """
+    own = {retries.name: retries for retries in scenario.strategies}
+    if strategy in own:
+        make_process = clients_of(own[strategy])
+    elif strategy in STRATEGIES:
+        make_process = STRATEGIES[strategy].make_process
+    else:
+        raise InvalidArgumentException(
+            f"there is no strategy {strategy!r}; there is {', '.join([*own, *STRATEGIES])}", parameter="strategy"
+        )
+    return play(scenario, strategy, make_process, rng, on_progress)
+
+
+def play(
+    scenario: Scenario, name: str, make_process: MakeProcess, rng: Random, on_progress: OnProgress | None = None
+) -> FleetFigures:
+    """Return the same for a strategy of one's own, under the name that the figures shall have."""
+    player = _Player(scenario, make_process, rng)
+    player.play(on_progress)
+    return player.tally.figures(name)
+
+
+class _Player:
+    """Operations under way, and what happens next."""
+
+    def __init__(self, scenario: Scenario, make_process: MakeProcess, rng: Random) -> None:
+        fleet = scenario.fleet
+        self.tally = Tally(scenario)
+        self._scenario = scenario
+        self._service = service_machine(scenario, rng)
+        self._heap: list[_Entry] = []
+        self._entries = 0
+        self._beginnings = Beginnings(fleet, scenario.duration, rng)
+        loop = fleet.arrivals if isinstance(fleet.arrivals, ClosedLoop) else None
+        self._pause = sampler(loop.pause, rng) if loop is not None else None
+        self._remaining = [loop.operations] * fleet.clients if loop is not None else []
+        processes = math.ceil(fleet.clients / fleet.clients_per_process)
+        self._processes: list[Process] = [make_process(fleet, rng) for _ in range(processes)]
+
+    def play(self, on_progress: OnProgress | None) -> None:
+        """Let all operations begin, and follow each to its end."""
+        heap, duration = self._heap, self._scenario.duration
+        step = duration / PROGRESS_STEPS
+        report_at = step if on_progress is not None else math.inf
+        for at, client in self._beginnings:
+            if on_progress is not None and at >= report_at:
+                on_progress(at)
+                report_at = at + step
+            while heap and heap[0][0] <= at:
+                self._happen()
+            self._begin(client, at)
+        while heap:
+            self._happen()
+        if on_progress is not None:
+            on_progress(duration)
+
+    def _begin(self, client: int, now: float) -> None:
+        self.tally.count("begun", now)
+        # Neighbours in time are in different processes.
+        call = self._processes[client % len(self._processes)](now, now + self._scenario.fleet.timeout)
+        call.client = client
+        resume_at = call.begin(now)
+        if resume_at is None:
+            self._send(call, now)
+        else:
+            self._push(resume_at, call, None)
+
+    def _happen(self) -> None:
+        now, _, call, what = heappop(self._heap)
+        if call is None:
+            if isinstance(what, int):
+                self._begin(what, now)
+            elif callable(what):
+                self._serve_nobody(what, now)
+        elif what is None:
+            if call.resume(now):
+                self._send(call, now)
+            else:
+                self._fail(call, now)
+        elif what is AttemptOutcome.ANSWERED:
+            call.succeed(now)
+            self._succeed(call, now)
+        elif isinstance(what, AttemptOutcome):
+            resume_at = call.fail(what, now)
+            if resume_at is None:
+                self._fail(call, now)
+            else:
+                self._push(resume_at, call, None)
+        elif callable(what):
+            self._follow(call, *self._service.ask(what, now))
+
+    def _send(self, call: Call, now: float) -> None:
+        service, tally = self._service, self.tally
+        tally.count("sent", now)
+        fate, at = service.receive(now)
+        tally.waits(service.waiting(now), now)
+        if isinstance(fate, AttemptOutcome):
+            call.dispatch(fate, now)
+            if fate is AttemptOutcome.THROTTLED:
+                tally.count("throttled", now)
+        else:
+            call.dispatch(None, now)
+        call.gives_up_at = min(call.deadline, now + call.attempt_timeout)
+        self._follow(call, fate, at)
+
+    def _follow(self, call: Call, fate: AttemptOutcome | Later, at: float) -> None:
+        """Have an attempt go on: its client hears of it, or leaves, or the service is asked again."""
+        gives_up_at = call.gives_up_at
+        if at >= gives_up_at:
+            if fate is AttemptOutcome.ANSWERED:
+                self.tally.count("wasted", at)
+            elif not isinstance(fate, AttemptOutcome):
+                self._push(at, None, fate)
+            if gives_up_at < call.deadline:
+                self._push(gives_up_at, call, AttemptOutcome.TIMED_OUT)
+            else:
+                call.expire(call.deadline)
+                self._fail(call, call.deadline)
+        elif fate is AttemptOutcome.ANSWERED and not call.hears_success:
+            self._succeed(call, at)
+        else:
+            self._push(at, call, fate)
+
+    def _serve_nobody(self, later: Later, now: float) -> None:
+        """Have the service go on with a request whose client has left."""
+        fate, at = self._service.ask(later, now)
+        if fate is AttemptOutcome.ANSWERED:
+            self.tally.count("wasted", at)
+        elif not isinstance(fate, AttemptOutcome):
+            self._push(at, None, fate)
+
+    def _succeed(self, call: Call, now: float) -> None:
+        self.tally.success(call.began, now)
+        if self._pause is not None:
+            self._go_round(call.client, now)
+
+    def _fail(self, call: Call, now: float) -> None:
+        self.tally.failure(now)
+        if self._pause is not None:
+            self._go_round(call.client, now)
+
+    def _go_round(self, client: int, now: float) -> None:
+        """Have a client of a closed loop begin its next operation."""
+        assert self._pause is not None
+        self._remaining[client] -= 1
+        begin_at = now + self._pause()
+        if self._remaining[client] and begin_at < self._scenario.duration:
+            self._push(begin_at, None, client)
+
+    def _push(self, at: float, call: Call | None, what: AttemptOutcome | Later | int | None) -> None:
+        self._entries += 1
+        heappush(self._heap, (at, self._entries, call, what))

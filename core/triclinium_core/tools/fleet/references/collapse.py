@@ -1,0 +1,154 @@
+"""Collapse by retries: a service that gets slower the more it has to do, and clients that lose patience.
+
+Fresh clients arrive at random. Each leg takes ``Exp(0.1 s)``, and an answer 1 s and 0.01 s for each request in flight,
+whoever still waits. A client gives an attempt 3 s, and makes three. With a backoff, it waits ``U(0, 1) * 10 * 2 ** k`` s
+before the k-th retry.
+
+- Spike: 40 clients/s, between 20 s and 25 s 80/s. The service has two stable states, and the spike may carry it from one to
+  the other: so the share of runs is compared in which nobody is served from 60 s on. With the backoff there are none.
+- Ramp: the rate rises from 40/s to 80/s in 25 s and falls again; with and without the backoff nobody is served after 30 s.
+
+Source: Marc Brooker, simulator_example/simple_collapse_sim; figures of that program.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from triclinium_core.tools.fleet.demand import PoissonArrivals, Ramp, Spike, Trend
+from triclinium_core.tools.fleet.figures import FleetFigures
+from triclinium_core.tools.fleet.references.experiment import SIGMAS, Experiment, Quantity, mean
+from triclinium_core.tools.fleet.retries import CountedRetries, ExponentialDelays, NoDelay, Retries
+from triclinium_core.tools.fleet.scenario import Fleet, ParallelService, Scenario
+from triclinium_core.tools.fleet.times import ExponentialTime
+
+REFERENCE = "collapse by retries"
+
+RATE = 40.0
+"""Clients a second, and the goodput when all is well."""
+DURATION = 80.0
+SPIKE = Spike(start=20.0, end=25.0, factor=2.0)
+RAMP = Ramp(points=((0.0, 1.0), (25.0, 2.0), (75.0, 0.0)))
+AT_ONCE = CountedRetries(name="no backoff", max_attempts=3, delays=NoDelay())
+# No delay reaches the ceiling: there are two, of 20 and 40 s at most.
+BACKOFF = CountedRetries(name="backoff", max_attempts=3, delays=ExponentialDelays(base=20.0, most=1e3))
+
+NOBODY = 0.5
+"""Answers a second below which a run serves nobody, for that rounds to 0: one in seventy still has one answer after 30 s."""
+
+SPIKE_RUNS = 60
+COLLAPSED = 40
+"""Runs of 60 that collapse without a backoff."""
+COLLAPSED_SIGMAS = 3.0
+"""Four standard errors of the difference of two times 60 runs would let all of them collapse, and so forget that there are
+two stable states."""
+COLLAPSED_SLACK = COLLAPSED_SIGMAS * math.sqrt(2 * COLLAPSED * (1 - COLLAPSED / SPIKE_RUNS))
+NEVER_SLACK = 3.0
+"""Where none of 60 runs does, the rule of three: with 95 % confidence fewer than 3 of 60 would."""
+RAMP_RUNS = 10
+
+
+def goodput(start: float, end: float) -> Callable[[FleetFigures], float]:
+    """Return what reads off the answers in time per second between two instants."""
+    return lambda figures: (
+        sum(bucket.succeeded for bucket in figures.buckets if start <= bucket.start < end) / (end - start)
+    )
+
+
+def _collapsed(values: Sequence[float]) -> float:
+    """Return how many runs served nobody."""
+    return float(sum(value < NOBODY for value in values))
+
+
+def _mean_of_others(values: Sequence[float]) -> float:
+    """Return the mean goodput of the runs that did not collapse; 0 where all did."""
+    others = [value for value in values if value >= NOBODY]
+    return mean(others) if others else 0.0
+
+
+def _goodput_quantity(
+    subject: str, start: float, *, runs: float, summary: Callable[[Sequence[float]], float]
+) -> Quantity:
+    """Return the goodput that clients ask for, from ``start`` on; what ``runs`` runs of Poisson arrivals differ by."""
+    error = math.sqrt(RATE / (DURATION - start) / runs)
+    return Quantity(
+        reference=REFERENCE,
+        subject=subject,
+        unit="goodput/s",
+        expected=RATE,
+        measure=goodput(start, DURATION),
+        summary=summary,
+        slack=SIGMAS * math.hypot(error, error) + 0.5,
+    )
+
+
+def _experiment(name: str, trend: Trend, retries: Retries, runs: int, *quantities: Quantity) -> Experiment:
+    return Experiment(
+        name=f"{REFERENCE}: {name}",
+        scenario=Scenario(
+            fleet=Fleet(
+                clients=int(RATE),
+                period=1.0,
+                timeout=1e5,
+                attempt_timeout=3.0,
+                arrivals=PoissonArrivals(),
+                trend=trend,
+            ),
+            service=ParallelService(base=1.0, growth=0.01, leg=ExponentialTime(mean=0.1)),
+            duration=DURATION,
+            bucket=1.0,
+            strategies=(retries,),
+        ),
+        strategy=retries.name,
+        runs=runs,
+        quantities=quantities,
+    )
+
+
+def _runs_without_goodput(subject: str, start: float, expected: int, slack: float) -> Quantity:
+    return Quantity(
+        reference=REFERENCE,
+        subject=subject,
+        unit="runs",
+        expected=expected,
+        measure=goodput(start, DURATION),
+        summary=_collapsed,
+        slack=slack,
+    )
+
+
+COLLAPSE = (
+    _experiment(
+        "spike",
+        SPIKE,
+        AT_ONCE,
+        SPIKE_RUNS,
+        _runs_without_goodput("spike, collapsed of 60", 60.0, COLLAPSED, COLLAPSED_SLACK),
+        _goodput_quantity(
+            "spike, others",
+            60.0,
+            runs=SPIKE_RUNS - COLLAPSED,
+            summary=_mean_of_others,
+        ),
+    ),
+    _experiment(
+        "spike + backoff",
+        SPIKE,
+        BACKOFF,
+        SPIKE_RUNS,
+        _runs_without_goodput("spike + backoff, of 60", 60.0, 0, NEVER_SLACK),
+        _goodput_quantity("spike + backoff", 50.0, runs=SPIKE_RUNS, summary=mean),
+    ),
+    *(
+        _experiment(
+            subject,
+            RAMP,
+            retries,
+            RAMP_RUNS,
+            _runs_without_goodput(subject, 30.0, RAMP_RUNS, 0.0),
+        )
+        for subject, retries in (("ramp, of 10", AT_ONCE), ("ramp + backoff, of 10", BACKOFF))
+    ),
+)
+"""The spike and the ramp, without a backoff and with it."""

@@ -1,0 +1,189 @@
+"""Retries under a failure rate: clients with Poisson arrivals ask a service that fails calls by chance.
+
+A hundred clients make ten calls a second each; each leg takes ``Exp(10 ms)``; retries come at once. Measured are, for each
+call, whether it succeeded in the end and how many attempts it took. Strategies, each client with its own: ``none``;
+``three`` retries at most; ``adaptive``, a budget that first tries feed; ``breaker``, three retries while few attempts fail.
+A second table has the same demand, 100 calls/s in all, from ten, a hundred and a thousand clients.
+
+In the program behind the figures every client makes a call when the simulation begins, and then in random intervals. With a
+thousand clients that is one call in eleven, and it shows: so does ``PoissonArrivals(at_once=True)``.
+
+Source: Marc Brooker, "Fixing retries with token buckets and circuit breakers" (2022-02-28), figures of its own program: means
+and standard deviations of runs. For ``none`` and ``three`` there are closed forms as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+from triclinium_core.tools.fleet.demand import PoissonArrivals
+from triclinium_core.tools.fleet.figures import FleetFigures
+from triclinium_core.tools.fleet.references.experiment import Experiment, Quantity
+from triclinium_core.tools.fleet.retries import BreakerRetries, BudgetRetries, CountedRetries, Retries
+from triclinium_core.tools.fleet.scenario import Fleet, ParallelService, Scenario
+from triclinium_core.tools.fleet.times import ExponentialTime
+
+REFERENCE = "retries under failures"
+CLOSED_FORM = "closed forms"
+
+STRATEGIES: dict[str, Retries] = {
+    "none": CountedRetries(name="none", max_attempts=1),
+    "three": CountedRetries(name="three", max_attempts=4),
+    "adaptive": BudgetRetries(name="adaptive", capacity=5.0, deposit=0.1),
+    "breaker": BreakerRetries(name="breaker", max_attempts=4, failure_share=0.1),
+}
+
+Published = tuple[float, float]
+"""A figure and the standard deviation of runs that is published with it; 0 where there is none."""
+
+PUBLISHED: dict[tuple[float, str], tuple[Published, Published]] = {
+    (0.05, "none"): ((0.950, 0.0), (1.000, 0.0)),
+    (0.05, "three"): ((1.000, 0.0), (1.053, 0.0)),
+    (0.05, "adaptive"): ((1.000, 0.0), (1.052, 0.0)),
+    (0.05, "breaker"): ((0.995, 0.0), (1.047, 0.0)),
+    (0.1, "none"): ((0.899, 0.002), (1.000, 0.0)),
+    (0.1, "three"): ((1.000, 0.0), (1.111, 0.0)),
+    (0.1, "adaptive"): ((0.987, 0.001), (1.096, 0.0)),
+    (0.1, "breaker"): ((0.932, 0.003), (1.035, 0.003)),
+    (0.3, "none"): ((0.701, 0.0), (1.000, 0.0)),
+    (0.3, "three"): ((0.992, 0.0), (1.415, 0.005)),
+    (0.3, "adaptive"): ((0.780, 0.004), (1.113, 0.0)),
+    (0.3, "breaker"): ((0.699, 0.0), (1.000, 0.0)),
+    (0.5, "none"): ((0.501, 0.0), (1.000, 0.0)),
+    (0.5, "three"): ((0.937, 0.002), (1.874, 0.005)),
+    (0.5, "adaptive"): ((0.556, 0.003), (1.114, 0.0)),
+    (0.5, "breaker"): ((0.499, 0.0), (1.000, 0.0)),
+}
+"""By failure rate and strategy: the share of calls that succeed, and attempts for each call."""
+
+PUBLISHED_BY_CLIENTS: dict[tuple[int, str], tuple[Published, Published]] = {
+    (10, "adaptive"): ((0.552, 0.006), (1.104, 0.0)),
+    (100, "adaptive"): ((0.572, 0.007), (1.142, 0.001)),
+    (1000, "adaptive"): ((0.732, 0.006), (1.459, 0.003)),
+    (10, "breaker"): ((0.999, 0.001), (1.050, 0.004)),
+    (100, "breaker"): ((0.987, 0.001), (1.039, 0.002)),
+    (1000, "breaker"): ((0.956, 0.001), (1.006, 0.0)),
+}
+"""By clients and strategy: the same, of 100 calls/s in all for 100 s."""
+FAILURE_RATES_BY_CLIENTS = {"adaptive": 0.5, "breaker": 0.05}
+
+RUNS = 2
+ROUNDING = 0.0005
+RETRIES_MAX = 3
+
+
+def _success(figures: FleetFigures) -> float:
+    return figures.totals.succeeded / figures.totals.begun
+
+
+def _attempts(figures: FleetFigures) -> float:
+    return figures.totals.sent / figures.totals.begun
+
+
+def _spread_of_success(share: float, calls: float) -> float:
+    """Return the standard deviation of the share of so many independent calls that succeed."""
+    return math.sqrt(share * (1.0 - share) / calls)
+
+
+def _spread_of_attempts(rate: float, retries: int, calls: float) -> float:
+    """Return the standard deviation of the mean attempts of so many independent calls with so many retries each."""
+    # An attempt number n is made with the chance rate ** (n - 1).
+    first = sum(rate**n for n in range(retries + 1))
+    second = sum((2 * n + 1) * rate**n for n in range(retries + 1))
+    return math.sqrt(max(second - first * first, 0.0) / calls)
+
+
+MEASURES: dict[str, Callable[[FleetFigures], float]] = {"success": _success, "attempts": _attempts}
+"""For each call."""
+
+
+def _quantity(subject: str, unit: str, published: Published, spread: float) -> Quantity:
+    # Nobody says how many runs are behind a figure: it counts as that of one. Where no deviation is published, it is that
+    # of independent calls.
+    expected, deviation = published
+    deviation = deviation or spread
+    return Quantity(
+        reference=REFERENCE,
+        subject=subject,
+        unit=unit,
+        expected=expected,
+        measure=MEASURES[unit],
+        error=deviation,
+        spread=deviation,
+        rounding=ROUNDING,
+    )
+
+
+def _closed_forms(subject: str, rate: float, retries: int, calls: float) -> Sequence[Quantity]:
+    """Return what is known of a limited number of retries without any simulation."""
+    success = 1.0 - rate ** (retries + 1)
+    return [
+        Quantity(
+            reference=CLOSED_FORM,
+            subject=subject,
+            unit="success",
+            expected=success,
+            measure=_success,
+            spread=_spread_of_success(success, calls),
+        ),
+        Quantity(
+            reference=CLOSED_FORM,
+            subject=subject,
+            unit="attempts",
+            expected=success / (1.0 - rate),
+            measure=_attempts,
+            spread=_spread_of_attempts(rate, retries, calls),
+        ),
+    ]
+
+
+def _experiment(
+    subject: str, strategy: str, fleet: Fleet, scenario: tuple[float, float], published: tuple[Published, Published]
+) -> Experiment:
+    rate, duration = scenario
+    success, attempts = published
+    retries = 0 if strategy == "none" else RETRIES_MAX
+    calls = fleet.demand * duration
+    quantities = [
+        _quantity(subject, "success", success, _spread_of_success(success[0], calls)),
+        _quantity(subject, "attempts", attempts, _spread_of_attempts(rate, retries, calls)),
+    ]
+    if isinstance(STRATEGIES[strategy], CountedRetries):
+        quantities += _closed_forms(subject, rate, retries, calls)
+    return Experiment(
+        name=f"{REFERENCE}: {subject}",
+        scenario=Scenario(
+            fleet=fleet,
+            service=ParallelService(leg=ExponentialTime(mean=0.01)),
+            failure_rate=rate,
+            duration=duration,
+            strategies=(STRATEGIES[strategy],),
+        ),
+        strategy=strategy,
+        runs=RUNS,
+        quantities=quantities,
+    )
+
+
+def _fleet(clients: int, rate: float) -> Fleet:
+    """Return clients that make so many calls a second in all, each with a strategy of its own; nobody gives up."""
+    return Fleet(
+        clients=clients,
+        period=clients / rate,
+        timeout=1e5,
+        clients_per_process=1,
+        arrivals=PoissonArrivals(at_once=True),
+    )
+
+
+def _experiments() -> Iterator[Experiment]:
+    for (rate, strategy), published in PUBLISHED.items():
+        yield _experiment(f"p={rate:g} {strategy}", strategy, _fleet(100, 1000.0), (rate, 30.0), published)
+    for (clients, strategy), published in PUBLISHED_BY_CLIENTS.items():
+        rate = FAILURE_RATES_BY_CLIENTS[strategy]
+        yield _experiment(f"N={clients} {strategy}", strategy, _fleet(clients, 100.0), (rate, 100.0), published)
+
+
+FAILURE_RATES = tuple(_experiments())
+"""Four rates and four strategies; and two of them with three numbers of clients."""

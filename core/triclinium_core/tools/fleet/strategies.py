@@ -1,0 +1,459 @@
+"""How the clients of a fleet retry: operations of each tradition, and the strategies by the names that the command uses.
+
+Couchbase's operations retry through the retry machine of the core, made at the first failure. A circuit breaker belongs
+to a connection, and would stand between machine and service; it is left out, so that the figures show the strategy alone
+(decision F4). Smithy's retry as any function does, through the machine of a call and the tokens of a strategy that the
+clients of a process share.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import assert_never
+
+from triclinium_core.retry.backoff import Random, exponential
+from triclinium_core.retry.calls.machine import CallMachine, Sleep
+from triclinium_core.retry.calls.terms import CallTerms
+from triclinium_core.retry.combined.permits import Permit
+from triclinium_core.retry.couchbase.actions import Dispatch, RetryAfter
+from triclinium_core.retry.couchbase.events import (
+    Dispatched,
+    DispatchFailed,
+    HandedOver,
+    KvResponse,
+    RequestEvent,
+    ResponseReceived,
+    SocketClosed,
+    TimePassed,
+)
+from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
+from triclinium_core.retry.couchbase.states import RequestState
+from triclinium_core.retry.couchbase.strategy import (
+    BestEffortRetryStrategy,
+    FailFastRetryStrategy,
+    FastFailOnTerminalErrorRetryStrategy,
+    RetryStrategy as CouchbaseRetryStrategy,
+)
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
+from triclinium_core.retry.smithy.backoff import (
+    DecorrelatedRetryBackoffStrategy,
+    ExponentialRetryBackoffStrategy,
+    Jitter,
+)
+from triclinium_core.retry.smithy.breaker import BreakerRetryStrategy
+from triclinium_core.retry.smithy.budget import BudgetRetryStrategy
+from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo
+from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
+from triclinium_core.retry.smithy.protocols import MinimalRetryStrategy, RetryBackoffStrategy, RetryToken
+from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
+from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+from triclinium_core.tools.fleet.retries import (
+    BreakerRetries,
+    BudgetRetries,
+    CouchbaseRetries,
+    CountedRetries,
+    DecorrelatedDelays,
+    Delays,
+    ExponentialDelays,
+    NoDelay,
+    QuotaRetries,
+    Retries,
+)
+from triclinium_core.tools.fleet.scenario import Fleet
+from triclinium_core.tools.fleet.service import NOT_SENT, AttemptOutcome
+
+
+class Call:
+    """One operation, sent once: it knows no retries. Those that do extend it.
+
+    It ends once: with ``succeed``, with ``expire``, or when ``fail`` or ``resume`` says that it is over.
+    """
+
+    __slots__ = ("began", "client", "deadline", "gives_up_at")
+
+    hears_success: bool = False
+    """Whether ``succeed`` has to be called, in the order of time, because others profit from it."""
+    attempt_timeout: float = math.inf
+    """Seconds that one attempt may take; ``inf`` where the strategy knows no such thing."""
+
+    def __init__(self, began: float, deadline: float) -> None:
+        self.began: float = began
+        self.deadline: float = deadline
+        self.client: int = 0
+        """Whose operation it is; ``play`` says so."""
+        self.gives_up_at: float = deadline
+        """When nothing is expected of the present attempt any more; ``play`` says so."""
+
+    def begin(self, now: float) -> float | None:
+        """Return the instant at which to ``resume`` for the first attempt; None for sending it now."""
+        return None
+
+    def dispatch(self, outcome: AttemptOutcome | None, now: float) -> None:
+        """Record that an attempt is made.
+
+        Args:
+            outcome: what will be heard of it, for it may be that nothing is sent; None where that is not known yet.
+        """
+
+    def fail(self, outcome: AttemptOutcome, now: float) -> float | None:
+        """Record how an attempt ended, and return when to ``resume``; None where the operation is over."""
+        return None
+
+    def resume(self, now: float) -> bool:
+        """Tell whether to send now; otherwise the operation is over."""
+        return False
+
+    def succeed(self, now: float) -> None:
+        """Record the answer."""
+
+    def expire(self, now: float) -> None:
+        """Record that the deadline has passed, and that no answer came."""
+
+
+Process = Callable[[float, float], Call]
+"""Clients that share a strategy: returns a new operation, given when it began and its deadline."""
+
+MakeProcess = Callable[[Fleet, Random], Process]
+
+IDEMPOTENT_OPERATION = "get"
+OTHER_OPERATION = "upsert"
+
+_EVENTS: dict[AttemptOutcome, RequestEvent] = {
+    AttemptOutcome.THROTTLED: ResponseReceived(KvResponse(Status.TEMPORARY_FAILURE)),
+    AttemptOutcome.FAILED: ResponseReceived(KvResponse(Status.TEMPORARY_FAILURE)),
+    AttemptOutcome.CONFLICT: ResponseReceived(KvResponse(Status.LOCKED)),
+    AttemptOutcome.REFUSED: DispatchFailed(RetryReason.SOCKET_NOT_AVAILABLE),
+    AttemptOutcome.DENIED: DispatchFailed(RetryReason.AUTHENTICATION_ERROR),
+    AttemptOutcome.CLOSED: SocketClosed(HandedOver.ALL),
+}
+"""What the client's machine hears of an attempt. There is none for a timeout: only the deadline ends an attempt."""
+
+_DISPATCHED = Dispatched()
+_TIME_PASSED = TimePassed()
+
+
+def couchbase_clients(make_strategy: Callable[[], CouchbaseRetryStrategy]) -> MakeProcess:
+    """Return clients that retry as Couchbase's do, with what ``make_strategy`` returns for each process."""
+
+    def make_process(fleet: Fleet, rng: Random) -> Process:
+        machines, strategy = _Machines(fleet, rng), make_strategy()
+        return partial(CouchbaseCall, lambda call, state: machines.make(call, state, strategy))
+
+    return make_process
+
+
+class _Machines:
+    """Makes the retry machines of the clients of one process."""
+
+    def __init__(self, fleet: Fleet, rng: Random) -> None:
+        self._idempotent = fleet.idempotent
+        self._operation = IDEMPOTENT_OPERATION if fleet.idempotent else OTHER_OPERATION
+        self._rng = rng
+        self._error_maps = ErrorMapStore()
+
+    def make(self, call: Call, state: RequestState, strategy: CouchbaseRetryStrategy) -> RetryMachine:
+        annotation = RequestAnnotation(
+            operation=self._operation,
+            idempotent=self._idempotent,
+            strategy=strategy,
+            submitted_at=call.began,
+            deadline=call.deadline,
+        )
+        return RetryMachine(annotation, rng=self._rng, error_maps=self._error_maps, state=state)
+
+
+class CouchbaseCall(Call):
+    """One operation; it has a machine from its first failure on."""
+
+    __slots__ = ("_machine", "_make_machine")
+
+    def __init__(
+        self, make_machine: Callable[[Call, RequestState], RetryMachine], began: float, deadline: float
+    ) -> None:
+        super().__init__(began, deadline)
+        self._make_machine = make_machine
+        self._machine: RetryMachine | None = None
+
+    def dispatch(self, outcome: AttemptOutcome | None, now: float) -> None:
+        """Tell the machine that a retry was sent."""
+        if self._machine is not None and outcome not in NOT_SENT:
+            self._machine.handle(_DISPATCHED, now)
+
+    def fail(self, outcome: AttemptOutcome, now: float) -> float | None:
+        """Return when the machine wants to be woken, where it retries or waits for the deadline."""
+        machine = self._machine
+        if machine is None:
+            state = RequestState.PENDING if outcome in NOT_SENT else RequestState.IN_FLIGHT
+            machine = self._machine = self._make_machine(self, state)
+        for action in machine.handle(_EVENTS[outcome], now):
+            if type(action) is RetryAfter:
+                return machine.wakeup
+        return None
+
+    def resume(self, now: float) -> bool:
+        """Tell whether the machine orders a dispatch."""
+        machine = self._machine
+        assert machine is not None
+        return any(type(action) is Dispatch for action in machine.handle(_TIME_PASSED, now))
+
+    def expire(self, now: float) -> None:
+        """Wake the machine at its deadline."""
+        if self._machine is not None:
+            self._machine.handle(_TIME_PASSED, now)
+
+
+MakeStrategy = Callable[[Random, Callable[[], float]], MinimalRetryStrategy]
+"""Makes the strategy of one process, given its randomness and its clock."""
+
+
+def _infos(*, idempotent: bool) -> Mapping[AttemptOutcome, ErrorInfo]:
+    """Return what each outcome says of retries; what may have been applied is safe to retry if idempotent."""
+    return {
+        AttemptOutcome.THROTTLED: ErrorInfo(is_retry_safe=True, is_throttling_error=True, fault="server"),
+        AttemptOutcome.FAILED: ErrorInfo(is_retry_safe=True, fault="server"),
+        AttemptOutcome.CONFLICT: ErrorInfo(is_retry_safe=True, fault="client"),
+        AttemptOutcome.REFUSED: ErrorInfo(is_retry_safe=True, fault="server"),
+        AttemptOutcome.CLOSED: ErrorInfo(is_retry_safe=idempotent, fault="server"),
+        AttemptOutcome.TIMED_OUT: ErrorInfo(is_retry_safe=idempotent, is_timeout_error=True),
+        AttemptOutcome.DENIED: ErrorInfo(is_retry_safe=False, fault="client"),
+    }
+
+
+_INFOS = {idempotent: _infos(idempotent=idempotent) for idempotent in (False, True)}
+
+
+class SmithyProcess:
+    """Clients that share one of Smithy's strategies, its quota and its rate."""
+
+    def __init__(self, make_strategy: MakeStrategy, fleet: Fleet, rng: Random) -> None:
+        self.now: float = 0.0
+        self.strategy: MinimalRetryStrategy = make_strategy(rng, lambda: self.now)
+        self.terms: CallTerms[None] = CallTerms(self.strategy)
+        self.infos: Mapping[AttemptOutcome, ErrorInfo] = _INFOS[fleet.idempotent]
+        self.attempt_timeout: float = fleet.attempt_timeout if fleet.attempt_timeout is not None else math.inf
+
+
+def smithy_clients(make_strategy: MakeStrategy) -> MakeProcess:
+    """Return clients that retry as Smithy's do, with what ``make_strategy(rng, clock)`` returns for each process."""
+    return lambda fleet, rng: partial(SmithyCall, SmithyProcess(make_strategy, fleet, rng))
+
+
+class SmithyCall(Call):
+    """One operation, and the token of its present attempt; it has a machine from its first failure on."""
+
+    __slots__ = ("_machine", "_process", "_token", "attempt_timeout")
+    hears_success = True
+
+    def __init__(self, process: SmithyProcess, began: float, deadline: float) -> None:
+        super().__init__(began, deadline)
+        self.attempt_timeout: float = process.attempt_timeout
+        self._process = process
+        process.now = began
+        self._token: RetryToken = process.strategy.acquire_initial_retry_token()
+        self._machine: CallMachine | None = None
+
+    def begin(self, now: float) -> float | None:
+        """Wait where even a first attempt has to, but no longer than until the deadline."""
+        delay = self._token.retry_delay
+        return min(now + delay, self.deadline) if delay > 0 else None
+
+    def fail(self, outcome: AttemptOutcome, now: float) -> float | None:
+        """Tell the machine; without another token, or without time for it, the operation is over at once (decision F6)."""
+        process, machine = self._process, self._machine
+        process.now = now
+        if machine is None:
+            machine = self._machine = CallMachine(process.terms, token=self._token, began=self.began)
+        error = ClassifiedError(ConnectionError(outcome.value), process.infos[outcome])
+        decision = machine.fail(error, now=now, deadline=self.deadline)
+        return now + decision.delay if isinstance(decision, Sleep) else None
+
+    def resume(self, now: float) -> bool:
+        """Tell whether there is still time; a first attempt may have waited for too long."""
+        process, machine = self._process, self._machine
+        if now < self.deadline:
+            if machine is not None:
+                machine.begin(now)
+            return True
+        process.now = now
+        process.terms.abandon(self._token if machine is None else machine.token)
+        return False
+
+    def succeed(self, now: float) -> None:
+        """Give the token back."""
+        process, machine = self._process, self._machine
+        process.now = now
+        token = self._token if machine is None else machine.token
+        assert token is not None
+        process.strategy.record_success(token=token)
+        if machine is not None:
+            machine.succeed()
+
+
+def couchbase_token_clients(make_strategy: MakeStrategy) -> MakeProcess:
+    """Return clients that retry as Couchbase's do under a token strategy, which ``make_strategy(rng, clock)`` returns."""
+
+    def make_process(fleet: Fleet, rng: Random) -> Process:
+        return partial(CouchbaseTokenCall, SmithyProcess(make_strategy, fleet, rng), _Machines(fleet, rng))
+
+    return make_process
+
+
+class CouchbaseTokenCall(CouchbaseCall):
+    """One operation with the permit that a strategy lends it: the RFC's rules first, then the strategy's."""
+
+    __slots__ = ("_delay", "_permit", "_process")
+    hears_success = True
+
+    def __init__(self, process: SmithyProcess, machines: _Machines, began: float, deadline: float) -> None:
+        permit = Permit(process.strategy, None)
+        super().__init__(lambda call, state: machines.make(call, state, permit), began, deadline)
+        self._process = process
+        self._permit = permit
+        process.now = began
+        self._delay = permit.acquire()
+
+    def begin(self, now: float) -> float | None:
+        """Wait where even a first attempt has to, but no longer than until the deadline."""
+        return min(now + self._delay, self.deadline) if self._delay > 0 else None
+
+    def dispatch(self, outcome: AttemptOutcome | None, now: float) -> None:
+        """Tell the machine of a retry, and that the token is used."""
+        super().dispatch(outcome, now)
+        if outcome not in NOT_SENT:
+            self._permit.begin()
+
+    def fail(self, outcome: AttemptOutcome, now: float) -> float | None:
+        """Return when the machine wants to be woken, where it retries or waits for the deadline."""
+        self._process.now = now
+        resume_at = super().fail(outcome, now)
+        # Cut to the deadline, as it may be, nothing will be sent.
+        if resume_at is None:
+            self._permit.end(succeeded=False)
+        elif resume_at >= self.deadline:
+            self._permit.give_back()
+        return resume_at
+
+    def resume(self, now: float) -> bool:
+        """Tell whether to send now; a first attempt may have waited for too long."""
+        self._process.now = now
+        is_due = now < self.deadline if self._machine is None else super().resume(now)
+        if not is_due:
+            self._permit.end(succeeded=False)
+        return is_due
+
+    def succeed(self, now: float) -> None:
+        """Give the token back."""
+        self._process.now = now
+        self._permit.end(succeeded=True)
+
+    def expire(self, now: float) -> None:
+        """Wake the machine at its deadline."""
+        super().expire(now)
+        self._process.now = now
+        self._permit.end(succeeded=False)
+
+
+def clients_of(retries: Retries) -> MakeProcess:
+    """Return clients that retry as a scenario says: each kind of value is one of the core's strategies."""
+    match retries:
+        case CouchbaseRetries(first=first, most=most, factor=factor, jitter=jitter):
+            backoff = exponential(first=first, most=most, factor=factor, jitter=jitter)
+            return couchbase_clients(lambda: BestEffortRetryStrategy(backoff))
+        case CountedRetries(max_attempts=max_attempts, delays=delays):
+            return smithy_clients(
+                lambda rng, clock: SimpleRetryStrategy(
+                    rng=rng, max_attempts=max_attempts, backoff=_backoff(delays, rng)
+                )
+            )
+        case QuotaRetries(max_attempts=max_attempts, quota=quota, delays=delays):
+            return smithy_clients(
+                lambda rng, clock: StandardRetryStrategy(
+                    rng=rng, max_attempts=max_attempts, quota_capacity=quota, backoff=_backoff(delays, rng)
+                )
+            )
+        case BudgetRetries(capacity=capacity, deposit=deposit, max_attempts=max_attempts, delays=delays):
+            return smithy_clients(
+                lambda rng, clock: BudgetRetryStrategy(
+                    rng=rng,
+                    capacity=capacity,
+                    deposit=deposit,
+                    max_attempts=max_attempts,
+                    backoff=_backoff(delays, rng),
+                )
+            )
+        case BreakerRetries(max_attempts=max_attempts, failure_share=failure_share, delays=delays):
+            return smithy_clients(
+                lambda rng, clock: BreakerRetryStrategy(
+                    rng=rng, max_attempts=max_attempts, failure_share=failure_share, backoff=_backoff(delays, rng)
+                )
+            )
+        case _:
+            assert_never(retries)
+
+
+def _backoff(delays: Delays, rng: Random) -> RetryBackoffStrategy:
+    match delays:
+        case NoDelay():
+            return ExponentialRetryBackoffStrategy(base=0.0, max=0.0, jitter=Jitter.NONE)
+        case ExponentialDelays(base=base, most=most, jitter=jitter):
+            return ExponentialRetryBackoffStrategy(rng=rng, base=base, max=most, jitter=jitter)
+        case DecorrelatedDelays(base=base, most=most):
+            return DecorrelatedRetryBackoffStrategy(rng=rng, base=base, max=most)
+        case _:
+            assert_never(delays)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedStrategy:
+    """A strategy, and what it does in half a sentence."""
+
+    meaning: str
+    make_process: MakeProcess
+    """Called once for each process of the fleet."""
+
+
+STRATEGIES: Mapping[str, NamedStrategy] = {
+    "none": NamedStrategy("sends once", lambda fleet, rng: Call),
+    "best_effort": NamedStrategy(
+        "retries after 1, 2, 4 … 500 ms until the deadline", couchbase_clients(BestEffortRetryStrategy)
+    ),
+    "best_effort_jittered": NamedStrategy(
+        "retries after the same delays, each drawn between 0 and itself",
+        couchbase_clients(lambda: BestEffortRetryStrategy(exponential(jitter=1.0))),
+    ),
+    "fast_fail_on_terminal_error": NamedStrategy(
+        "retries as best_effort does, and gives up where a retry cannot help",
+        couchbase_clients(FastFailOnTerminalErrorRetryStrategy),
+    ),
+    "couchbase_standard": NamedStrategy(
+        "retries as Couchbase's operations do under standard: two retries at most, while a shared quota lasts",
+        couchbase_token_clients(lambda rng, clock: StandardRetryStrategy(rng=rng)),
+    ),
+    "couchbase_adaptive": NamedStrategy(
+        "does the same, and sends no more than a throttling service bears",
+        couchbase_token_clients(lambda rng, clock: AdaptiveRetryStrategy(rng=rng, clock=clock)),
+    ),
+    "fail_fast": NamedStrategy("retries nothing", couchbase_clients(FailFastRetryStrategy)),
+    "simple": NamedStrategy(
+        "makes five attempts, from 25 ms apart", smithy_clients(lambda rng, clock: SimpleRetryStrategy(rng=rng))
+    ),
+    "standard": NamedStrategy(
+        "makes three attempts while a shared quota lasts",
+        smithy_clients(lambda rng, clock: StandardRetryStrategy(rng=rng)),
+    ),
+    "standard_2020": NamedStrategy(
+        "does as standard with the numbers of 2020, from 1 s apart",
+        smithy_clients(lambda rng, clock: StandardRetryStrategy(rng=rng, numbers=AwsRetryNumbers.OF_2020)),
+    ),
+    "adaptive": NamedStrategy(
+        "retries as standard does, and sends no more than a throttling service bears",
+        smithy_clients(lambda rng, clock: AdaptiveRetryStrategy(rng=rng, clock=clock)),
+    ),
+}
+"""In the order in which they are shown."""

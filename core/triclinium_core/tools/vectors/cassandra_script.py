@@ -1,0 +1,216 @@
+"""A request as a script: what each node answers in turn, played to the request machine.
+
+Layout of an answer, in any spelling that ``error_names`` knows::
+
+    rows, empty                     a result, with and without rows
+    ServerError, INVALID ...        an ERROR
+    WriteTimeout(SIMPLE)            an ERROR with the type of the write; SIMPLE where it is left out
+    Heartbeat(abort)                no answer came, and this is why; ClosedConnection and Heartbeat need not say (abort)
+    ClosedConnection(unsent)        the same, and nothing had been written
+    FrameTooLong                    the request or its answer fits no frame
+    Throttled                       the driver's own throttle refused the request
+    NodeUnavailable                 there was no connection to the node
+    timeout                         nothing came until the client's own time was over
+    prepared, prepared(other)       to a PREPARE: the statement has the same id again, or another one
+    ServerError(prepare) ...        to a PREPARE: an ERROR
+
+A node that says ``UNPREPARED`` prepares the statement, unless its next answer is one to a PREPARE.
+
+Source: the retry page of the Cassandra Java driver.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from triclinium_core.explain.cassandra.error_names import ABORTS, ANSWERS, aborted, answered, canonical, kind_of
+from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
+from triclinium_core.retry.cassandra.errors import (
+    CassandraError,
+    CoordinatorError,
+    FrameTooLong,
+    ReadTimeout,
+    RequestThrottled,
+    Unavailable,
+    WriteTimeout,
+)
+from triclinium_core.retry.cassandra.requests.actions import Complete, CompleteEmpty, Fail, Reprepare, Send
+from triclinium_core.retry.cassandra.requests.events import (
+    AttemptAborted,
+    CassandraEvent,
+    ConnectionMissed,
+    ErrorReceived,
+    RequestSubmitted,
+    ResultReceived,
+    StatementPrepared,
+    TimePassed,
+)
+from triclinium_core.retry.cassandra.requests.machine import RequestMachine
+from triclinium_core.retry.cassandra.requests.request import CassandraRequest
+from triclinium_core.retry.cassandra.verdicts import RetryVerdict
+from triclinium_core.shown import printable
+from triclinium_core.tools.vectors.fields import quote
+
+RequestEnd = Complete | CompleteEmpty | Fail
+"""How a request ends."""
+
+CassandraErrorT = TypeVar("CassandraErrorT", bound=CassandraError)
+
+
+class UnusableScript(ValueError):
+    """An answer is not known, or a node is asked once more than it answers; the text says which."""
+
+
+class AskedPolicy(Exception):
+    """A policy was asked that must not be."""
+
+
+class FixedPolicy:
+    """Answers ``verdict``, whatever it is asked; where that is None, being asked raises AskedPolicy."""
+
+    def __init__(self, verdict: RetryVerdict | None) -> None:
+        self.verdict: RetryVerdict | None = verdict
+        self.on_read_timeout: Callable[..., RetryVerdict] = self._answer
+        self.on_write_timeout: Callable[..., RetryVerdict] = self._answer
+        self.on_unavailable: Callable[..., RetryVerdict] = self._answer
+        self.on_request_aborted: Callable[..., RetryVerdict] = self._answer
+        self.on_error_response: Callable[..., RetryVerdict] = self._answer
+
+    def _answer(self, **_: object) -> RetryVerdict:
+        if self.verdict is None:
+            raise AskedPolicy("it must not be asked")
+        return self.verdict
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedAnswer:
+    """What a node answers.
+
+    Args:
+        text: as it stands in the script.
+        event: makes it of the number of the attempt, and the id of the statement that is being prepared.
+        is_to_prepare: whether it answers a PREPARE.
+    """
+
+    text: str
+    event: Callable[[int, bytes], CassandraEvent]
+    is_to_prepare: bool = False
+
+
+def play(request: CassandraRequest, script: Sequence[tuple[str, str]]) -> RequestEnd:
+    """Return how the request ends. The errors that it met carry the name that they have in the script as their note.
+
+    Args:
+        request: what is fixed about it.
+        script: node and answer; the plan is the nodes in the order in which they first occur. Each node gives its
+            answers in order, and what is left in the end goes unused.
+
+    Raises:
+        UnusableScript: an answer is not known, or one is missing.
+    """
+    answers: dict[str, deque[ScriptedAnswer]] = {}
+    for name, text in script:
+        answers.setdefault(name, deque()).append(read_answer(text))
+    machine = RequestMachine(request, list(answers))
+    orders = deque(machine.handle(RequestSubmitted(), 0.0))
+    while True:
+        order = orders.popleft()
+        match order:
+            case Complete() | CompleteEmpty() | Fail():
+                return order
+            case Send(attempt=attempt, node=node):
+                event = _next_answer(answers, str(node), to_prepare=False).event(attempt, b"")
+            case Reprepare(attempt=attempt, node=node, statement_id=statement_id):
+                event = _next_answer(answers, str(node), to_prepare=True).event(attempt, statement_id)
+            case _:
+                continue
+        orders.extend(machine.handle(event, machine.wakeup if isinstance(event, TimePassed) else 0.0))
+
+
+def _next_answer(answers: dict[str, deque[ScriptedAnswer]], node: str, *, to_prepare: bool) -> ScriptedAnswer:
+    left = answers[node]
+    if to_prepare and not (left and left[0].is_to_prepare):
+        return _PREPARED
+    if not left:
+        raise UnusableScript(f"{quote(node)} is asked once more, and has no further answer")
+    answer = left.popleft()
+    if answer.is_to_prepare and not to_prepare:
+        raise UnusableScript(f"{quote(node)} answers {quote(answer.text)}, and was sent no PREPARE")
+    return answer
+
+
+def read_answer(text: str) -> ScriptedAnswer:
+    """Return what ``text`` says.
+
+    Raises:
+        UnusableScript: it is not known.
+    """
+    parts = _TEXT.fullmatch(text)
+    name, detail = (parts[1], canonical(parts[2] or "")) if parts else (text, "")
+    match canonical(name), detail:
+        case ((("rows" | "empty") as result), ""):
+            return ScriptedAnswer(text, lambda attempt, _: ResultReceived(attempt, result))
+        case "prepared", "":
+            return _PREPARED
+        case "prepared", "other":
+            return ScriptedAnswer(
+                text, lambda attempt, known: StatementPrepared(attempt, known + b"?"), is_to_prepare=True
+            )
+        case (("nodeunavailable" | "noconnection"), ""):
+            return ScriptedAnswer(text, lambda attempt, _: ConnectionMissed(attempt))
+        case (("timeout" | "drivertimeout"), ""):
+            return ScriptedAnswer(text, lambda _, __: TimePassed())
+        case "frametoolong", ("" | "abort" | "unsent"):
+            # Sent or not: no other node takes it either (decision A9).
+            too_long = _noted(FrameTooLong(text), text)
+            return ScriptedAnswer(text, lambda attempt, _: AttemptAborted(attempt, too_long))
+        case (("throttled" | "requestthrottled"), ("" | "unsent")):
+            throttled = _noted(RequestThrottled(text), text)
+            return ScriptedAnswer(text, lambda attempt, _: AttemptAborted(attempt, throttled, handed_over=0))
+        case _, ("abort" | "unsent"):
+            abort = _noted(aborted(name), text)
+            handed_over = 0 if detail == "unsent" else None
+            return ScriptedAnswer(text, lambda attempt, _: AttemptAborted(attempt, abort, handed_over=handed_over))
+        case _, "" if kind_of(name, ABORTS):
+            abort = _noted(aborted(name), text)
+            return ScriptedAnswer(text, lambda attempt, _: AttemptAborted(attempt, abort))
+    error = _error_answered(name, "" if detail == "prepare" else detail)
+    if error is None:
+        raise UnusableScript(
+            f"{quote(text)} is not known; an answer is rows, an error such as ReadTimeout or WriteTimeout(SIMPLE), "
+            "or an abort such as Heartbeat(abort)"
+        )
+    noted = _noted(error, text)
+    return ScriptedAnswer(text, lambda attempt, _: ErrorReceived(attempt, noted), is_to_prepare=detail == "prepare")
+
+
+_TEXT = re.compile(r"\s*([^()]+?)\s*(?:\(([^()]*)\)\s*)?")
+
+_PREPARED = ScriptedAnswer("prepared", StatementPrepared, is_to_prepare=True)
+
+_WRITE_TYPES = {canonical(write_type): write_type for write_type in WriteType} | {"": WriteType.SIMPLE}
+
+
+def _error_answered(name: str, detail: str) -> CoordinatorError | None:
+    """Return an ERROR, None for one that is not known. Its counts are those of two replicas of which one is missing."""
+    level = ConsistencyLevel.QUORUM
+    match canonical(name), detail:
+        case "readtimeout", "":
+            return ReadTimeout(consistency=level, block_for=2, received=1, data_present=True)
+        case "writetimeout", detail if detail in _WRITE_TYPES:
+            return WriteTimeout(consistency=level, write_type=_WRITE_TYPES[detail], block_for=2, received=1)
+        case "unavailable", "":
+            return Unavailable(consistency=level, required=2, alive=1)
+        case _, "" if kind_of(name, ANSWERS):
+            return answered(name)
+    return None
+
+
+def _noted(error: CassandraErrorT, text: str) -> CassandraErrorT:
+    # A note stays with an error also where the machine hands on a copy.
+    error.add_note(printable(text))
+    return error

@@ -1,0 +1,199 @@
+"""Questions about Couchbase: what each asks, the fields that it has beside its ``ask``, and what answers it.
+
+::
+
+    idempotent  service, op, readonly?, method?
+                -> idempotent
+    reason      service, op, and for kv: status ("0x86"), error_map_entry?; for the others: http_status, body
+                -> reason, null where the strategy is not asked
+    decide      strategy, idempotent, attempt, elapsed_ms, timeout_ms, and what happened to the request: reason,
+                error_map_entry?; or the answer, with the fields of the ask ``reason``; or handed_over ("nothing",
+                "part" or "all"), for a socket that closed
+                -> action "retry" with delay_ms and dispatches, where that is false with error too; action "fail" with
+                error; or action "complete"
+    timeout     idempotent, on_the_wire, reason?
+                -> error: the deadline strikes while an attempt is on the wire without an answer, or while none is; the
+                reason is what an earlier attempt was retried for
+    cap         requested_delay_ms, elapsed_ms, timeout_ms
+                -> delay_ms, dispatches
+    terminal    events, op (see ``terminal_script``)
+                -> reason, null for none
+
+Source: SDK-RFC 0049, SDK-RFC 0013.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.explain.couchbase.happenings import HAPPENINGS, Happening, HttpAnswer, KvAnswer, verdict_of
+from triclinium_core.explain.couchbase.reaction import LONGEST_DELAYS, error_of, put_to_machine
+from triclinium_core.explain.couchbase.recording_strategy import RecordingStrategy
+from triclinium_core.explain.explanation import Outcome, milliseconds
+from triclinium_core.retry.backoff import cap
+from triclinium_core.retry.couchbase.events import Dispatched, HandedOver, SocketClosed, TimePassed
+from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
+from triclinium_core.retry.couchbase.strategy import (
+    BestEffortRetryStrategy,
+    ErrorMapRetryStrategy,
+    FailFastRetryStrategy,
+    FastFailOnTerminalErrorRetryStrategy,
+    RetryStrategy,
+)
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry, MalformedErrorMap, parse_entry
+from triclinium_core.retry.couchbase.tables.idempotency import is_idempotent
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.tools.vectors.fields import (
+    AnswerFields,
+    Ask,
+    MalformedQuestion,
+    Question,
+    parse_status,
+)
+from triclinium_core.tools.vectors.terminal_script import terminal_reason
+
+STRATEGIES: dict[str, RetryStrategy] = {
+    "best_effort": BestEffortRetryStrategy(),
+    "fast_fail_on_terminal_error": FastFailOnTerminalErrorRetryStrategy(),
+    "fail_fast": FailFastRetryStrategy(),
+    "error_map": ErrorMapRetryStrategy(),
+}
+"""The shipped strategies by the names that questions use; they keep no state."""
+
+SERVICES: dict[str, Service] = {str(service): service for service in Service}
+REASONS: dict[str, RetryReason] = {str(reason): reason for reason in RetryReason}
+HANDED_OVER: dict[str, HandedOver] = {share.value: share for share in HandedOver}
+
+
+def _answer_idempotent(question: Question) -> AnswerFields:
+    service = question.choice("service", SERVICES)
+    operation = question.text("op")
+    readonly = question.flag("readonly") if "readonly" in question else False
+    method = question.text("method") if "method" in question else ""
+    return {"idempotent": is_idempotent(service, operation, readonly=readonly, method=method)}
+
+
+def _answer_reason(question: Question) -> AnswerFields:
+    verdict = verdict_of(*_answered(question))
+    return {"reason": _name(verdict.reason if verdict is not None else None)}
+
+
+def _answer_decide(question: Question) -> AnswerFields:
+    recorded = RecordingStrategy(question.choice("strategy", STRATEGIES))
+    service, operation, happened = _happened(question)
+    annotation = RequestAnnotation(
+        operation=operation,
+        idempotent=question.flag("idempotent"),
+        strategy=recorded,
+        submitted_at=0.0,
+        deadline=question.number("timeout_ms") / 1000,
+        service=service,
+    )
+    attempt, elapsed = question.count("attempt"), question.number("elapsed_ms") / 1000
+    reaction = put_to_machine(happened, annotation, elapsed, rng=LONGEST_DELAYS, retry_attempts=attempt)
+    if reaction.retry is None:
+        return {"action": str(reaction.outcome), **_failed_with(reaction.error)}
+    delay, dispatches = reaction.retry.delay, reaction.retry.dispatches
+    if dispatches and recorded.delay is not None:
+        # Decision D11: the client waits a millisecond at least; asked for is what the strategy says.
+        delay = recorded.delay
+    return {
+        "action": str(reaction.outcome),
+        "delay_ms": milliseconds(delay),
+        "dispatches": dispatches,
+        **_failed_with(reaction.error),
+    }
+
+
+def _answer_timeout(question: Question) -> AnswerFields:
+    annotation = RequestAnnotation(
+        operation="",
+        idempotent=question.flag("idempotent"),
+        strategy=STRATEGIES["best_effort"],
+        submitted_at=0.0,
+        deadline=1.0,
+    )
+    on_the_wire = question.flag("on_the_wire")
+    machine = RetryMachine(annotation, rng=LONGEST_DELAYS)
+    if question.get("reason") is not None:
+        machine = _sent_again(annotation, question.choice("reason", REASONS))
+    if on_the_wire:
+        machine.handle(Dispatched(), machine.annotation.submitted_at)
+    return _failed_with(error_of(machine.handle(TimePassed(), annotation.deadline)))
+
+
+def _sent_again(annotation: RequestAnnotation, reason: RetryReason) -> RetryMachine:
+    """Return the machine of a request that is about to be sent again."""
+    service, happened = HAPPENINGS[reason]
+    reaction = put_to_machine(happened, replace(annotation, service=service), 0.0, rng=LONGEST_DELAYS)
+    if reaction.outcome is not Outcome.RETRY:
+        raise MalformedQuestion(f"reason {reason} leads to no retry of a request that is not idempotent")
+    reaction.machine.handle(TimePassed(), reaction.machine.wakeup)
+    return reaction.machine
+
+
+def _happened(question: Question) -> tuple[Service, str, Happening]:
+    """Return service, operation, where it matters, and what happened to it."""
+    if "reason" not in question and "service" in question:
+        return _answered(question)
+    if "reason" not in question and "handed_over" in question:
+        return Service.KV, "", SocketClosed(question.choice("handed_over", HANDED_OVER))
+    reason, entry = question.choice("reason", REASONS), _entry(question)
+    service, happened = HAPPENINGS[reason]
+    if entry is not None and isinstance(happened, KvAnswer) and happened.error_map_entry is not None:
+        if not entry.indicates_retry:
+            raise MalformedQuestion(f"error_map_entry.attrs permits no retry, so nothing gives the reason {reason}")
+        happened = replace(happened, error_map_entry=entry)
+    return service, "", happened
+
+
+def _answered(question: Question) -> tuple[Service, str, Happening]:
+    """Return service, operation, and the answer that it got."""
+    service, operation = question.choice("service", SERVICES), question.text("op")
+    if service is Service.KV:
+        return service, operation, KvAnswer(parse_status(question.text("status"), "status"), _entry(question))
+    return service, operation, HttpAnswer(question.http_status("http_status"), question.text("body"))
+
+
+def _failed_with(error: CouchbaseException | None) -> AnswerFields:
+    return {} if error is None else {"error": error.rfc_class.__name__}
+
+
+def _answer_cap(question: Question) -> AnswerFields:
+    requested_ms = question.number("requested_delay_ms")
+    remaining_ms = question.number("timeout_ms") - question.number("elapsed_ms")
+    delay, dispatches = cap(requested_ms / 1000, remaining_ms / 1000)
+    return {"delay_ms": milliseconds(delay), "dispatches": dispatches}
+
+
+def _answer_terminal(question: Question) -> AnswerFields:
+    events = question.each("events", "strings", Question.text)
+    return {"reason": _name(terminal_reason(events, question.text("op")))}
+
+
+def _entry(question: Question) -> ErrorMapEntry | None:
+    row = question.get("error_map_entry")
+    if row is None:
+        return None
+    try:
+        return parse_entry(row, "error_map_entry")
+    except MalformedErrorMap as error:
+        raise MalformedQuestion(str(error)) from error
+
+
+def _name(reason: RetryReason | None) -> str | None:
+    return None if reason is None else str(reason)
+
+
+ASKS: Mapping[str, Ask] = {
+    "idempotent": _answer_idempotent,
+    "reason": _answer_reason,
+    "decide": _answer_decide,
+    "timeout": _answer_timeout,
+    "cap": _answer_cap,
+    "terminal": _answer_terminal,
+}
+"""All that may be asked."""

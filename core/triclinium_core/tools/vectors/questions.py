@@ -1,0 +1,86 @@
+"""Decisions as data: one question, as decoded JSON, and its answer.
+
+A question has a ``family`` and an ``ask``; the other fields depend on these, and stand in the module of the family.
+Every answer comes from the tables and objects that requests are decided by.
+"""
+
+from __future__ import annotations
+
+import json
+from codecs import BOM_UTF8
+from collections.abc import Iterable, Iterator, Mapping
+
+from triclinium_core.shown import in_json, json_text, printable
+from triclinium_core.tools.vectors import (
+    cassandra as cassandra_questions,
+    couchbase as couchbase_questions,
+    smithy as smithy_questions,
+)
+from triclinium_core.tools.vectors.fields import AnswerFields, Ask, MalformedQuestion, Question
+
+FAMILIES: Mapping[str, Mapping[str, Ask]] = {
+    "couchbase": couchbase_questions.ASKS,
+    "cassandra": cassandra_questions.ASKS,
+    "smithy": smithy_questions.ASKS,
+}
+"""The traditions, and what may be asked about each."""
+
+
+def answer(question: Mapping[str, object]) -> AnswerFields:
+    """Return the answer to one question, as JSON values.
+
+    Raises:
+        MalformedQuestion: the question cannot be understood; the text says what is wrong, and in which field.
+    """
+    if not isinstance(question, Mapping):
+        raise MalformedQuestion(f"a question is an object, not {in_json(question)}")
+    fields = Question(question)
+    return fields.choice("ask", fields.choice("family", FAMILIES))(fields)
+
+
+def answer_lines(lines: Iterable[str | bytes]) -> Iterator[tuple[str, bool]]:
+    """Yield one line of JSON for every question in ``lines``, in their order, and whether it was understood.
+
+    Layout: ``{"id": ..., <answer>}``, or ``{"id": ..., "error": "line 7: what is wrong"}``. The id is the question's,
+    a string or a whole number, else null. Blank lines are skipped, and so is a byte order mark. One line is held at a
+    time.
+    """
+    for number, line in enumerate(lines, start=1):
+        question = _without_mark(line) if number == 1 else line
+        if question.strip():
+            yield _answer_line(question, number)
+
+
+def _without_mark(line: str | bytes) -> str | bytes:
+    return line.removeprefix("\ufeff") if isinstance(line, str) else line.removeprefix(BOM_UTF8)
+
+
+def _answer_line(line: str | bytes, number: int) -> tuple[str, bool]:
+    identity: object = None
+    try:
+        question = _decode(line)
+        if isinstance(question, Mapping):
+            identity = _identity(question)
+        return json_text({"id": identity, **answer(question)}), True
+    except MalformedQuestion as error:
+        return json_text({"id": identity, "error": f"line {number}: {printable(str(error))}"}), False
+
+
+def _decode(line: str | bytes) -> Mapping[str, object]:
+    try:
+        text = line if isinstance(line, str) else line.decode("utf-8")
+        question: Mapping[str, object] = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise MalformedQuestion(f"not JSON: {error}") from error
+    return question
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(f"JSON has no {name}")
+
+
+def _identity(question: Mapping[str, object]) -> str | int | None:
+    identity = question.get("id")
+    if identity is None or isinstance(identity, str) or (isinstance(identity, int) and not isinstance(identity, bool)):
+        return identity
+    raise MalformedQuestion(f"id is {in_json(identity)}, expected a string or a whole number")

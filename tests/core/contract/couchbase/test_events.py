@@ -1,0 +1,35 @@
+"""Events of the client machine: one that cannot be true raises before the machine hears of it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from triclinium_core.argument_error import ArgumentError
+from triclinium_core.contract.couchbase import AuthenticatorChanged, CallEnded
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.options import PasswordAuthenticator
+from triclinium_core.telemetry.span_names import WrappingCall
+
+
+@pytest.mark.parametrize("nonce", [5, "a,b", "\ud800", "é", "a\0b"], ids=ascii)
+def test_new_credentials_have_a_nonce_that_can_travel(nonce: Any) -> None:
+    """It is refused by name."""
+    with pytest.raises(ArgumentError) as caught:
+        AuthenticatorChanged(PasswordAuthenticator("u", "p"), nonce)
+
+    assert "nonce" == caught.value.parameter
+
+
+@pytest.mark.parametrize(
+    ("fields", "parameter"),
+    [({"name": "range_scan"}, "name"), ({"seconds": -1}, "seconds"), ({"seconds": math.nan}, "seconds")],
+)
+def test_no_call_ends_like_that(fields: dict[str, object], parameter: str) -> None:
+    """An unknown call and an invalid duration raise an error with the name of the field."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        CallEnded(**{"name": WrappingCall.RANGE_SCAN, "seconds": 1.0, **fields})  # type: ignore[arg-type]
+
+    assert parameter == caught.value.parameter

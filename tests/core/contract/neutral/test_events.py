@@ -1,0 +1,55 @@
+"""Events of any machine: one that cannot be true raises, and ``repr`` shows no secret."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from triclinium_core.argument_error import ArgumentError
+from triclinium_core.contract.neutral import BytesReceived, LossCause, StreamId, StreamLost, StreamOpened, TimePassed
+
+ONE = StreamId(1)
+
+
+def test_bytes_are_counted_not_shown() -> None:
+    """They may hold documents."""
+    assert "BytesReceived(stream=7, data=<6 bytes>)" == repr(BytesReceived(StreamId(7), b"secret"))
+
+
+def test_the_nonce_is_not_shown() -> None:
+    """It is entropy of an authentication."""
+    assert "StreamOpened(stream=7, 'a:1' to 'b:2')" == repr(StreamOpened(StreamId(7), "secret", "a:1", "b:2"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "parameter"),
+    [
+        (StreamOpened, {"nonce": 5}, "nonce"),
+        (StreamOpened, {"nonce": "a,b"}, "nonce"),
+        (StreamOpened, {"nonce": "\ud800"}, "nonce"),
+        (StreamOpened, {"nonce": "é"}, "nonce"),
+        (StreamOpened, {"nonce": "a\0b"}, "nonce"),
+        (BytesReceived, {"data": "text"}, "data"),
+        (StreamLost, {"cause": "reset"}, "cause"),
+        (StreamLost, {"cause": LossCause.RESET, "text": None}, "text"),
+        (StreamLost, {"cause": LossCause.RESET, "handed_over": "all"}, "handed_over"),
+        (StreamLost, {"cause": LossCause.RESET, "handed_over": -1}, "handed_over"),
+        (StreamLost, {"cause": LossCause.RESET, "handed_over": True}, "handed_over"),
+    ],
+)
+def test_what_cannot_be_an_event(kind: Callable[..., object], fields: dict[str, object], parameter: str) -> None:
+    """It is refused by name, before the machine hears of it."""
+    with pytest.raises(ArgumentError) as caught:
+        kind(stream=ONE, **fields)
+
+    assert parameter == caught.value.parameter
+
+
+@pytest.mark.parametrize("fields", [{"unsent": 5}, {"unsent": {ONE: -1}}, {"unread": 5}])
+def test_no_time_passes_like_that(fields: dict[str, object]) -> None:
+    """What a driver is behind with is refused by name too, where it cannot be."""
+    with pytest.raises(ArgumentError) as caught:
+        TimePassed(**fields)  # type: ignore[arg-type]
+
+    assert [caught.value.parameter] == list(fields)

@@ -1,0 +1,167 @@
+"""Timers: one heap, in order of time, that stays in proportion to what is really awaited."""
+
+from __future__ import annotations
+
+import math
+import weakref
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from triclinium_core.contract.couchbase import TimerKind
+from triclinium_core.contract.neutral import TimerId, Timers
+from triclinium_core.contract.neutral.timers import SWEEP_SIZE_MIN
+
+KIND = TimerKind.RETRY
+
+
+def drain(timers: Timers[TimerKind], now: float) -> list[object]:
+    """Return the subjects of all timers that are due, in the order in which they fire."""
+    fired: list[object] = []
+    newest = timers.newest
+    while (due := timers.pop_due(now, newest)) is not None:
+        fired.append(due[1])
+    return fired
+
+
+def test_fires_with_kind_and_subject() -> None:
+    """A timer brings back what it is about, once; cancelling nothing is allowed."""
+    timers: Timers[TimerKind] = Timers()
+    timers.cancel(None)
+    timers.cancel(TimerId(10**6))
+    timers.schedule(2.0, TimerKind.CANARY, "node")
+
+    assert timers.pop_due(1.999, timers.newest) is None
+    assert 2.0 == timers.wakeup
+    assert (TimerKind.CANARY, "node") == timers.pop_due(2.0, timers.newest)
+    assert timers.pop_due(2.0, timers.newest) is None
+    assert 0 == len(timers)
+
+
+def test_order_of_time_then_of_scheduling() -> None:
+    """Timers of one instant fire in the order in which they were set, and subjects are never compared."""
+    timers: Timers[TimerKind] = Timers()
+    subjects = [object() for _ in range(4)]
+    for when, kind, subject in zip((3.0, 1.0, 3.0, 1.0), [*TimerKind], subjects, strict=False):
+        timers.schedule(when, kind, subject)
+
+    assert [subjects[1], subjects[3], subjects[0], subjects[2]] == drain(timers, 5.0)
+
+
+@pytest.mark.parametrize("when", [math.inf, math.nan])
+def test_never(when: float) -> None:
+    """A timer at infinity, or at no time at all, is accepted and never fires."""
+    timers: Timers[TimerKind] = Timers()
+    timer = timers.schedule(when, KIND, "never")
+    timers.schedule(1.0, KIND, "once")
+
+    assert ["once"] == drain(timers, 1e308)
+    assert math.inf == timers.wakeup
+
+    timers.cancel(timer)
+
+    assert 0 == len(timers)
+
+
+def test_timers_of_the_same_event_wait() -> None:
+    """What is scheduled while timers fire does not fire among them, even when it is due already."""
+    timers: Timers[TimerKind] = Timers()
+    timers.schedule(1.0, KIND, "old")
+    newest = timers.newest
+
+    assert (KIND, "old") == timers.pop_due(1.0, newest)
+
+    timers.schedule(1.0, KIND, "new")
+
+    assert timers.pop_due(1.0, newest) is None
+    assert 1.0 == timers.wakeup
+    assert (KIND, "new") == timers.pop_due(1.0, timers.newest)
+
+
+def test_cancelled_timers_are_swept_out() -> None:
+    """A client that settles a million operations in time keeps no million deadlines."""
+    timers: Timers[TimerKind] = Timers()
+    kept = [timers.schedule(1000.0 + number, KIND, number) for number in range(10)]
+    for number in range(10_000):
+        timers.cancel(timers.schedule(100.0 + number, KIND, "gone"))
+
+    assert 10 == len(timers) == len(kept)
+    assert SWEEP_SIZE_MIN + 1 >= len(timers._heap)
+    assert [*range(10)] == drain(timers, 2000.0)
+
+
+def test_a_cancelled_timer_releases_its_subject() -> None:
+    """Cancelling a timer releases its subject immediately, although its time has not come."""
+
+    class Subject:
+        pass
+
+    timers: Timers[TimerKind] = Timers()
+    subject = Subject()
+    found = weakref.ref(subject)
+    timers.schedule(1.0, KIND, "earlier")
+    timer = timers.schedule(2.0, KIND, subject)
+    del subject
+    is_kept = found() is not None
+    timers.cancel(timer)
+
+    assert (True, None) == (is_kept, found())
+
+
+def test_every_kind_has_its_sentence() -> None:
+    """Each kind has words of its own."""
+    assert 24 == len(TimerKind) == len({kind.value for kind in TimerKind})
+    assert all(" " in kind.value for kind in TimerKind)
+
+
+class TimersAgainstAList(RuleBasedStateMachine):
+    """The heap does what a plain list would do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.timers: Timers[TimerKind] = Timers()
+        self.model: dict[TimerId, float] = {}
+        self.all: list[TimerId] = []
+        self.now = 0.0
+
+    @rule(delay=st.sampled_from([0.0, 0.5, 1.0, 3.0, math.inf]))
+    def schedule(self, delay: float) -> None:
+        timer = self.timers.schedule(self.now + delay, KIND, len(self.all))
+        self.all.append(timer)
+        if delay < math.inf:
+            self.model[timer] = self.now + delay
+
+    @rule(position=st.integers(0, 200))
+    def cancel(self, position: int) -> None:
+        if self.all:
+            timer = self.all[position % len(self.all)]
+            self.timers.cancel(timer)
+            self.model.pop(timer, None)
+
+    @rule()
+    def cancel_all_but_one(self) -> None:
+        for timer in [*self.model][1:]:
+            self.timers.cancel(timer)
+            del self.model[timer]
+
+    @rule(count=st.integers(1, 80))
+    def schedule_many(self, count: int) -> None:
+        for _ in range(count):
+            self.schedule(3.0)
+
+    @rule(seconds=st.sampled_from([0.0, 0.5, 1.0]))
+    def let_time_pass(self, seconds: float) -> None:
+        self.now += seconds
+        due = sorted((when, timer) for timer, when in self.model.items() if when <= self.now)
+        assert [self.all.index(timer) for _, timer in due] == drain(self.timers, self.now)
+        for _, timer in due:
+            del self.model[timer]
+
+    @invariant()
+    def agrees(self) -> None:
+        assert len(self.model) == len(self.timers)
+        assert min(self.model.values(), default=math.inf) == self.timers.wakeup
+
+
+TestTimersAgainstAList = TimersAgainstAList.TestCase

@@ -1,0 +1,496 @@
+"""The bootstrap: what is said in which order, and what becomes of every answer, the impossible ones too."""
+
+from __future__ import annotations
+
+import json
+from itertools import permutations
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.core.runtime.kv.connection.peer import (
+    CONFIG,
+    ERROR_MAP,
+    FEATURES,
+    PASSWORD,
+    USERNAME,
+    Answering,
+    as_frame,
+    plan,
+    respond,
+    take_apart,
+)
+from tests.rows import rows
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.options import CertificateAuthenticator, PasswordAuthenticator
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.runtime.kv.connection.bootstrap import (
+    HELLO_SIZE_MAX,
+    MECHANISMS_MAX,
+    MECHANISMS_SIZE_MAX,
+    Bootstrap,
+    BootstrapFailure,
+    FailureKind,
+)
+from triclinium_core.runtime.kv.connection.sasl import PLAIN_ONLY
+from triclinium_core.runtime.kv.connection.states import ConnectionState
+
+HELLO, MAP, LIST, AUTH, STEP, BUCKET, CONFIG_OF = (
+    Opcode.HELLO,
+    Opcode.GET_ERROR_MAP,
+    Opcode.SASL_LIST_MECHS,
+    Opcode.SASL_AUTH,
+    Opcode.SASL_STEP,
+    Opcode.SELECT_BUCKET,
+    Opcode.GET_CLUSTER_CONFIG,
+)
+
+
+def play(bootstrap: Bootstrap, node: Answering) -> list[list[Opcode]]:
+    """Let ``node`` answer everything in the order asked, and return the opcodes of every write of the client."""
+    writes: list[list[Opcode]] = []
+    pending = take_apart(bootstrap.start())
+    writes.append([Opcode(request.opcode) for request in pending])
+    while pending and bootstrap.failure is None:
+        data = bootstrap.receive(as_frame(node.answer(pending.pop(0))))
+        if data:
+            requests = take_apart(data)
+            writes.append([Opcode(request.opcode) for request in requests])
+            pending += requests
+    return writes
+
+
+def first_burst(**changes: Any) -> dict[Opcode, Frame]:
+    """Return the requests of the first write, by opcode."""
+    return {Opcode(request.opcode): request for request in take_apart(Bootstrap(plan(**changes)).start())}
+
+
+def failure_of(bootstrap: Bootstrap) -> BootstrapFailure:
+    """Return why a bootstrap failed; it must not think that it is done."""
+    assert not bootstrap.is_done
+    assert bootstrap.failure is not None
+    assert "" != bootstrap.failure.text
+    return bootstrap.failure
+
+
+# What is said.
+
+IN_ONE_GO = [HELLO, MAP, LIST, AUTH]
+JOINING = [BUCKET, CONFIG_OF]
+CERTIFICATE = CertificateAuthenticator("ada.pem")
+
+
+@rows(
+    ("changes", "writes"),
+    [
+        ({}, [IN_ONE_GO, [STEP], JOINING]),
+        # PLAIN needs no step.
+        ({"tls": True}, [IN_ONE_GO, JOINING]),
+        # Nothing is selected, but a global config is asked for.
+        ({"bucket": None}, [IN_ONE_GO, [STEP], [CONFIG_OF]]),
+        # The escape hatch: nothing but SASL comes before authentication.
+        ({"hello_after_auth": True}, [[LIST, AUTH], [STEP], [HELLO, MAP, *JOINING]]),
+        # Who does not ask for XERROR has no use for the map (RFC 0013 "Negotiation").
+        ({"xerror": False}, [[HELLO, LIST, AUTH], [STEP], JOINING]),
+        # TLS has shown a certificate: not a word of SASL is said, and HELLO has nothing that it could follow.
+        ({"tls": True, "authenticator": CERTIFICATE}, [[HELLO, MAP], JOINING]),
+        ({"tls": True, "authenticator": CERTIFICATE, "bucket": None}, [[HELLO, MAP], [CONFIG_OF]]),
+        ({"tls": True, "authenticator": CERTIFICATE, "hello_after_auth": True}, [[HELLO, MAP], JOINING]),
+    ],
+)
+def test_bursts(changes: dict[str, Any], writes: list[list[Opcode]]) -> None:
+    """What can be asked without waiting leaves in one write (decision C26), and all of it is answered in the end."""
+    bootstrap = Bootstrap(plan(**changes))
+
+    assert writes == play(bootstrap, Answering())
+    assert (True, frozenset(FEATURES)) == (bootstrap.is_done, bootstrap.negotiated.features)
+    assert ("xerror" not in changes) == (bootstrap.negotiated.error_map is not None)
+    assert (None if writes[0] == [HELLO, MAP] else Status.SUCCESS) == bootstrap.sasl_status
+
+
+def wanted(**changes: Any) -> set[int]:
+    """Return the features that HELLO asks for."""
+    value = first_burst(**changes)[HELLO].value
+    return {int.from_bytes(value[at : at + 2], "big") for at in range(0, len(value), 2)}
+
+
+def test_features_asked_for() -> None:
+    """Those that are really used: new configs are announced, and the server's time is told."""
+    plain = {0x03, 0x04, 0x07, 0x08, 0x0A, 0x0B, 0x0C, 0x0E, 0x0F, 0x10, 0x11, 0x12, 0x13, 0x14, 0x1D, 0x1E, 0x1F}
+    expected = plain | {0x06, 0x17, 0x1C}
+
+    assert expected == wanted()
+    assert {0x0A, 0x13} == wanted() - wanted(compression=False)
+    assert {HelloFeature.XERROR} == wanted() - wanted(xerror=False)
+
+
+@rows("agent", ["test/1.0", "x" * 500, "ü" * 500, 'quo"te\\\n', "", "\ud800"])
+def test_agent(agent: str) -> None:
+    """At most 200 characters of it and the connection's id, as JSON without whitespace (SDK-RFC 0035)."""
+    key = first_burst(user_agent=agent)[HELLO].key
+
+    assert {"a": agent[:200], "i": "0123456789abcdef/fedcba9876543210"} == json.loads(key)
+    assert b'","i":"' in key
+
+
+def test_error_map_version() -> None:
+    """Version 2 at most (decision C35)."""
+    assert b"\x00\x02" == first_burst()[MAP].value
+
+
+# What comes out.
+
+
+def test_negotiated() -> None:
+    """Features, mechanism, error map and config are what the node said."""
+    bootstrap = Bootstrap(plan())
+    play(bootstrap, Answering())
+    negotiated = bootstrap.negotiated
+
+    assert frozenset(FEATURES) == negotiated.features
+    assert "SCRAM-SHA512" == negotiated.mechanism
+    assert ("SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1", "PLAIN") == negotiated.offered_mechanisms
+    assert negotiated.error_map is not None
+    assert (2, 9, {0x7FF0}) == (
+        negotiated.error_map.version,
+        negotiated.error_map.revision,
+        set(negotiated.error_map.entries),
+    )
+    assert CONFIG.encode() == negotiated.config
+    assert (Status.SUCCESS, Status.SUCCESS) == (bootstrap.sasl_status, bootstrap.bucket_status)
+
+
+@rows("order", [*permutations(range(4))])
+def test_answers_in_any_order(order: tuple[int, ...]) -> None:
+    """Answers are matched by opaque, and the connection is ready when all of them are there, not before."""
+    bootstrap, node = Bootstrap(plan(hello_after_auth=True)), Answering()
+    pending = take_apart(bootstrap.start())
+    while len(pending) < 4:
+        pending += take_apart(bootstrap.receive(as_frame(node.answer(pending.pop(0)))))
+    answers = [node.answer(request) for request in pending]
+    states: list[ConnectionState] = []
+    for position in order:
+        bootstrap.receive(as_frame(answers[position]))
+        states.append(bootstrap.state)
+
+    assert [ConnectionState.JOINING] * 3 + [ConnectionState.READY] == states
+    assert frozenset(FEATURES) == bootstrap.negotiated.features
+    assert bootstrap.negotiated.error_map is not None
+    assert CONFIG.encode() == bootstrap.negotiated.config
+
+
+def test_not_ready_before_hello_is_answered() -> None:
+    """Without its answer nobody knows whether keys have a prefix."""
+    bootstrap, node = Bootstrap(plan(tls=True)), Answering()
+    hello, *others = take_apart(bootstrap.start())
+    for request in others:
+        for last in take_apart(bootstrap.receive(as_frame(node.answer(request)))):
+            bootstrap.receive(as_frame(node.answer(last)))
+
+    assert ConnectionState.JOINING is bootstrap.state
+
+    bootstrap.receive(as_frame(node.answer(hello)))
+
+    assert bootstrap.is_done
+    assert frozenset(FEATURES) == bootstrap.negotiated.features
+
+
+# SASL.
+
+
+def test_plain_message() -> None:
+    """An empty authorization identity, user name and password, with NUL between them (RFC 4616)."""
+    authenticator = PasswordAuthenticator("ädä", "pässword", ("PLAIN",))
+
+    assert "\0ädä\0pässword".encode() == first_burst(authenticator=authenticator)[AUTH].value
+
+
+def test_the_password_travels_in_plain_only_where_it_may() -> None:
+    """Without TLS a server that offers only PLAIN does not get it."""
+    bootstrap, node = Bootstrap(plan()), Answering(mechanisms=("PLAIN",))
+    sent = bootstrap.start()
+    for request in take_apart(sent):
+        sent += bootstrap.receive(as_frame(node.answer(request)))
+        if bootstrap.failure is not None:
+            break
+    failure = failure_of(bootstrap)
+
+    assert PASSWORD.encode() not in sent
+    assert FailureKind.UNPROVEN_NODE is failure.kind
+    assert failure.text.endswith(f"; {PLAIN_ONLY}")
+    assert PLAIN_ONLY == failure.advice
+    assert bootstrap.sasl_status is None
+
+
+def test_fallback_in_order_of_preference() -> None:
+    """The first mechanism that both sides have; each is tried once."""
+    bootstrap = Bootstrap(plan(tls=True))
+    writes = play(bootstrap, Answering(mechanisms=("SCRAM-SHA1", "SCRAM-SHA256")))
+
+    assert bootstrap.is_done
+    assert "SCRAM-SHA256" == bootstrap.negotiated.mechanism
+    assert [[HELLO, MAP, LIST, AUTH], [AUTH], [STEP], [BUCKET, CONFIG_OF]] == writes
+
+
+def test_fallback_to_plain() -> None:
+    """After a SCRAM that was refused nothing of it is left over."""
+    authenticator = PasswordAuthenticator(USERNAME, PASSWORD, ("SCRAM-SHA512", "PLAIN"))
+    bootstrap = Bootstrap(plan(authenticator=authenticator))
+    play(bootstrap, Answering(mechanisms=("PLAIN",)))
+
+    assert bootstrap.is_done
+    assert "PLAIN" == bootstrap.negotiated.mechanism
+
+
+def test_fallback_ends() -> None:
+    """A server that refuses what it offers is not asked for ever."""
+    node = Answering(mechanisms=("SCRAM-SHA1",), statuses={AUTH: Status.NOT_SUPPORTED})
+    bootstrap = Bootstrap(plan())
+    writes = play(bootstrap, node)
+
+    assert FailureKind.PROTOCOL is failure_of(bootstrap).kind
+    assert [[HELLO, MAP, LIST, AUTH], [AUTH]] == writes
+
+
+@rows(
+    ("statuses", "values"),
+    [
+        ({}, {AUTH: b""}),
+        ({}, {AUTH: b"nonsense"}),
+        ({}, {AUTH: b"\xff"}),
+        ({}, {AUTH: b"r=other-nonce,s=c2FsdA==,i=2"}),
+        ({AUTH: Status.SUCCESS}, {}),
+        ({AUTH: Status.SUCCESS}, {AUTH: b"v=AAAA"}),
+        ({}, {STEP: b""}),
+        ({}, {STEP: b"v=AAAA"}),
+        ({STEP: Status.AUTH_CONTINUE}, {}),
+    ],
+)
+def test_server_that_cannot_prove_itself(statuses: dict[Opcode, int], values: dict[Opcode, bytes]) -> None:
+    """A wrong signature, none at all, or a broken exchange: nothing more is sent to such a server."""
+    bootstrap = Bootstrap(plan())
+    writes = play(bootstrap, Answering(statuses=statuses, values=values))
+    failure = failure_of(bootstrap)
+
+    assert FailureKind.UNPROVEN_NODE is failure.kind
+    assert "SCRAM-SHA512" in failure.text
+    assert [BUCKET, CONFIG_OF] not in writes
+    assert PASSWORD not in failure.text
+
+
+@pytest.mark.parametrize(
+    ("authenticator", "nonce"),
+    [
+        (PasswordAuthenticator("control\x07character", PASSWORD), "client-nonce"),
+        (PasswordAuthenticator("\u00ad", PASSWORD), "client-nonce"),
+        (PasswordAuthenticator("ada", PASSWORD), ""),
+    ],
+)
+def test_exchange_that_cannot_begin(authenticator: PasswordAuthenticator, nonce: str) -> None:
+    """What SCRAM cannot express fails with words, before anything is sent."""
+    bootstrap = Bootstrap(plan(authenticator=authenticator, nonce=nonce))
+    bootstrap.start()
+
+    assert failure_of(bootstrap).text.startswith("SCRAM-SHA512: ")
+
+
+@pytest.mark.parametrize(("iterations", "is_done"), [(1, False), (3999, False), (4000, True), (30_000, True)])
+def test_iterations_by_default(iterations: int, is_done: bool) -> None:
+    """If a node requests fewer than 4,000 iterations, the client sends no proof and tries no second mechanism."""
+    bootstrap = Bootstrap(plan())
+    play(bootstrap, node := Answering(iterations=iterations))
+
+    assert is_done == bootstrap.is_done
+    assert is_done == (Opcode.SASL_STEP in node.seen)
+    assert 1 == node.seen.count(Opcode.SASL_AUTH)
+    assert is_done or FailureKind.UNPROVEN_NODE is failure_of(bootstrap).kind
+
+
+@pytest.mark.parametrize(("least", "is_done"), [(1, True), (2, True), (3, False)])
+def test_iterations_that_the_authenticator_permits(least: int, is_done: bool) -> None:
+    """``scram_iterations_min`` permits that number of iterations, and not one fewer."""
+    authenticator = PasswordAuthenticator(USERNAME, PASSWORD, scram_iterations_min=least)
+    bootstrap = Bootstrap(plan(authenticator=authenticator))
+    play(bootstrap, Answering(iterations=2))
+
+    assert is_done == bootstrap.is_done
+
+
+def test_a_second_mechanism_has_another_nonce() -> None:
+    """After a fallback, the second SCRAM exchange has a different nonce."""
+    bootstrap, pending, sent = Bootstrap(plan()), [], []
+    pending += take_apart(bootstrap.start())
+    node = Answering(mechanisms=("SCRAM-SHA1",))
+    while pending:
+        request = pending.pop(0)
+        sent += [request.value] if request.opcode == Opcode.SASL_AUTH else []
+        pending += take_apart(bootstrap.receive(as_frame(node.answer(request))))
+
+    assert bootstrap.is_done
+    assert (2, 2) == (len(sent), len({message.partition(b"r=")[2] for message in sent}))
+
+
+def test_mechanisms_are_not_told() -> None:
+    """A server that does not know SASL_LIST_MECHS may still know the first mechanism; a refusal is of the credentials."""
+    taken, refused = Bootstrap(plan()), Bootstrap(plan())
+    play(taken, Answering(statuses={LIST: Status.UNKNOWN_COMMAND}))
+    play(refused, Answering(statuses={LIST: Status.UNKNOWN_COMMAND, AUTH: Status.AUTH_ERROR}))
+
+    assert (True, ()) == (taken.is_done, taken.negotiated.offered_mechanisms)
+    assert FailureKind.CREDENTIALS is failure_of(refused).kind
+
+
+@pytest.mark.parametrize("value", [b"\xff\xfe SCRAM-SHA512", b"  SCRAM-SHA512  ", b"A " * 100_000, b"A" * 100_000, b""])
+def test_odd_lists(value: bytes) -> None:
+    """Names that nobody can read are names that nobody has; a list of any length is read up to a bound."""
+    bootstrap = Bootstrap(plan())
+    play(bootstrap, Answering(values={LIST: value}))
+
+    assert bootstrap.is_done
+    assert MECHANISMS_SIZE_MAX >= len(" ".join(bootstrap.negotiated.offered_mechanisms))
+
+
+def test_mechanisms_with_other_names_are_dropped() -> None:
+    """The client keeps a bounded number of mechanism names, and only those in the form of RFC 4422."""
+    bootstrap = Bootstrap(plan())
+    listed = b"SCRAM-SHA512 \x1b]0;owned\x07\x1b[2J\x1b[31mFAKE scram-sha1 [red] " + b"Q" * 21 + b" X_1" * 100
+    play(bootstrap, Answering(values={LIST: listed}))
+
+    assert ("SCRAM-SHA512", *["X_1"] * (MECHANISMS_MAX - 1)) == bootstrap.negotiated.offered_mechanisms
+
+
+# HELLO and error map.
+
+
+@pytest.mark.parametrize("status", [Status.NOT_SUPPORTED, Status.INVALID_ARGUMENTS, Status.TEMPORARY_FAILURE, 0xABCD])
+def test_hello_refused(status: int) -> None:
+    """Any other failure is one of the protocol, by name and number."""
+    bootstrap = Bootstrap(plan())
+    play(bootstrap, Answering(statuses={HELLO: status}))
+    failure = failure_of(bootstrap)
+
+    assert (FailureKind.PROTOCOL, status) == (failure.kind, failure.status)
+    assert f"0x{status:02x}" in failure.text
+
+
+@rows("size", [0, 2, 8, 1, 3, 21, HELLO_SIZE_MAX + 2])
+def test_features_of_any_size(size: int) -> None:
+    """Each has two bytes, and there are not that many; none at all, unknown ones and repeated ones are no mistake."""
+    bootstrap = Bootstrap(plan())
+    play(bootstrap, Answering(values={HELLO: b"\x7f" * size}))
+
+    if size % 2 or size > HELLO_SIZE_MAX:
+        assert f"{size} bytes" in failure_of(bootstrap).text
+    else:
+        assert bootstrap.is_done
+        assert frozenset({0x7F7F} if size else ()) == bootstrap.negotiated.features
+
+
+CORRUPT = (b"", b"\xff", b"[]", b"{", ERROR_MAP.encode()[:-1], b'{"version":3,"revision":1,"errors":{}}')
+
+
+@rows("renegotiate", [False, True])
+@rows("document", CORRUPT)
+def test_corrupt_error_map(document: bytes, renegotiate: bool) -> None:
+    """The connection goes on without a map and says why (decision C18), or is made anew where that is asked for."""
+    bootstrap = Bootstrap(plan(renegotiate_on_corrupt_error_map=renegotiate))
+    play(bootstrap, Answering(values={MAP: document}))
+
+    if renegotiate:
+        assert FailureKind.CORRUPT_ERROR_MAP is failure_of(bootstrap).kind
+    else:
+        assert (True, None) == (bootstrap.is_done, bootstrap.negotiated.error_map)
+        assert "corrupt" in (bootstrap.negotiated.error_map_problem or "")
+        assert HelloFeature.XERROR in bootstrap.negotiated.features
+
+
+@rows("renegotiate", [False, True])
+@rows("status", [Status.UNKNOWN_COMMAND, Status.KEY_NOT_FOUND, 0xABCD])
+def test_no_error_map(status: int, renegotiate: bool) -> None:
+    """A node without a map is not one with a corrupt map."""
+    bootstrap = Bootstrap(plan(renegotiate_on_corrupt_error_map=renegotiate))
+    play(bootstrap, Answering(statuses={MAP: status}))
+
+    assert (True, None) == (bootstrap.is_done, bootstrap.negotiated.error_map)
+    assert f"0x{status:02x}" in (bootstrap.negotiated.error_map_problem or "")
+
+
+# Bucket and config.
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (Status.NO_ACCESS, "does not exist, or user 'ada' may not open it"),
+        (Status.KEY_NOT_FOUND, "not on this node yet"),
+        (Status.NOT_SUPPORTED, "NOT_SUPPORTED [0x83]"),
+        (Status.CONFIG_ONLY, "0x0d"),
+        (0xABCD, "unknown status [0xabcd]"),
+    ],
+)
+def test_bucket_refused(status: int, words: str) -> None:
+    """The status is kept for the terminal state (decision C7), the words are for people."""
+    bootstrap = Bootstrap(plan())
+    play(bootstrap, Answering(statuses={BUCKET: status}))
+    failure = failure_of(bootstrap)
+
+    assert (FailureKind.BUCKET, status) == (failure.kind, failure.status)
+    assert status == bootstrap.bucket_status
+    assert "'travel'" in failure.text
+    assert words in failure.text
+
+
+@pytest.mark.parametrize("status", [Status.KEY_NOT_FOUND, Status.UNKNOWN_COMMAND, Status.NO_BUCKET, 0xABCD])
+def test_no_config(status: int) -> None:
+    """A bucket without a config cannot be used; without a bucket there need not be one."""
+    with_bucket, without = Bootstrap(plan()), Bootstrap(plan(bucket=None))
+    for bootstrap in (with_bucket, without):
+        play(bootstrap, Answering(statuses={CONFIG_OF: status}))
+
+    assert status == failure_of(with_bucket).status
+    assert without.is_done
+    assert without.negotiated.config is None
+
+
+# Nonsense.
+
+
+def after(count: int) -> tuple[Bootstrap, list[Frame]]:
+    """Return a bootstrap that has heard ``count`` good answers, and what it still waits for."""
+    bootstrap, node = Bootstrap(plan()), Answering()
+    pending = take_apart(bootstrap.start())
+    for _ in range(count):
+        pending += take_apart(bootstrap.receive(as_frame(node.answer(pending.pop(0)))))
+    return bootstrap, pending
+
+
+@rows("count", range(7))
+def test_at_every_step(count: int) -> None:
+    """The requests that have no answer are awaited, and no other; an answer of another kind ends it, for good."""
+    bootstrap, pending = after(count)
+    awaited = [opaque for opaque in range(bootstrap.last_opaque + 2) if bootstrap.awaits(opaque)]
+    bootstrap.receive(Frame(0x81, Opcode.GET, 0, 0, pending[0].opaque, 0, b"", b"", b"", b""))
+
+    assert [request.opaque for request in pending] == awaited
+    assert "0x00" in failure_of(bootstrap).text
+    assert not any(map(bootstrap.awaits, awaited))
+
+
+@given(
+    st.integers(0, 6),
+    st.integers(0, 0xFFFF) | st.sampled_from([0, 0x21]),
+    st.binary(max_size=60) | st.sampled_from([ERROR_MAP.encode(), CONFIG.encode(), b"v=AAAA", b"SCRAM-SHA1"]),
+    st.binary(max_size=30),
+)
+def test_garbage_at_every_step(count: int, status: int, value: bytes, extras: bytes) -> None:
+    """Whatever the answer: the next step, or a failure with words of bounded length."""
+    bootstrap, pending = after(count)
+    data = bootstrap.receive(as_frame(respond(pending[0], status, value=value, extras=extras)))
+
+    if bootstrap.failure is not None:
+        assert b"" == data
+        assert 600 > len(failure_of(bootstrap).text)
+    else:
+        take_apart(data)

@@ -1,0 +1,464 @@
+"""One connection through all its streams: every pair of the table, bytes in any cut, and every mistake of a peer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.core.runtime.kv.connection.peer import PASSWORD, USERNAME, Answering, plan, respond, take_apart
+from tests.rows import rows
+from triclinium_core.kv.address import Address
+from triclinium_core.kv.operation.codec_parts import Dialect
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.kv.wire.frame import Frame, encode_request, encode_response, encode_server_request
+from triclinium_core.options import PasswordAuthenticator
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.runtime.kv.connection.connection import UNASKED_MAX, Connection
+from triclinium_core.runtime.kv.connection.connection_events import (
+    Answered,
+    BecameReady,
+    BecameUnusable,
+    BucketSelected,
+    BytesOrdered,
+    News,
+    SaslAnswered,
+    Strayed,
+)
+from triclinium_core.runtime.kv.connection.in_flight import Probe, Purpose
+from triclinium_core.runtime.kv.connection.states import ConnectionState
+
+ADDRESSES = (Address("a", 1), Address("b", 2), Address("c", 3))
+NOOP = Opcode.NOOP
+OTHER = PasswordAuthenticator(USERNAME, PASSWORD)
+
+
+def machine(
+    bucket: str | None = "travel", *, bare: bool = False, breaker: CircuitBreakerOptions | None = None
+) -> Connection:
+    """Return a connection that has not begun."""
+    return Connection(
+        bucket, ADDRESSES, bare=bare, compression=True, circuit_breaker=breaker or CircuitBreakerOptions()
+    )
+
+
+def opened(bucket: str | None = "travel", **changes: object) -> tuple[Connection, list[Frame]]:
+    """Return a connection whose stream was opened, and what it asks."""
+    connection = machine(bucket)
+    connection.connect()
+    return connection, requests_of(connection.stream_opened(plan(bucket=bucket, **changes), 1.0))
+
+
+STEPS = frozenset(
+    {
+        Opcode.HELLO,
+        Opcode.GET_ERROR_MAP,
+        Opcode.SASL_LIST_MECHS,
+        Opcode.SASL_AUTH,
+        Opcode.SASL_STEP,
+        Opcode.SELECT_BUCKET,
+        Opcode.GET_CLUSTER_CONFIG,
+    }
+)
+"""What a connection asks by itself."""
+
+
+def requests_of(news: Sequence[News]) -> list[Frame]:
+    """Return the requests in the bytes ordered."""
+    return [frame for item in news if isinstance(item, BytesOrdered) for frame in take_apart(item.data)]
+
+
+def play(
+    connection: Connection, pending: list[Frame], peer: Answering, *, until: ConnectionState = ConnectionState.READY
+) -> list[News]:
+    """Let ``peer`` answer until the connection is in a state, and return all news."""
+    told: list[News] = []
+    while connection.state is not until:
+        news = connection.bytes_received(peer.answer(pending.pop(0)), 2.0)
+        told += news
+        pending += requests_of(news)
+        if news and isinstance(news[-1], BecameUnusable):
+            break
+    return told
+
+
+def ready(bucket: str | None = "travel") -> Connection:
+    """Return a connection that is ready."""
+    connection, pending = opened(bucket)
+    play(connection, pending, Answering())
+    assert ConnectionState.READY is connection.state
+    return connection
+
+
+def bare() -> Connection:
+    """Return a connection to a plain memcached, which is ready at once."""
+    connection = machine(None, bare=True)
+    connection.connect()
+    connection.stream_opened(None, 1.0)
+    return connection
+
+
+def send(connection: Connection, owner: int | Purpose, opcode: Opcode = NOOP) -> Frame:
+    """Send a request, and return it as the node gets it."""
+    data = encode_request(opcode, opaque=connection.in_flight.next_opaque)
+    connection.in_flight.add(Probe(owner) if isinstance(owner, int) else owner, data)
+    (request,) = take_apart(data)
+    return request
+
+
+def unusable(news: Sequence[News]) -> BecameUnusable:
+    """Return the last news, which must be the end of the stream."""
+    assert isinstance(news[-1], BecameUnusable)
+    assert not any(isinstance(item, BecameUnusable) for item in news[:-1])
+    return news[-1]
+
+
+# The table.
+
+
+def in_state(state: ConnectionState) -> tuple[Connection, list[Frame]]:
+    """Return a connection in a state, and the requests that have no answer."""
+    if state is ConnectionState.LOST:
+        return machine(), []
+    if state is ConnectionState.CONNECTING:
+        connection = machine()
+        connection.connect()
+        return connection, []
+    connection, pending = opened()
+    play(connection, pending, Answering(), until=state)
+    return connection, pending
+
+
+CALLS: dict[str, tuple[frozenset[ConnectionState], Callable[[Connection], object]]] = {
+    "connect": (frozenset({ConnectionState.LOST}), lambda connection: connection.connect()),
+    "stream_opened": (frozenset({ConnectionState.CONNECTING}), lambda connection: connection.stream_opened(None, 3.0)),
+    "authenticate_again": (
+        frozenset({ConnectionState.READY}),
+        lambda connection: connection.authenticate_again(OTHER, tls=False, nonce="again"),
+    ),
+    "lost": (frozenset(ConnectionState), lambda connection: connection.lost("gone")),
+}
+"""What the client tells a connection, and the states in which it may."""
+
+
+@rows("call", CALLS)
+@rows("state", ConnectionState)
+def test_calls_in_all_states(state: ConnectionState, call: str) -> None:
+    """A call in another state is a mistake of the client; but losing what is lost is not."""
+    connection, _ = in_state(state)
+    allowed, act = CALLS[call]
+    if state not in allowed:
+        with pytest.raises(KeyError):
+            act(connection)
+        return
+    act(connection)
+
+
+def test_every_transition_happens() -> None:
+    """The answers of one bootstrap, one by one or several at once, lead from state to state."""
+    seen: set[tuple[ConnectionState, ConnectionState]] = set()
+    for count in range(1, 8):
+        connection, pending = opened()
+        peer = Answering()
+        states = [connection.state]
+        while pending and connection.state is not ConnectionState.READY:
+            asked, pending = pending[:count], pending[count:]
+            pending += requests_of(connection.bytes_received(b"".join(map(peer.answer, asked)), 2.0))
+            states.append(connection.state)
+        seen |= {*pairwise(states)}
+
+    assert {
+        (ConnectionState.NEGOTIATING, ConnectionState.AUTHENTICATING),
+        (ConnectionState.AUTHENTICATING, ConnectionState.AUTHENTICATING),
+        (ConnectionState.AUTHENTICATING, ConnectionState.JOINING),
+        (ConnectionState.JOINING, ConnectionState.JOINING),
+        (ConnectionState.JOINING, ConnectionState.READY),
+    } <= seen
+
+
+# Bootstrap.
+
+
+def test_news_of_a_bootstrap() -> None:
+    """Bytes to send, outcomes of SASL and bucket, readiness: in the order in which they happened."""
+    connection, pending = opened()
+    news = play(connection, pending, Answering())
+
+    assert [BytesOrdered, SaslAnswered, BytesOrdered, BucketSelected, BecameReady] == [type(item) for item in news]
+    assert SaslAnswered(0) == news[1]
+    assert BucketSelected("travel", 0) == news[3]
+    assert BecameReady(losses=0) == news[4]
+    assert Dialect(frozenset({HelloFeature.XERROR, HelloFeature.COLLECTIONS, HelloFeature.JSON})) == connection.dialect
+
+
+def test_bootstrap_that_cannot_begin() -> None:
+    """Nothing is sent, and the reason is told."""
+    connection = machine()
+    connection.connect()
+    news = connection.stream_opened(plan(nonce=""), 1.0)
+
+    assert [BecameUnusable] == [type(item) for item in news]
+    assert "nonce" in unusable(news).text
+
+
+def test_a_new_stream_knows_nothing_of_the_old() -> None:
+    """Neither features nor half a frame nor opaques survive."""
+    connection = ready()
+    connection.bytes_received(respond(send(connection, 1))[:-1], 3.0)
+    connection.lost("reset")
+    connection.connect()
+
+    assert frozenset() == connection.dialect.features
+    assert frozenset() == connection.negotiated.features
+    assert () == tuple(connection.lost("again"))
+
+    connection.connect()
+    play(connection, requests_of(connection.stream_opened(plan(), 4.0)), Answering())
+
+    assert connection.state is ConnectionState.READY
+
+
+# Requests and answers.
+
+
+@pytest.mark.parametrize(
+    ("opaque_off", "opcode"), [(1, NOOP), (0, Opcode.GET), (1, Opcode.GET)], ids=["opaque", "opcode", "both"]
+)
+def test_answer_to_nothing(opaque_off: int, opcode: Opcode) -> None:
+    """It is passed over a few times; a peer that goes on so is somebody else's, and closes the stream."""
+    connection = ready()
+    request = send(connection, 7)
+    stray = encode_response(opcode, opaque=request.opaque + opaque_off)
+    news = connection.bytes_received(stray * UNASKED_MAX + respond(request), 3.0)
+
+    assert [*[Strayed] * UNASKED_MAX, Answered] == [type(item) for item in news]
+
+    stray = encode_response(opcode, opaque=send(connection, 8).opaque + opaque_off)
+
+    assert [Strayed, BecameUnusable] == [type(item) for item in connection.bytes_received(stray, 4.0)]
+
+
+def test_the_next_stream_has_its_own_allowance() -> None:
+    """What another stream has sent is not held against it."""
+    connection = ready()
+    stray = encode_response(NOOP, opaque=0)
+    connection.bytes_received(stray * UNASKED_MAX, 3.0)
+    connection.lost("gone")
+    connection.connect()
+    (burst,) = connection.stream_opened(plan(), 4.0)
+    assert isinstance(burst, BytesOrdered)
+    play(connection, take_apart(burst.data), Answering())
+
+    assert [Strayed] == [type(item) for item in connection.bytes_received(stray, 5.0)]
+
+
+def test_answered_twice() -> None:
+    """The first answer counts, those after it are passed over, however many."""
+    connection = ready()
+    request = send(connection, 7)
+    news = connection.bytes_received(respond(request) * (2 + UNASKED_MAX), 3.0)
+
+    assert [Answered, *[Strayed] * (1 + UNASKED_MAX)] == [type(item) for item in news]
+
+
+def test_a_bootstrap_that_is_answered_twice() -> None:
+    """Whenever the second answers come, they are passed over, and taken for no answer to what was asked since."""
+    connection, pending = opened()
+    peer = Answering()
+    answers = [peer.answer(request) for request in pending]
+    news = [*connection.bytes_received(answers[0] * 2, 2.0)]
+    play(connection, pending[1:], peer)
+    noop = send(connection, 7)
+    news += connection.bytes_received(b"".join(answers) * UNASKED_MAX + respond(noop), 3.0)
+
+    assert [*[Strayed] * (1 + UNASKED_MAX * len(answers)), Answered] == [type(item) for item in news]
+
+
+def test_bytes_without_a_frame_are_no_sign_of_life() -> None:
+    """A length that is too large swallows the answers that follow, so only a whole frame shows that the node lives."""
+    connection = ready()
+    first, second = send(connection, 7), send(connection, 8)
+    swallowing = bytearray(respond(first))
+    swallowing[8:12] = (100_000).to_bytes(4, "big")
+    connection.bytes_received(respond(second), 5.0)
+
+    assert [] == connection.bytes_received(bytes(swallowing), 9.0)
+    assert [] == connection.bytes_received(respond(first), 11.0)
+    assert 5.0 == connection.last_heard
+
+
+def test_servers_questions_during_bootstrap() -> None:
+    """They do not disturb it either."""
+    connection, pending = opened()
+    peer = Answering()
+    question = encode_server_request(0x01, opaque=pending[0].opaque)
+    while connection.state is not ConnectionState.READY:
+        pending += requests_of(connection.bytes_received(question + peer.answer(pending.pop(0)), 2.0))
+
+    assert ConnectionState.READY is connection.state
+
+
+@rows(
+    ("data", "words"),
+    [
+        (b"\x80" + bytes(23), "no frame"),
+        (b"\x08" + bytes(23), "no frame"),
+        (b"\x83" + bytes(23), "no frame"),
+        (b"\x00", "no frame"),
+        (b"\x81\x00\xff\xff\x00\x00\x00\x00\x00\x00\x00\x00" + bytes(12), "do not fit"),
+        (b"\x81\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff" + bytes(12), "largest possible"),
+        (b"\x18\x00\x20\x00\x00\x00\x00\x00\x00\x00\x00\x00" + bytes(12), "do not fit"),
+    ],
+)
+@rows("state", [ConnectionState.NEGOTIATING, ConnectionState.JOINING, ConnectionState.READY])
+def test_no_frame(state: ConnectionState, data: bytes, words: str) -> None:
+    """A wrong magic or an impossible length ends the stream, however the bytes are cut."""
+    whole, _ = in_state(state)
+    pieces, _ = in_state(state)
+    news: Sequence[News] = []
+    for position in range(len(data)):
+        news = pieces.bytes_received(data[position : position + 1], 3.0)
+        if news:
+            break
+
+    assert words in unusable(whole.bytes_received(data + b"trailing", 3.0)).text
+    assert words in unusable(news).text
+
+
+def test_no_hint_for_a_peer_that_has_spoken() -> None:
+    """Who has sent a frame speaks our protocol, whatever comes later."""
+    connection, pending = opened()
+    data = Answering().answer(pending[0]) + b"HTTP/1.1 400 Bad Request\r\n"
+    split, first = opened()
+    split.bytes_received(Answering().answer(first[0]), 2.0)
+
+    assert "HTTP" not in unusable(connection.bytes_received(data, 2.0)).text
+    assert "HTTP" not in unusable(split.bytes_received(b"HTTP/1.1 400 Bad Request\r\n", 2.0)).text
+
+
+def test_hint_again_on_the_next_stream() -> None:
+    """Another address may be another kind of server."""
+    connection = ready()
+    connection.lost("reset")
+    connection.connect()
+    connection.stream_opened(plan(), 3.0)
+
+    assert "HTTP port" in unusable(connection.bytes_received(b"HTTP/1.1 400\r\n", 3.0)).text
+
+
+# Losing a stream.
+
+
+def test_failed_attempts() -> None:
+    """Streams that came to nothing are counted until one has answered a request, not only until one was ready."""
+    connection = machine()
+    counts = []
+    for outcome in ("refused", "opened", "ready", "proven", "refused", "opened", "ready"):
+        connection.connect()
+        if outcome != "refused":
+            pending = requests_of(connection.stream_opened(plan(), 1.0))
+            if outcome != "opened":
+                play(connection, pending, Answering())
+            if outcome == "proven":
+                connection.bytes_received(respond(send(connection, 1)), 2.0)
+        connection.lost(outcome)
+        counts.append(connection.failed_attempts)
+
+    assert [1, 2, 3, 0, 1, 2, 3] == counts
+
+
+# Any cut, any bytes.
+
+
+def signature(news: Sequence[News]) -> list[object]:
+    """Return what matters of news, so that two runs can be compared."""
+    shown: list[object] = []
+    for item in news:
+        match item:
+            case Answered(request, frame):
+                shown.append((request.owner, frame.status, frame.value))
+            case BecameUnusable(text):
+                shown.append(text)
+            case _:
+                shown.append(type(item))
+    return shown
+
+
+def script(connection: Connection, pending: list[Frame]) -> bytes:
+    """Return good answers for everything of the first burst and, on a ready connection, to five requests."""
+    peer = Answering()
+    if connection.state is not ConnectionState.READY:
+        return b"".join(map(peer.answer, pending))
+    return b"".join(respond(send(connection, token), value=b"v" * token) for token in range(5))
+
+
+@given(
+    state=st.sampled_from([ConnectionState.NEGOTIATING, ConnectionState.READY]),
+    cuts=st.lists(st.integers(0, 1_000), max_size=8),
+    damage=st.none() | st.tuples(st.integers(0, 1_000), st.binary(min_size=1, max_size=30)),
+)
+def test_any_cut(state: ConnectionState, cuts: list[int], damage: tuple[int, bytes] | None) -> None:
+    """Where the bytes are cut changes nothing, whether they make sense or not."""
+    whole, pending = in_state(state)
+    pieces, _ = in_state(state)
+    data = script(whole, pending)
+    if state is ConnectionState.READY:
+        script(pieces, [])
+    if damage is not None:
+        position, nonsense = damage
+        position %= len(data)
+        data = data[:position] + nonsense + data[position + len(nonsense) :]
+    bounds = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
+
+    told: list[News] = []
+    for start, end in pairwise(bounds):
+        told += pieces.bytes_received(data[start:end], 2.0)
+        if told and isinstance(told[-1], BecameUnusable):
+            break
+
+    assert [text for text in signature(whole.bytes_received(data, 2.0)) if not is_hinted(text)] == [
+        text for text in signature(told) if not is_hinted(text)
+    ]
+
+
+def is_hinted(text: object) -> bool:
+    """Tell whether news carry a hint, which needs the first bytes in one piece."""
+    return isinstance(text, str) and "no frame" in text
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([0x81, 0x18, 0x82]),
+            st.sampled_from([*Opcode]),
+            st.integers(0, 8),
+            st.integers(0, 0x100),
+            st.integers(0, 7),
+            st.binary(max_size=8),
+        ),
+        max_size=8,
+    ),
+    st.sampled_from(
+        [ConnectionState.NEGOTIATING, ConnectionState.AUTHENTICATING, ConnectionState.JOINING, ConnectionState.READY]
+    ),
+)
+def test_frames_that_are_well_formed_nonsense(
+    frames: list[tuple[int, int, int, int, int, bytes]], state: ConnectionState
+) -> None:
+    """Any status, opcode, opaque, datatype and value, at every step; what a node sends by itself is a step."""
+    connection, _ = in_state(state)
+    if state is ConnectionState.READY:
+        for token in range(4):
+            send(connection, token)
+    data = b""
+    for magic, opcode, opaque, status, datatype, value in frames:
+        frame = encode_response(opcode, opaque=opaque, status=status, datatype=datatype, value=value)
+        data += bytes([magic]) + frame[1:]
+    for position in range(0, len(data), 7):
+        news = connection.bytes_received(data[position : position + 7], 2.0)
+        if news and isinstance(news[-1], BecameUnusable):
+            break
+        for request in requests_of(news):
+            assert request.opcode in STEPS

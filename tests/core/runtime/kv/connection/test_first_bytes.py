@@ -1,0 +1,39 @@
+"""What a peer that speaks another protocol probably is."""
+
+from __future__ import annotations
+
+import pytest
+
+from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS
+from triclinium_core.runtime.kv.connection.first_bytes import SIGNS, recognise
+
+
+@pytest.mark.parametrize(
+    ("data", "hint"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n", "HTTP port"),
+        (b"HTTP/", "11210"),
+        (b"<!DOCTYPE html>", "HTTP port"),
+        (b"\x15\x03\x01\x00\x02\x02\x0a", "couchbases://"),
+        (b"\x15\x03\x03\x00\x02\x02\x46", "TLS"),
+        (b"ERROR\r\n", "text"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "SSH"),
+    ],
+)
+def test_recognises(data: bytes, hint: str) -> None:
+    """The first bytes of an answer give a protocol away."""
+    found = recognise(data)
+
+    assert found is not None
+    assert hint in found
+
+
+@pytest.mark.parametrize("data", [b"", b"H", b"\x15", b"\x81\x1f", b"xHTTP/1.1", b"220 smtp ready"])
+def test_no_hint(data: bytes) -> None:
+    """What is not known, or too short to tell, has none."""
+    assert recognise(data) is None
+
+
+def test_no_sign_begins_like_a_frame() -> None:
+    """Otherwise a node of ours would be taken for a stranger."""
+    assert not {sign[0] for sign, _ in SIGNS} & set(map(int, CLIENT_ACCEPTS))

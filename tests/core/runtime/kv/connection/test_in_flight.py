@@ -1,0 +1,166 @@
+"""The unanswered requests of one stream: opaques, offsets and bounds."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, strategies as st
+
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.retry.couchbase.events import HandedOver
+from triclinium_core.runtime.kv.connection.in_flight import (
+    BYTES_MAX,
+    OPAQUE_MAX,
+    REQUESTS_MAX,
+    InFlightRequest,
+    InFlightTable,
+    Probe,
+)
+
+NOTHING, PART, ALL = HandedOver.NOTHING, HandedOver.PART, HandedOver.ALL
+
+
+def add(table: InFlightTable, owner: int, size: int = 24) -> int:
+    """Add a request, and return its opaque."""
+    opaque = table.next_opaque
+    table.add(Probe(owner), bytes(size))
+    return opaque
+
+
+def pop(table: InFlightTable, opaque: int) -> InFlightRequest | None:
+    """Return the request that an answer with this opaque is for, if any."""
+    return table.answered(Frame(0x81, 0, 0, 0, opaque, 0, b"", b"", b"", b""))
+
+
+def test_pop() -> None:
+    """An answer finds its request by opaque, once, in any order."""
+    table = InFlightTable()
+    first, second = add(table, 1), add(table, 2)
+
+    assert 2 == len(table)
+    assert InFlightRequest(second, 0, Probe(2), 24, 24) == pop(table, second)
+    assert pop(table, second) is None
+    assert InFlightRequest(first, 0, Probe(1), 0, 24) == pop(table, first)
+    assert 0 == len(table)
+    assert pop(table, 99) is None
+
+
+@pytest.mark.parametrize(
+    ("byte_count", "expected"),
+    [
+        (0, NOTHING),
+        (99, NOTHING),
+        (100, NOTHING),
+        (101, PART),
+        (149, PART),
+        (150, ALL),
+        (10**9, ALL),
+        (-1, NOTHING),
+    ],
+)
+def test_handed_over(byte_count: int, expected: HandedOver) -> None:
+    """A frame that begins at byte 100 and ends before byte 150 (decision C24)."""
+    assert expected is InFlightRequest(1, 0, None, 100, 50).handed_over(byte_count)
+
+
+@given(st.lists(st.integers(24, 80), min_size=1, max_size=20), st.integers(0, 200), st.integers(0, 2_000))
+def test_offsets_cover_the_stream(sizes: list[int], skipped: int, byte_count: int) -> None:
+    """Frames lie one behind the other after the bootstrap; at most one of them is cut."""
+    table = InFlightTable()
+    table.skip(skipped, 0)
+    for owner, size in enumerate(sizes):
+        add(table, owner, size)
+    verdicts = [request.handed_over(byte_count) for request in table.clear()]
+
+    whole = 0
+    while whole < len(sizes) and skipped + sum(sizes[: whole + 1]) <= byte_count:
+        whole += 1
+    cut = whole < len(sizes) and skipped + sum(sizes[:whole]) < byte_count
+    assert [ALL] * whole + [PART] * cut + [NOTHING] * (len(sizes) - whole - cut) == verdicts
+
+
+def test_clear() -> None:
+    """A lost stream gives its requests back, oldest first, and the next one begins at byte 0."""
+    table = InFlightTable()
+    table.skip(100, 0)
+    opaques = [add(table, owner) for owner in (1, 2, 3)]
+    pop(table, opaques[1])
+
+    assert [Probe(1), Probe(3)] == [request.owner for request in table.clear()]
+    assert 0 == len(table)
+
+    request = pop(table, add(table, 4))
+
+    assert request is not None
+    assert 0 == request.offset
+
+
+def test_abandon() -> None:
+    """Nobody waits for the answer any more, but it will come; an unknown opaque is ignored."""
+    table = InFlightTable()
+    opaque = add(table, 1)
+    table.abandon(opaque)
+    table.abandon(99)
+    request = pop(table, opaque)
+
+    assert request is not None
+    assert request.owner is None
+
+
+def test_opaques_differ_from_those_in_flight() -> None:
+    """Also across the end of 32 bits, where some old request has no answer yet."""
+    table = InFlightTable()
+    first, second, third = (add(table, owner) for owner in range(3))
+    pop(table, second)
+    table.skip(0, OPAQUE_MAX - 2)
+
+    assert [OPAQUE_MAX - 1, OPAQUE_MAX, second, third + 1] == [add(table, owner) for owner in range(4)]
+    assert first == 1
+
+
+def test_opaques_fit_their_field() -> None:
+    """From 1 to all ones, and then from 1 again."""
+    table = InFlightTable()
+
+    assert 1 == table.next_opaque
+
+    table.skip(0, OPAQUE_MAX - 1)
+
+    assert [0xFFFF_FFFF, 1] == [add(table, owner) for owner in range(2)]
+
+
+def test_full_by_count() -> None:
+    """A bounded number of requests is unanswered, abandoned ones included (decision C37)."""
+    table = InFlightTable()
+    opaques = [add(table, owner) for owner in range(REQUESTS_MAX - 1)]
+
+    assert not table.is_full
+
+    opaques.append(add(table, 0))
+    table.abandon(opaques[0])
+
+    assert table.is_full
+
+    pop(table, opaques[0])
+
+    assert not table.is_full
+
+
+def test_full_by_size() -> None:
+    """A bounded number of bytes too; losing the stream empties it."""
+    table = InFlightTable()
+    add(table, 1, BYTES_MAX - 24)
+
+    assert not table.is_full
+
+    opaque = add(table, 2, 24)
+
+    assert table.is_full
+
+    pop(table, opaque)
+
+    assert not table.is_full
+
+    add(table, 3, 100)
+    table.clear()
+
+    assert not table.is_full

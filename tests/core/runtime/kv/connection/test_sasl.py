@@ -1,0 +1,244 @@
+"""One SASL exchange: what is said by which mechanism, and what every answer means."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.runtime.kv.connection.peer import PASSWORD, USERNAME
+from tests.rows import rows
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.wire.frame import Frame, encode_response
+from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
+from triclinium_core.options import (
+    SCRAM_ITERATIONS_MIN,
+    Authenticator,
+    CertificateAuthenticator,
+    JwtAuthenticator,
+    PasswordAuthenticator,
+)
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.runtime.kv.connection.sasl import (
+    PLAIN_ONLY,
+    SaslExchange,
+    SaslMessage,
+    SaslRefusal,
+    mechanisms_of,
+    user_of,
+)
+from triclinium_core.runtime.kv.connection.scram import MECHANISMS, ScramServer
+
+ADA = PasswordAuthenticator(USERNAME, PASSWORD)
+TOKEN = JwtAuthenticator("a.b.c")
+CERTIFICATE = CertificateAuthenticator("ada.pem")
+
+
+def answer(message: SaslMessage | None, status: int, value: bytes = b"") -> Frame:
+    """Return an answer to a message."""
+    assert message is not None
+    (frame,) = FrameBuffer(CLIENT_ACCEPTS).receive(
+        encode_response(message.opcode, opaque=1, status=status, value=value)
+    )
+    return frame
+
+
+def begun(authenticator: Authenticator, *offered: str, tls: bool = False) -> tuple[SaslExchange, SaslMessage]:
+    """Return an exchange and its first message."""
+    exchange = SaslExchange(authenticator, tls=tls, nonce="nonce", offered=offered)
+    message = exchange.start()
+    assert message is not None
+    return exchange, message
+
+
+@pytest.mark.parametrize(
+    ("expected", "authenticator", "tls"),
+    [
+        (MECHANISMS, ADA, False),
+        (("PLAIN", *MECHANISMS), ADA, True),
+        (("PLAIN",), PasswordAuthenticator(USERNAME, PASSWORD, ("PLAIN",)), False),
+        (("OAUTHBEARER",), TOKEN, True),
+        (("OAUTHBEARER",), TOKEN, False),
+        ((), CERTIFICATE, True),
+    ],
+    ids=str,
+)
+def test_mechanisms(expected: tuple[str, ...], authenticator: Authenticator, tls: bool) -> None:
+    """A token has one; for a certificate there is no SASL."""
+    assert expected == mechanisms_of(authenticator, tls=tls)
+
+
+@pytest.mark.parametrize(
+    ("expected", "authenticator"),
+    [("user 'ada'", ADA), ("the user of the token", TOKEN), ("the user of the certificate", CERTIFICATE)],
+)
+def test_users(expected: str, authenticator: Authenticator) -> None:
+    """Errors call them by what is known of them."""
+    assert expected == user_of(authenticator)
+
+
+def test_token() -> None:
+    """A header without channel binding and identity, then the token as RFC 6750 has it (RFC 7628 §3.1)."""
+    exchange, message = begun(TOKEN)
+
+    assert SaslMessage(Opcode.SASL_AUTH, "OAUTHBEARER", b"n,,\x01auth=Bearer a.b.c\x01\x01") == message
+    assert exchange.receive(answer(message, Status.SUCCESS)) is None
+    assert (True, Status.SUCCESS, None) == (exchange.is_done, exchange.status, exchange.refusal)
+
+
+def test_a_message_keeps_its_secret() -> None:
+    """Neither token nor password is shown."""
+    _, message = begun(TOKEN)
+
+    assert "SaslMessage(opcode=<Opcode.SASL_AUTH: 33>, mechanism='OAUTHBEARER')" == repr(message)
+
+
+@pytest.mark.parametrize("tells_why", [False, True])
+@pytest.mark.parametrize("status", [Status.AUTH_ERROR, Status.AUTH_STALE])
+def test_a_token_that_is_refused(tells_why: bool, status: Status) -> None:
+    """At once, or after the server has told why and the client has taken note of that (RFC 7628 §3.2.3)."""
+    exchange, message = begun(TOKEN)
+    if tells_why:
+        step = exchange.receive(answer(message, Status.AUTH_CONTINUE, b'{"status":"invalid_token"}'))
+        assert SaslMessage(Opcode.SASL_STEP, "OAUTHBEARER", b"\x01") == step
+        message = step
+    exchange.receive(answer(message, status))
+    refusal = exchange.refusal
+
+    assert refusal is not None
+    assert refusal.is_of_credentials
+    # Decision C6 knows one status.
+    assert (Status.AUTH_ERROR, status) == (exchange.status, refusal.status)
+    assert "refused the credentials of the user of the token" in refusal.text
+    assert "set_authenticator" in refusal.text
+    assert ("expired" in refusal.text) == (status == Status.AUTH_STALE)
+    assert "a.b.c" not in refusal.text
+
+
+@rows(("authenticator", "steps"), [(TOKEN, 1), (PasswordAuthenticator(USERNAME, PASSWORD, ("PLAIN",)), 0)])
+def test_a_server_that_goes_on_asking(authenticator: Authenticator, steps: int) -> None:
+    """PLAIN has one message only, and a token is followed by one: more is no answer that there could be."""
+    exchange, message = begun(authenticator)
+    for _ in range(steps):
+        step = exchange.receive(answer(message, Status.AUTH_CONTINUE))
+        assert step is not None
+        message = step
+
+    assert exchange.receive(answer(message, Status.AUTH_CONTINUE)) is None
+    assert exchange.refusal is not None
+    assert not exchange.refusal.is_of_credentials
+
+
+@pytest.mark.parametrize(
+    ("expected", "offered"),
+    [("SCRAM-SHA512", ()), ("SCRAM-SHA256", ("SCRAM-SHA1", "SCRAM-SHA256")), ("SCRAM-SHA1", ("PLAIN", "SCRAM-SHA1"))],
+)
+def test_what_is_known_of_the_server_is_used(expected: str, offered: tuple[str, ...]) -> None:
+    """The best that both have; the best of ours where nothing is known."""
+    _, message = begun(ADA, *offered)
+
+    assert expected == message.mechanism
+
+
+@pytest.mark.parametrize(
+    ("authenticator", "offered", "words"),
+    [
+        (
+            ADA,
+            ("PLAIN",),
+            f"offers PLAIN, but allowed is SCRAM-SHA512, SCRAM-SHA256, SCRAM-SHA1; {PLAIN_ONLY}",
+        ),
+        (
+            PasswordAuthenticator("ada", "secret", ("SCRAM-SHA512",)),
+            ("PLAIN", "SCRAM-SHA1"),
+            "offers PLAIN, SCRAM-SHA1, but allowed is SCRAM-SHA512; permit one of the offered mechanisms",
+        ),
+        (TOKEN, ("PLAIN",), "offers PLAIN, but allowed is OAUTHBEARER; the cluster takes no tokens here"),
+    ],
+)
+def test_nothing_in_common(authenticator: Authenticator, offered: tuple[str, ...], words: str) -> None:
+    """What was offered a while ago may have been added to; if not, the refusal is not of the credentials."""
+    exchange, message = begun(authenticator, *offered)
+
+    assert exchange.receive(answer(message, Status.AUTH_ERROR)) is None
+    assert exchange.refusal is not None
+    assert words in exchange.refusal.text
+    assert (False, True) == (exchange.refusal.is_of_credentials, exchange.refusal.is_ours)
+    assert exchange.status is None
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_scram(mechanism: str) -> None:
+    """Two steps, and the server's own proof at the end."""
+    exchange, message = begun(PasswordAuthenticator(USERNAME, PASSWORD, (mechanism,)))
+    server = ScramServer(
+        mechanism, username=USERNAME, password=PASSWORD, nonce="server", salt=b"salt", iterations=SCRAM_ITERATIONS_MIN
+    )
+    step = exchange.receive(answer(message, Status.AUTH_CONTINUE, server.first(message.payload)))
+    assert step is not None
+    assert not exchange.is_done
+
+    exchange.receive(answer(step, Status.SUCCESS, server.final(step.payload)))
+
+    assert (True, None) == (exchange.is_done, exchange.refusal)
+
+
+@rows("is_second", [False, True])
+@rows("status", [Status.SUCCESS, Status.AUTH_CONTINUE, Status.AUTH_ERROR, Status.INTERNAL_ERROR])
+@rows("text", [b"e=invalid-proof", b"e=other-error", b"v=AAAA,e=failed", b"e=failed,m=1,,nonsense", b"e="])
+def test_a_scram_that_says_itself_that_it_failed(text: bytes, status: int, is_second: bool) -> None:
+    """An error in either message refuses the credentials, with any status and any further attribute (RFC 5802 §5.1)."""
+    exchange, message = begun(ADA)
+    if is_second:
+        server = ScramServer(
+            message.mechanism,
+            username=USERNAME,
+            password=PASSWORD,
+            nonce="s",
+            salt=b"s",
+            iterations=SCRAM_ITERATIONS_MIN,
+        )
+        step = exchange.receive(answer(message, Status.AUTH_CONTINUE, server.first(message.payload)))
+        assert step is not None
+        message = step
+    exchange.receive(answer(message, status, text))
+
+    assert exchange.refusal is not None
+    assert exchange.refusal.is_of_credentials
+    assert Status.AUTH_ERROR == exchange.status
+
+
+@pytest.mark.parametrize("value", [b"v=QQ==", b"v=", b"", b"nonsense"])
+@pytest.mark.parametrize("is_second", [False, True])
+def test_a_node_without_the_password(is_second: bool, value: bytes) -> None:
+    """The client refuses a node that accepts without the right signature, and does not count it as bad credentials."""
+    exchange, message = begun(ADA)
+    if is_second:
+        server = ScramServer(
+            message.mechanism,
+            username=USERNAME,
+            password=PASSWORD,
+            nonce="s",
+            salt=b"s",
+            iterations=SCRAM_ITERATIONS_MIN,
+        )
+        step = exchange.receive(answer(message, Status.AUTH_CONTINUE, server.first(message.payload)))
+        assert step is not None
+        message = step
+    exchange.receive(answer(message, Status.SUCCESS, value))
+
+    assert exchange.refusal is not None
+    assert (True, False) == (exchange.refusal.is_ours, exchange.refusal.is_of_credentials)
+    assert (False, None) == (exchange.is_done, exchange.status)
+
+
+@pytest.mark.parametrize("status", [Status.TEMPORARY_FAILURE, Status.NOT_SUPPORTED, 0x7FF0])
+@pytest.mark.parametrize("authenticator", [ADA, TOKEN], ids=["password", "token"])
+def test_other_failures(authenticator: Authenticator, status: int) -> None:
+    """They are told by number, and say nothing of the credentials (decision C6)."""
+    exchange, message = begun(authenticator)
+    exchange.receive(answer(message, status))
+
+    assert exchange.refusal == SaslRefusal(exchange.refusal.text if exchange.refusal else "", status)
+    assert status == exchange.status
+    assert exchange.refusal is not None
+    assert f"[0x{status:02x}]" in exchange.refusal.text
+    assert not exchange.refusal.is_of_credentials

@@ -1,0 +1,34 @@
+"""The server's own time, summed up."""
+
+from __future__ import annotations
+
+import pytest
+
+from triclinium_core.kv.wire.framing_extras import ResponseFrameInfo, encode_framing_extras, encode_server_duration_us
+from triclinium_core.runtime.kv.connection.server_time import ServerTime
+
+
+def told(duration_us: float) -> bytes:
+    """Return what a server attaches to a response."""
+    code = encode_server_duration_us(duration_us)
+    return encode_framing_extras({ResponseFrameInfo.SERVER_DURATION: code.to_bytes(2, "big")})
+
+
+def test_durations_add_up() -> None:
+    """Each answer counts, the longest stands out."""
+    time = ServerTime()
+    for duration_us in (100.0, 5_000.0, 300.0):
+        time.note(told(duration_us))
+
+    assert 3 == time.answers
+    assert pytest.approx(0.0054, rel=0.02) == time.total
+    assert pytest.approx(0.005, rel=0.02) == time.longest
+
+
+@pytest.mark.parametrize("framing_extras", [b"", b"\x12\x00\x01", b"\x02\x00"])
+def test_what_tells_no_duration(framing_extras: bytes) -> None:
+    """It changes nothing."""
+    time = ServerTime()
+    time.note(framing_extras)
+
+    assert ServerTime() == time

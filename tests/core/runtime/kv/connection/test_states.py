@@ -1,0 +1,43 @@
+"""The life of one connection, as a table."""
+
+from __future__ import annotations
+
+from tests.rows import rows
+from triclinium_core.runtime.kv.connection.states import CONNECTION_TRANSITIONS, ConnectionEvent, ConnectionState
+
+
+def test_is_underway() -> None:
+    """Neither arrived nor given up."""
+    assert {ConnectionState.READY, ConnectionState.LOST} == {
+        state for state in ConnectionState if not state.is_underway
+    }
+
+
+@rows("state", ConnectionState)
+def test_what_may_happen(state: ConnectionState) -> None:
+    """Streams open once, are lost at any time but twice, begin anew only then, and others speak only on a ready one."""
+    opens = {ConnectionEvent.NOTHING_TO_ASK, ConnectionEvent.HELLO_SENT, ConnectionEvent.SASL_SENT}
+    row = CONNECTION_TRANSITIONS[state]
+
+    assert (state is ConnectionState.LOST) == (ConnectionEvent.BACKOFF_OVER in row)
+    assert (state is ConnectionState.CONNECTING) == (not opens.isdisjoint(row)) == opens.issubset(row)
+    assert (state is ConnectionState.LOST) == (ConnectionEvent.STREAM_LOST not in row)
+    assert (state is ConnectionState.READY) == (ConnectionEvent.CREDENTIALS_CHANGED in row)
+
+
+def test_no_way_back() -> None:
+    """On one stream a connection only gets further, but for the way to other credentials, or is lost."""
+    order = [*ConnectionState]
+    for state, row in CONNECTION_TRANSITIONS.items():
+        for event, next_state in row.items():
+            is_back = event in (ConnectionEvent.BACKOFF_OVER, ConnectionEvent.CREDENTIALS_CHANGED)
+            assert is_back == (order.index(state) > order.index(next_state))
+
+
+def test_every_state_can_be_reached() -> None:
+    """From LOST, where everything begins, through the events that exist."""
+    reached = {ConnectionState.LOST}
+    for _ in ConnectionState:
+        reached |= {next_state for state in reached for next_state in CONNECTION_TRANSITIONS[state].values()}
+
+    assert set(ConnectionState) == reached

@@ -1,0 +1,32 @@
+"""Who waits for a connection: in order, and counted."""
+
+from __future__ import annotations
+
+from triclinium_core.runtime.kv.connection.waiting_line import WaitingLine
+
+
+def test_first_come_first_served() -> None:
+    """Whoever leaves, or comes back, loses its place; nobody else does."""
+    line = WaitingLine()
+    for token in (1, 2, 3, 4):
+        line.join(token)
+    line.leave(2)
+    line.leave(99)
+    line.join(2)
+
+    assert 2 in line
+    assert [1, 3] == [line.take_first(), line.take_first()]
+    assert ((4, 2), 0) == (line.take_all(), len(line))
+
+
+def test_the_peak_is_that_of_one_burst() -> None:
+    """It stays until the line is empty, and begins anew with whoever comes then."""
+    line = WaitingLine()
+    for token in (1, 2, 3):
+        line.join(token)
+    line.take_first()
+    before = line.peak
+    line.take_all()
+    line.join(4)
+
+    assert (3, 1) == (before, line.peak)

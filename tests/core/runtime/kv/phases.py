@@ -1,0 +1,160 @@
+"""The phases of an operation, and how to bring one into each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tests.core.runtime.kv.simulated import HOTELS, TRAVEL, Recorded, client_options, ready
+from triclinium_core.contract.neutral import StreamId, Token
+from triclinium_core.kv.operation.requests import Get, Keyspace, Operation, Upsert
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.testing.fakes.faults import (
+    Fault,
+    delay,
+    drop_response,
+    hang_up_after_applying,
+    refuse_connection,
+    temporary_failure,
+)
+
+Make = Callable[[Keyspace], Operation]
+Phase = Callable[[Make], tuple[Recorded, Token]]
+
+
+class Patient:
+    """A strategy that waits for one second between attempts."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
+        """Return a second."""
+        return RetryAction.after(1.0)
+
+
+class Endless:
+    """A strategy that wants to wait beyond every deadline."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
+        """Return an hour."""
+        return RetryAction.after(3600.0)
+
+
+class Asking:
+    """An asynchronous strategy; nobody awaits it, for the tests answer in its place."""
+
+    async def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
+        """Return no retry."""
+        return RetryAction.no_retry()
+
+
+def read(keyspace: Keyspace) -> Get:
+    """Return an operation that may be sent any number of times."""
+    return Get(keyspace, "k")
+
+
+def write(keyspace: Keyspace) -> Upsert:
+    """Return one that may not."""
+    return Upsert(keyspace, "k", b"{}", 0)
+
+
+def _connecting(make: Make) -> tuple[Recorded, Token]:
+    simulation = Recorded()
+    simulation.flow()
+    token = simulation.submit(make(TRAVEL))
+    # To the simulation the stream is open; the client never hears of it.
+    simulation.links[simulation.newest].is_open = True
+    return simulation, token
+
+
+def _bootstrapping(make: Make) -> tuple[Recorded, Token]:
+    simulation = Recorded()
+    simulation.flow()
+    simulation.node.faults.next(Opcode.SELECT_BUCKET, delay(5.0))
+    token = simulation.submit(make(TRAVEL))
+    simulation.flow()
+    return simulation, token
+
+
+def _asking_for_the_collection(make: Make) -> tuple[Recorded, Token]:
+    simulation = ready()
+    simulation.node.faults.always(Opcode.GET_COLLECTION_ID, delay(5.0))
+    token = simulation.submit(make(HOTELS))
+    simulation.flow()
+    return simulation, token
+
+
+def _struck(make: Make, fault: Fault, **options: Any) -> tuple[Recorded, Token]:
+    """Let a fault strike an operation, and everything flow."""
+    simulation = ready(options=client_options(**options))
+    simulation.node.faults.next(None, fault)
+    token = simulation.submit(make(TRAVEL))
+    simulation.flow()
+    return simulation, token
+
+
+def _in_flight(make: Make) -> tuple[Recorded, Token]:
+    return _struck(make, delay(5.0))
+
+
+def _in_flight_again(make: Make) -> tuple[Recorded, Token]:
+    simulation = ready()
+    simulation.node.faults.next(None, temporary_failure())
+    simulation.node.faults.next(None, delay(5.0))
+    token = simulation.submit(make(TRAVEL))
+    simulation.live(0.01)
+    return simulation, token
+
+
+def _waiting(make: Make) -> tuple[Recorded, Token]:
+    simulation = ready(options=client_options(retry_strategy=Patient()))
+    simulation.node.faults.always(None, temporary_failure())
+    token = simulation.submit(make(TRAVEL))
+    simulation.flow()
+    return simulation, token
+
+
+def _without_a_connection(make: Make) -> tuple[Recorded, Token]:
+    simulation = ready(options=client_options(retry_strategy=Patient()))
+    simulation.node.faults.always(None, refuse_connection())
+    simulation.lose(StreamId(2))
+    return simulation, simulation.submit(make(TRAVEL))
+
+
+def _expiring(make: Make) -> tuple[Recorded, Token]:
+    return _struck(make, temporary_failure(), retry_strategy=Endless())
+
+
+def _consulting(make: Make) -> tuple[Recorded, Token]:
+    simulation, token = _struck(make, temporary_failure(), retry_strategy=Asking())
+    assert 1 == len(simulation.consulted)
+    return simulation, token
+
+
+def _consulting_after_a_loss(make: Make) -> tuple[Recorded, Token]:
+    simulation, token = _struck(make, hang_up_after_applying(), retry_strategy=Asking())
+    assert 1 == len(simulation.consulted)
+    return simulation, token
+
+
+def _answer_lost(make: Make) -> tuple[Recorded, Token]:
+    return _struck(make, drop_response())
+
+
+PHASES: Mapping[str, Phase] = {
+    "connecting": _connecting,
+    "bootstrapping": _bootstrapping,
+    "asking for the collection": _asking_for_the_collection,
+    "in flight": _in_flight,
+    "in flight again": _in_flight_again,
+    "answer lost": _answer_lost,
+    "waiting": _waiting,
+    "without a connection": _without_a_connection,
+    "expiring": _expiring,
+    "consulting": _consulting,
+    "consulting after a loss": _consulting_after_a_loss,
+}
+"""Each leaves an operation open; the deadline is at 2.5 seconds, and nothing ends it before."""
+
+AMBIGUOUS = frozenset({"in flight", "in flight again", "answer lost", "consulting after a loss"})
+"""Those in which a write may have been applied, or may still be (decision C25)."""

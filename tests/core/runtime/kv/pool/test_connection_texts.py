@@ -1,0 +1,111 @@
+"""What errors and logs say of a connection: where it stands, why it was lost, and what to do about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.runtime.kv.simulated import Recorded, client_options, get, ready
+from triclinium_core.contract.neutral import LossCause, StreamId, StreamLost, TimePassed
+from triclinium_core.errors import UnambiguousTimeoutException
+from triclinium_core.kv.wire.constants import HEADER_SIZE, Opcode
+from triclinium_core.runtime.kv.connection.connection import Connection
+from triclinium_core.runtime.kv.connection.in_flight import REQUESTS_MAX
+from triclinium_core.runtime.kv.pool.connection_texts import CONSOLE_PORT, loss_text, overdue_text, status_text
+from triclinium_core.testing.fakes.faults import drop_response, refuse_connection
+
+ONE = StreamId(1)
+
+
+def node_of(simulation: Recorded) -> Connection:
+    """Return the connection that was opened last."""
+    return [*simulation.clients[0]._connections.all][-1]
+
+
+def test_full() -> None:
+    """Tells how many requests are unanswered (decision C37)."""
+    connection = node_of(ready())
+    for _ in range(REQUESTS_MAX):
+        connection.in_flight.add(None, bytes(HEADER_SIZE))
+
+    assert f"127.0.0.1:11210: ready, with {REQUESTS_MAX} requests unanswered" == status_text(connection)
+
+
+def test_lost() -> None:
+    """The address stands there once, and so does the reason."""
+    simulation = Recorded()
+    simulation.feed(TimePassed())
+    simulation.links.clear()
+    simulation.feed(StreamLost(ONE, LossCause.REFUSED, "Connection refused"))
+
+    assert "127.0.0.1:11210: connection refused" == status_text(node_of(simulation))
+
+
+def test_on_its_way_again() -> None:
+    """What went wrong before is still worth knowing."""
+    simulation = Recorded()
+    simulation.feed(TimePassed())
+    simulation.links.clear()
+    simulation.feed(StreamLost(ONE, LossCause.RESET, "[Errno 104]"))
+    simulation.advance(0.02)
+
+    assert "127.0.0.1:11210: connecting after: connection reset ([Errno 104])" == status_text(node_of(simulation))
+
+
+def test_overdue() -> None:
+    """Where it stands, and for how long it was allowed to."""
+    simulation = Recorded()
+    simulation.feed(TimePassed())
+
+    assert "still connecting after 3 s" == overdue_text(node_of(simulation), 3.0)
+
+    simulation.open(ONE)
+
+    assert overdue_text(node_of(simulation), 3.0).startswith("still negotiating after 3 s; it has not answered HELLO")
+    assert "memcached://" in status_text(node_of(simulation))
+
+
+@pytest.mark.parametrize(
+    ("answers", "hello_after_auth", "blamed"),
+    [
+        (False, False, Opcode.HELLO),
+        (False, True, Opcode.SASL_LIST_MECHS),
+        (True, False, Opcode.SASL_AUTH),
+        (True, True, Opcode.SASL_AUTH),
+        (True, False, Opcode.GET_CLUSTER_CONFIG),
+    ],
+)
+def test_the_question_without_an_answer(blamed: Opcode, *, answers: bool, hello_after_auth: bool) -> None:
+    """It is named, by a timeout and by a loss; only a peer that has said nothing at all may be a plain memcached."""
+    simulation = Recorded(options=client_options(hello_after_auth=hello_after_auth))
+    for opcode in (blamed,) if answers else Opcode:
+        simulation.node.faults.always(opcode, drop_response())
+    simulation.live(0.1)
+    connection = node_of(simulation)
+    texts = (
+        overdue_text(connection, 3.0),
+        status_text(connection),
+        loss_text(connection, StreamLost(ONE, LossCause.END_OF_STREAM)),
+    )
+
+    assert [True] * 3 == [f"answered {blamed.name}" in text for text in texts]
+    assert [not answers] * 3 == ["memcached://" in text for text in texts]
+
+
+@pytest.mark.parametrize("port", [8091, 18091])
+def test_port_of_the_web_console(port: int) -> None:
+    """The error of a port of the web console names the ports of key-value."""
+    simulation = Recorded(options=client_options(f"couchbase://h:{port}"))
+    simulation.feed(TimePassed())
+    text = loss_text(node_of(simulation), StreamLost(ONE, LossCause.REFUSED))
+
+    assert f"h:{port}: connection refused; {CONSOLE_PORT}" == text
+
+
+def test_the_first_mistake() -> None:
+    """Nothing listens there: the error of a read says so, and names the address once."""
+    simulation = Recorded()
+    simulation.node.faults.always(None, refuse_connection())
+    error = simulation.failure(UnambiguousTimeoutException, get())
+
+    assert "127.0.0.1:11210: connection refused" == error.context.last_dispatch_error
+    assert 1 == str(error).count("127.0.0.1:11210")

@@ -1,0 +1,821 @@
+"""All connections of one client: opening, keeping alive, losing, opening again; and what each loss means."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from tests.core.runtime.kv.simulated import (
+    TIMEOUT,
+    TRAVEL,
+    Recorded,
+    client_options,
+    found,
+    get,
+    machine,
+    ready,
+    respond,
+    upsert,
+)
+from tests.rows import rows
+from triclinium_core.contract.couchbase import Action, OperationSubmitted
+from triclinium_core.contract.neutral import (
+    BytesReceived,
+    CloseStream,
+    LossCause,
+    OpenStream,
+    ReportConnection,
+    ReportLevel,
+    StreamId,
+    StreamLost,
+    StreamOpened,
+    TimePassed,
+    Token,
+)
+from triclinium_core.errors import (
+    AmbiguousTimeoutException,
+    RequestCanceledException,
+    TlsException,
+    UnambiguousTimeoutException,
+)
+from triclinium_core.kv.operation.requests import Get, Keyspace, Noop
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.wire.frame import Frame, encode_response
+from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry.backoff import ConstantRandom
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.runtime.kv.connection.grace_period import SECONDS_MAX
+from triclinium_core.runtime.kv.connection.states import ConnectionState
+from triclinium_core.runtime.kv.pool.connections import RECONNECT_BACKOFF
+from triclinium_core.testing.fakes.faults import (
+    drop_response,
+    hang_up,
+    not_my_vbucket,
+    refuse_connection,
+    status,
+)
+
+ONE, TWO = StreamId(1), StreamId(2)
+
+
+def of_type(kind: type, actions: list[Action]) -> list[Action]:
+    """Return the actions of one kind."""
+    return [action for action in actions if isinstance(action, kind)]
+
+
+def reports(simulation: Recorded) -> list[tuple[str, ReportLevel]]:
+    """Return what was reported of connections, and how loudly."""
+    return [(action.text, action.level) for action in simulation.actions if isinstance(action, ReportConnection)]
+
+
+def refused(**options: Any) -> Recorded:
+    """Return a started simulation whose node refuses every connection."""
+    simulation = Recorded(**options)
+    simulation.node.faults.always(None, refuse_connection())
+    simulation.flow()
+    return simulation
+
+
+# Opening.
+
+
+@pytest.mark.parametrize(
+    ("connection_string", "expected"),
+    [
+        ("couchbase://h:11210", OpenStream(ONE, "h", 11210, False)),
+        ("couchbases://h,i", OpenStream(ONE, "h", 11207, True)),
+        ("couchbases://h?enable_dns_srv=false", OpenStream(ONE, "h", 11207, True)),
+        ("memcached://h", OpenStream(ONE, "h", 11211, False)),
+        ("couchbase://a:5,b", OpenStream(ONE, "a", 5, False)),
+        ("couchbase://[::1]", OpenStream(ONE, "::1", 11210, False)),
+    ],
+)
+def test_first_stream(connection_string: str, expected: OpenStream) -> None:
+    """The first TimePassed opens one, which belongs to no bucket; later ones open no other."""
+    client = machine(connection_string)
+
+    assert [expected] == list(client.handle(TimePassed(), 5.0))
+    assert [] == list(client.handle(TimePassed(), 5.0))
+
+
+def test_a_stream_for_each_bucket() -> None:
+    """Opened when its first operation is submitted, and never a second time."""
+    client = machine()
+    opened = [
+        len(of_type(OpenStream, [*client.handle(OperationSubmitted(Token(token), Get(Keyspace(bucket), "k")), 0.0)]))
+        for token, bucket in enumerate(["a", "b", "a", "b", "c"])
+    ]
+
+    assert [1, 1, 0, 0, 1] == opened
+    assert ["a", "b", "c"] == [each.bucket for each in client.statistics().connections]
+
+
+def test_streams_are_never_used_again() -> None:
+    """Every attempt has a number of its own."""
+    simulation = refused()
+    simulation.live(5.0)
+    numbers = [action.stream for _, action in simulation.opened_at]
+
+    assert [*range(1, len(numbers) + 1)] == numbers
+    assert len(numbers) > 5
+
+
+def test_seeds_take_turns() -> None:
+    """One after the other, and then from the beginning."""
+    simulation = refused(options=client_options("couchbase://a,b:5,c"))
+    simulation.live(2.0)
+
+    assert [("a", 11210), ("b", 5), ("c", 11210), ("a", 11210), ("b", 5)] == [
+        (action.host, action.port) for _, action in simulation.opened_at
+    ][:5]
+
+
+def test_connection_id() -> None:
+    """The same for the client, different for each stream: 16 digits, a slash, 16 digits (SDK-RFC 0035)."""
+    simulation = ready()
+    ids = [json.loads(requests[0].key)["i"] for requests in simulation.requests.values()]
+    clients, streams = zip(*(text.split("/") for text in ids), strict=True)
+
+    assert {33} == {len(text) for text in ids}
+    assert (1, 2) == (len(set(clients)), len(set(streams)))
+    assert all(int(part, 16) >= 0 for part in (*clients, *streams))
+
+
+def test_what_the_options_say_in_hello() -> None:
+    """The agent is the user's, and no feature of compression is asked for where it is switched off."""
+    simulation = ready(options=client_options(user_agent="mine/2.0", compression=False))
+
+    assert "mine/2.0" == json.loads(simulation.requests[ONE][0].key)["a"]
+    assert not {"SNAPPY", "SNAPPY_EVERYWHERE"} & set(simulation.connection().features)
+
+
+# Reconnecting.
+
+
+def delays(simulation: Recorded) -> list[float]:
+    """Return the seconds between attempts of the connection without a bucket."""
+    return [round(later - earlier, 9) for earlier, later in pairwise(at for at, _ in simulation.opened_at)]
+
+
+@pytest.mark.parametrize(("number", "share"), [(0.0, 1.0), (0.5, 0.9), (1.0 - 2**-53, 0.8)])
+def test_backoff_between_attempts(number: float, share: float) -> None:
+    """Twice as long each time up to a second, less a share that is drawn so that not all clients come back at once."""
+    simulation = refused(rng=ConstantRandom(number))
+    simulation.live(6.0)
+    doubling = [0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0, 1.0, 1.0]
+
+    assert [pytest.approx(seconds * share) for seconds in doubling][:8] == delays(simulation)[:8]
+    assert (0.01, 1.0, 2.0, 0.2) == (
+        RECONNECT_BACKOFF.first,
+        RECONNECT_BACKOFF.most,
+        RECONNECT_BACKOFF.factor,
+        RECONNECT_BACKOFF.jitter,
+    )
+
+
+def test_backoff_grows_for_streams_that_only_become_ready() -> None:
+    """A node that bootstraps and then closes is not asked a hundred times a second for ever."""
+    simulation = Recorded()
+    simulation.flow()
+    for _ in range(8):
+        simulation.lose(simulation.newest)
+        simulation.live(1.0)
+
+    assert [0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0] == [
+        pytest.approx((at - round(at - 0.45)) / 0.9) for at, _ in simulation.opened_at[1:8]
+    ]
+
+
+# The deadline of connecting.
+
+BURST = (Opcode.HELLO, Opcode.GET_ERROR_MAP, Opcode.SASL_LIST_MECHS, Opcode.SASL_AUTH)
+
+
+@pytest.mark.parametrize(
+    ("opcode", "state"),
+    [
+        (None, "connecting"),
+        (Opcode.HELLO, "negotiating"),
+        (Opcode.SASL_AUTH, "authenticating"),
+        (Opcode.SELECT_BUCKET, "joining"),
+        (Opcode.GET_CLUSTER_CONFIG, "joining"),
+    ],
+)
+def test_connect_deadline(opcode: Opcode | None, state: str) -> None:
+    """From opening a stream to the end of its bootstrap; then the stream is closed and another one opened."""
+    simulation = Recorded()
+    simulation.flow()
+    token = simulation.submit(get())
+    if opcode is None:
+        simulation.advance(11.0)
+    else:
+        lost = BURST if opcode is Opcode.HELLO else (opcode,)
+        for silent in lost:
+            simulation.node.faults.next(silent, drop_response())
+        simulation.live(11.0)
+    closing = simulation.closings()[0]
+
+    assert f"still {state} after 10 s" in closing
+    assert {TWO} == {action.stream for action in simulation.actions if isinstance(action, CloseStream)}
+    assert [10.0] == [round(at, 1) for at, _ in simulation.opened_at[2:3]]
+    assert UnambiguousTimeoutException is type(simulation.errors[token])
+    assert ("HELLO" in closing) == (opcode is Opcode.HELLO)
+
+
+def test_connect_deadline_of_the_options() -> None:
+    """The connection string goes before the program."""
+    simulation = Recorded(
+        options=client_options("couchbase://h?connect_timeout=3s", timeouts=TimeoutOptions(connect=9))
+    )
+    simulation.advance(4.0)
+
+    assert ["still connecting after 3 s"] == simulation.closings()
+
+
+def test_what_was_given_up_is_not_heard() -> None:
+    """A stream that opens, speaks or is lost after it was closed changes nothing."""
+    simulation = Recorded()
+    simulation.advance(10.0)
+    late = [
+        simulation.machine.handle(event, simulation.now)
+        for event in (StreamOpened(ONE, "nonce"), BytesReceived(ONE, b"nonsense"), StreamLost(ONE, LossCause.RESET))
+    ]
+
+    assert [[], [], []] == [list(actions) for actions in late]
+
+
+def test_opened_twice_and_bytes_before_opening() -> None:
+    """A driver that is out of step does no harm."""
+    simulation = Recorded()
+    simulation.tick()
+    early = list(simulation.machine.handle(BytesReceived(ONE, b"nonsense"), 0.0))
+    simulation.open(ONE)
+    again = list(simulation.machine.handle(StreamOpened(ONE, "other"), 0.0))
+    simulation.flow()
+
+    assert [[], []] == [early, again]
+    assert "READY" == simulation.connection(None).state
+
+
+# Keeping alive.
+
+
+def noops(simulation: Recorded, stream: StreamId) -> int:
+    """Return how many NOOPs were sent on a stream."""
+    return sum(request.opcode == Opcode.NOOP for request in simulation.requests[stream])
+
+
+def test_keep_alive() -> None:
+    """A silent connection is asked for a sign of life, again and again."""
+    simulation = Recorded()
+    simulation.flow()
+    counts = []
+    for _ in range(4):
+        simulation.live(20.0)
+        counts.append(noops(simulation, ONE))
+
+    assert [1, 2, 3, 4] == counts
+    assert [] == simulation.closings()
+
+
+def test_silent_connection_is_given_up() -> None:
+    """Without an answer in time the stream is closed, and another one opened."""
+    simulation = ready()
+    simulation.node.faults.always(Opcode.NOOP, drop_response())
+    simulation.live(22.4)
+    before = simulation.closings()
+    simulation.node.faults.clear()
+    simulation.live(1.0)
+
+    assert [] == before
+    assert ["did not answer a NOOP within 2.5 s"] * 2 == simulation.closings()
+    assert "READY" == simulation.connection().state
+    assert "ready" in simulation.log[-1]
+
+
+def test_keep_alive_of_the_options() -> None:
+    """Both numbers are the user's; infinity means that nobody asks."""
+    eager = Recorded(options=client_options(timeouts=TimeoutOptions(keep_alive_interval=5, keep_alive=1)))
+    lazy = Recorded(options=client_options(timeouts=TimeoutOptions(keep_alive_interval=float("inf"))))
+    for simulation in (eager, lazy):
+        simulation.flow()
+        simulation.node.faults.always(Opcode.NOOP, drop_response())
+        simulation.live(6.5)
+
+    assert ["did not answer a NOOP within 1 s"] == eager.closings()
+    assert ([], float("inf")) == (lazy.closings(), lazy.machine.wakeup)
+
+
+def test_sign_of_life_beside_the_end() -> None:
+    """An answer that closes the stream and the NOOP's answer may come in one piece of bytes; no timer stays behind."""
+    simulation = ready(options=client_options(timeouts=TimeoutOptions(connect=600)))
+    simulation.node.faults.always(Opcode.NOOP, drop_response())
+    simulation.live(20.0)
+    noop = simulation.requests[TWO][-1]
+    _, request = simulation.submit_in_flight(get())
+    simulation.inject(respond(request, Status.AUTH_STALE) + respond(noop), TWO)
+    simulation.advance(0.1)
+    stream = simulation.newest
+    # To the simulation the next stream is open; the client waits for it.
+    simulation.links[stream].is_open = True
+    simulation.live(60.0)
+
+    assert Opcode.NOOP == noop.opcode
+    assert "the status invalidates the connection" == simulation.closings()[0]
+    assert ("CONNECTING", []) == (simulation.connection().state, simulation.requests[stream])
+
+
+# Losing.
+
+
+def test_an_outage_is_told_once() -> None:
+    """A loss is a warning, failed attempts are for who looks closely, and the return says how many there were."""
+    simulation = Recorded()
+    simulation.flow()
+    simulation.node.faults.always(None, refuse_connection())
+    simulation.lose(simulation.newest)
+    simulation.live(3.0)
+    simulation.node.faults.clear()
+    simulation.live(2.0)
+    losses = len(simulation.opened_at) - 1
+
+    assert losses > 5
+    assert [
+        ("ready", ReportLevel.INFO),
+        ("connection reset", ReportLevel.WARNING),
+        *[("connection refused", ReportLevel.DEBUG)] * (losses - 1),
+        (f"ready, after {losses} failures", ReportLevel.INFO),
+    ] == reports(simulation)
+
+
+def test_a_node_with_several_connections_is_lost_once_and_returns_once() -> None:
+    """Its loss is one warning, and its return one line with the failures of all its connections."""
+    simulation = Recorded()
+    simulation.finish(get())
+    before = len(reports(simulation))
+    simulation.node.faults.always(None, refuse_connection())
+    streams = sorted(simulation.links)
+    for stream in streams:
+        simulation.lose(stream)
+    simulation.live(3.0)
+    simulation.node.faults.clear()
+    simulation.live(2.0)
+    told = reports(simulation)[before:]
+    failures = sum(text.startswith("connection re") for text, _ in told)
+    (back,) = (text for text, level in told if level is ReportLevel.INFO)
+
+    assert len(streams) > 1
+    assert 1 == [level for _, level in told].count(ReportLevel.WARNING)
+    assert ReportLevel.WARNING is told[0][1]
+    assert len(streams) == sum(text.startswith("ready") for text, _ in told)
+    assert failures > len(streams)
+    assert back.startswith("ready, after")
+
+
+def test_what_returns_after_its_node_is_told_to_who_looks_closely() -> None:
+    """And the next loss is a warning again, though a connection is still missing from the one before."""
+    simulation = Recorded()
+    simulation.finish(get())
+    simulation.node.faults.always(Opcode.SELECT_BUCKET, hang_up())
+    before = len(reports(simulation))
+    for _ in range(2):
+        for stream in sorted(simulation.links):
+            simulation.lose(stream)
+        simulation.live(0.5)
+    levels = [(text.partition(",")[0], level) for text, level in reports(simulation)[before:]]
+
+    assert 2 == [level for _, level in levels].count(ReportLevel.WARNING)
+    assert 2 == levels.count(("ready", ReportLevel.INFO))
+
+
+def test_a_bucket_that_is_closed_does_not_hide_an_outage() -> None:
+    """A connection that is turned away is told once, and its node may be lost all the same."""
+    simulation = Recorded()
+    simulation.flow()
+    simulation.submit(Get(Keyspace("nobody_may"), "k"))
+    simulation.live(3.0)
+    denied = [level for _, level in reports(simulation)].count(ReportLevel.WARNING)
+    simulation.lose(ONE)
+    simulation.live(1.0)
+
+    assert 1 == denied
+    assert 2 == [level for _, level in reports(simulation)].count(ReportLevel.WARNING)
+
+
+def test_a_node_that_was_never_there_is_told_once() -> None:
+    """What cannot be opened at all is a warning, too."""
+    simulation = refused()
+    simulation.live(3.0)
+    levels = [level for _, level in reports(simulation)]
+
+    assert [ReportLevel.WARNING, ReportLevel.DEBUG] == levels[:2]
+    assert 1 == levels.count(ReportLevel.WARNING)
+
+
+def lost_at(offset: int) -> tuple[Recorded, list[Token]]:
+    """Lose a stream of which ``offset`` bytes, counted from the first of three writes, had been handed over."""
+    simulation = ready()
+    begin = simulation.links[TWO].handed_over
+    tokens = [simulation.submit(upsert(key)) for key in ("a", "b", "c")]
+    simulation.links.pop(TWO)
+    simulation.node.connection_lost(TWO, simulation.now)
+    simulation.feed(StreamLost(TWO, LossCause.RESET, handed_over=begin + offset))
+    simulation.run()
+    return simulation, tokens
+
+
+SIZE = 24 + 8 + 2 + 2
+"""Of one of these writes: header, extras, prefix and key, value."""
+
+
+@rows(
+    ("offset", "safe"),
+    [
+        (-SIZE, "abc"),
+        (0, "abc"),
+        (1, "bc"),
+        (SIZE - 1, "bc"),
+        (SIZE, "bc"),
+        (SIZE + 1, "c"),
+        (2 * SIZE, "c"),
+        (3 * SIZE - 1, ""),
+        (3 * SIZE, ""),
+        (10**9, ""),
+    ],
+)
+def test_handed_over(offset: int, safe: str) -> None:
+    """Frames wholly beyond what was handed over are sent again; what was begun may have been applied (decision C24)."""
+    simulation, tokens = lost_at(offset)
+    succeeded = "".join(key for key, token in zip("abc", tokens, strict=True) if token in simulation.results)
+
+    assert safe == succeeded
+    for token in tokens:
+        if token not in simulation.results:
+            error = simulation.error(RequestCanceledException, token)
+            assert "SOCKET_CLOSED_WHILE_IN_FLIGHT" == error.context.refused_reason
+
+
+def test_handed_over_on_the_second_stream() -> None:
+    """Offsets begin anew with each stream."""
+    simulation = ready()
+    simulation.lose(TWO)
+    simulation.live(1.0)
+    stream = simulation.newest
+    handed_over = simulation.links[stream].handed_over
+    token = simulation.submit(upsert())
+    simulation.links.pop(stream)
+    simulation.node.connection_lost(stream, simulation.now)
+    simulation.feed(StreamLost(stream, LossCause.RESET, handed_over=handed_over))
+    simulation.run()
+
+    assert token in simulation.results
+
+
+@pytest.mark.parametrize(("offset", "safe"), [(0, True), (1, False), (SIZE, False)])
+def test_a_stream_that_the_client_closes(offset: int, safe: bool) -> None:
+    """The driver says how far it had come: a write of which nothing left is sent again, another is refused."""
+    simulation = ready()
+    write = simulation.submit(upsert("a"))
+    # The node never sees what is handed over.
+    simulation.links[TWO].is_hung_up = True
+    simulation.hand_over(TWO, offset)
+    simulation.inject(b"nonsense", TWO)
+    simulation.run()
+
+    if safe:
+        assert {RetryReason.SOCKET_NOT_AVAILABLE} == {retry.reason for retry in simulation.retries}
+        assert write in simulation.results
+    else:
+        simulation.error(RequestCanceledException, write)
+
+
+def test_a_driver_that_cannot_tell_how_far_it_had_come() -> None:
+    """Then all of it may have left: a write is not sent again."""
+    simulation = ready()
+    write = simulation.submit(upsert("a"))
+    simulation.links.pop(TWO)
+    simulation.feed(StreamLost(TWO, LossCause.RESET))
+
+    simulation.error(RequestCanceledException, write)
+
+
+def test_streams_that_were_never_opened_leave_nothing_behind() -> None:
+    """Also where the driver says nothing of those that were given up."""
+    client = machine()
+    while client.wakeup < 100.0:
+        client.handle(TimePassed(), max(client.wakeup, 0.0))
+
+    assert {} == client._connections.streams._closed
+
+
+def closed_without_an_answer() -> tuple[Recorded, Token]:
+    """Let a client close a stream with a write on it, before the driver says how far that had come."""
+    simulation = ready()
+    token, _ = simulation.submit_in_flight(upsert())
+    simulation.machine.handle(BytesReceived(TWO, b"nonsense"), simulation.now)
+    simulation.links.pop(TWO)
+    return simulation, token
+
+
+def test_requests_of_a_closed_stream_stay_open_until_the_driver_has_answered() -> None:
+    """Nobody knows yet what became of them."""
+    simulation, token = closed_without_an_answer()
+
+    assert token not in simulation.settled_at
+    assert simulation.machine.is_ambiguous(token)
+
+    simulation.feed(StreamLost(TWO, LossCause.CLOSED_BY_US, handed_over=10**6))
+
+    simulation.error(RequestCanceledException, token)
+
+
+def test_driver_that_never_says_how_far_it_had_come() -> None:
+    """The deadline holds all the same, and an answer after it is ignored."""
+    simulation, token = closed_without_an_answer()
+    simulation.live(TIMEOUT)
+
+    simulation.error(AmbiguousTimeoutException, token)
+    assert [] == list(simulation.feed(StreamLost(TWO, LossCause.CLOSED_BY_US, handed_over=10**6)))
+
+
+def test_caller_who_leaves_before_the_driver_says_how_far_it_had_come() -> None:
+    """Nobody is told."""
+    simulation, token = closed_without_an_answer()
+    simulation.abandon(token)
+
+    assert [] == list(simulation.feed(StreamLost(TWO, LossCause.CLOSED_BY_US)))
+    assert 0 == simulation.open_operations
+
+
+# Words that help.
+
+
+def test_tls_failure() -> None:
+    """The words of the TLS library reach whoever waits, under the default strategy at once (decision C6)."""
+    simulation = Recorded(options=client_options("couchbases://127.0.0.1:11207"))
+    token = simulation.submit(get())
+    simulation.feed(StreamLost(ONE, LossCause.TLS, "certificate has expired"))
+    error = simulation.error(TlsException, token)
+
+    assert "TLS_ERROR" == error.context.refused_reason
+    assert "127.0.0.1:11207: TLS failed (certificate has expired)" == error.context.last_dispatch_error
+
+    simulation.links.clear()
+    simulation.live(0.1)
+    again = simulation.submit(get())
+    simulation.run()
+
+    assert "DocumentNotFoundException" == type(simulation.errors[again]).__name__
+
+
+def test_no_hint_once_it_was_ready() -> None:
+    """A node that restarts is no memcached."""
+    simulation = ready()
+    simulation.lose(TWO)
+    simulation.node.faults.always(Opcode.HELLO, hang_up())
+    simulation.live(1.0)
+
+    assert "closed by the server" in simulation.log[-1]
+    assert not any("memcached" in line for line in simulation.log)
+
+
+def test_error_map_problems_are_reported_once() -> None:
+    """A corrupt map, or none, does not keep the connection from becoming ready (decision C18)."""
+    corrupt, none = Recorded(), Recorded(error_map=None)
+    corrupt.node.faults.always(Opcode.GET_ERROR_MAP, status(Status.SUCCESS, b"corrupt"))
+    for simulation in (corrupt, none):
+        simulation.flow()
+    corrupt.finish(Noop(TRAVEL))
+
+    assert 2 == len(corrupt.links)
+    assert ["the node's error map is corrupt", "ready", "ready"] == [
+        line.split(" ", 2)[2].partition(":")[0] for line in corrupt.log
+    ]
+    assert "the node has no error map: UNKNOWN_COMMAND [0x81]" in none.log[0]
+    assert (None, None) == (corrupt.connection(None).error_map_version, none.connection(None).error_map_version)
+
+
+def test_renegotiation_without_xerror() -> None:
+    """Where it was asked for: one stream is given up, and the next one does without (RFC 0013)."""
+    simulation = Recorded(options=client_options(renegotiate_on_corrupt_error_map=True))
+    simulation.node.faults.always(Opcode.GET_ERROR_MAP, status(Status.SUCCESS, b"corrupt"))
+    simulation.flow()
+    simulation.live(1.0)
+
+    assert 1 == len(simulation.closings())
+    assert "READY" == simulation.connection(None).state
+    assert "XERROR" not in simulation.connection(None).features
+    assert Opcode.GET_ERROR_MAP not in {request.opcode for request in simulation.requests[TWO]}
+
+
+# Asking for configs.
+
+
+def configs_asked(simulation: Recorded) -> int:
+    """Return how often the newest stream was asked for a config, the bootstrap included."""
+    return sum(request.opcode == Opcode.GET_CLUSTER_CONFIG for request in simulation.requests[simulation.newest])
+
+
+def test_config_is_asked_for_once() -> None:
+    """However many responses ask for a newer one, until that has come, and then not sooner than the floor allows."""
+    simulation = ready()
+    requests = [simulation.submit_in_flight(get(key))[1] for key in "abc"]
+    for request in requests[:2]:
+        simulation.inject(respond(request, Status.NOT_MY_VBUCKET))
+    counts = [configs_asked(simulation)]
+    asked = simulation.requests[TWO][-1]
+    simulation.inject(respond(asked))
+    simulation.inject(respond(requests[2], Status.NOT_MY_VBUCKET))
+    counts.append(configs_asked(simulation))
+    simulation.advance(TimeoutOptions().config_poll_floor)
+    counts.append(configs_asked(simulation))
+
+    assert [2, 2, 3] == counts
+
+
+def test_a_connection_that_answers_no_question_is_closed() -> None:
+    """Its operations may be answered, and still: without new configs it is of no use, and the table would fill up."""
+    simulation = ready()
+    simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, drop_response())
+    simulation.node.faults.always(Opcode.GET, not_my_vbucket(with_config=False))
+    tokens = []
+    while not simulation.closings() and simulation.now < 30.0:
+        tokens.append(simulation.submit(get()))
+        simulation.live(1.0)
+
+    assert ["has answered no question for 10 s"] == simulation.closings()
+    assert 10.0 <= simulation.now <= 14.0
+
+    simulation.node.faults.clear()
+
+    assert simulation.finish(get()) in simulation.settled_at
+
+
+def test_a_busy_client_closes_no_connection_for_answers_that_it_has_not_read() -> None:
+    """What came while it was busy is judged in order, and the answer to the question may be among it."""
+    simulation = ready()
+    _, first = simulation.submit_in_flight(get())
+    _, second = simulation.submit_in_flight(get("other"))
+    simulation.inject(respond(first, Status.NOT_MY_VBUCKET))
+    asked = configs_asked(simulation)
+    simulation.swallow(TWO)
+    simulation.now += SECONDS_MAX + 1
+    simulation.inject(respond(second, Status.NOT_MY_VBUCKET))
+
+    assert 2 == asked
+    assert [] == simulation.closings()
+
+
+def test_a_connection_that_has_no_room_for_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests that nobody waits for any more, and that nobody answers, do not fill it for ever."""
+    monkeypatch.setattr("triclinium_core.runtime.kv.connection.in_flight.REQUESTS_MAX", 20)
+    simulation = ready()
+    simulation.node.faults.always(Opcode.GET, drop_response())
+    for _ in range(20):
+        simulation.abandon(simulation.submit(get()))
+    simulation.flow()
+    refused = simulation.submit(upsert())
+    simulation.live(11.0)
+    late = simulation.submit(upsert())
+    simulation.live(1.0)
+
+    assert "UnambiguousTimeoutException" == type(simulation.errors[refused]).__name__
+    assert ["has left 20 requests unanswered for 10 s"] == simulation.closings()
+    assert late in simulation.results
+
+
+@pytest.mark.parametrize("opcode", [Opcode.HELLO, Opcode.SASL_AUTH])
+def test_only_a_bucket_is_left_alone_when_it_is_denied(opcode: Opcode) -> None:
+    """0x24 to another command is an error like any other, and the connection is opened again by itself."""
+    simulation = Recorded()
+    simulation.node.faults.next(opcode, status(Status.NO_ACCESS))
+    simulation.flow()
+    simulation.live(5.0)
+
+    assert ConnectionState.READY.name == simulation.connection(None).state
+
+
+def test_config_is_asked_for_again_on_a_new_stream() -> None:
+    """A question that was lost with its stream is no question any more."""
+    simulation = ready()
+    _, request = simulation.submit_in_flight(get())
+    simulation.inject(respond(request, Status.NOT_MY_VBUCKET))
+    simulation.lose(TWO)
+    simulation.live(1.0)
+    before = configs_asked(simulation)
+    _, request = simulation.submit_in_flight(get("other"))
+    simulation.inject(respond(request, Status.NOT_MY_VBUCKET))
+
+    assert [1, 2] == [before, configs_asked(simulation)]
+
+
+# The circuit breaker's part.
+
+SMALL_BREAKER = CircuitBreakerOptions(volume_threshold=2, sleep_window=5.0, canary_timeout=3.0)
+
+
+def opened_breaker() -> Recorded:
+    """Return a simulation whose breaker has just opened: two operations have timed out in flight."""
+    simulation = ready(options=client_options(circuit_breaker=SMALL_BREAKER))
+    simulation.node.faults.next(Opcode.GET, drop_response(), times=2)
+    for key in "ab":
+        simulation.submit(get(key))
+    simulation.run()
+    assert (2.5, "OPEN") == (simulation.now, breaker_state(simulation))
+    return simulation
+
+
+def breaker_state(simulation: Recorded) -> str:
+    """Return the state of the bucket's breaker."""
+    breaker = simulation.connection().circuit_breaker
+    assert breaker is not None
+    return breaker.state.name
+
+
+def test_canary() -> None:
+    """After the sleep window a NOOP of ours is sent; its answer closes the breaker (decision C33)."""
+    simulation = opened_breaker()
+    before = noops(simulation, TWO)
+    simulation.live(4.999)
+    sleeping = (noops(simulation, TWO) - before, breaker_state(simulation))
+    simulation.live(0.001)
+
+    assert (0, "OPEN") == sleeping
+    assert (1, "CLOSED") == (noops(simulation, TWO) - before, breaker_state(simulation))
+
+
+def test_canary_that_is_not_answered() -> None:
+    """The breaker opens again, and the next canary follows after another sleep."""
+    simulation = opened_breaker()
+    simulation.node.faults.next(Opcode.NOOP, drop_response())
+    simulation.live(5.0)
+    states = [breaker_state(simulation)]
+    simulation.live(3.0)
+    states.append(breaker_state(simulation))
+    simulation.live(5.0)
+    states.append(breaker_state(simulation))
+
+    assert ["HALF_OPEN", "OPEN", "CLOSED"] == states
+
+
+def test_reconnect_closes_the_breaker() -> None:
+    """What was wrong with the old stream says nothing of the new one."""
+    simulation = opened_breaker()
+    simulation.lose(TWO)
+    simulation.live(0.5)
+
+    assert "CLOSED" == breaker_state(simulation)
+    assert "READY" == simulation.connection().state
+
+
+def test_lost_while_half_open() -> None:
+    """The canary's timer goes with the stream."""
+    simulation = opened_breaker()
+    simulation.node.faults.next(Opcode.NOOP, drop_response())
+    simulation.live(5.0)
+    simulation.node.faults.always(None, refuse_connection())
+    simulation.lose(TWO)
+    simulation.live(30.0)
+    simulation.node.faults.clear()
+    simulation.live(2.0)
+
+    assert ("READY", "CLOSED") == (simulation.connection().state, breaker_state(simulation))
+
+
+# Several answers in one piece of bytes.
+
+
+def two_in_flight() -> tuple[Recorded, list[Token], list[Frame]]:
+    """Return a simulation with two reads in flight."""
+    simulation = ready()
+    pairs = [simulation.submit_in_flight(get(key)) for key in "ab"]
+    return simulation, [token for token, _ in pairs], [request for _, request in pairs]
+
+
+def test_answers_behind_one_that_closes() -> None:
+    """What was answered was answered; a stream is closed once, even if another answer would close it too."""
+    simulation, tokens, requests = two_in_flight()
+    simulation.inject(respond(requests[0], Status.AUTH_STALE) + found(requests[1]))
+    other, more, others = two_in_flight()
+    other.inject(b"".join(respond(request, Status.AUTH_STALE) for request in others))
+
+    assert (True, True) == (tokens[0] in simulation.errors, tokens[1] in simulation.results)
+    assert (set(more), 1) == (set(other.errors), len(other.closings()))
+
+
+def test_wrong_opcode_to_a_write() -> None:
+    """That is no answer to it: the true one still counts, and without any nobody knows what became of it."""
+    simulation = ready()
+    (first, request), (second, other) = (simulation.submit_in_flight(upsert(key)) for key in "ab")
+    simulation.inject(b"".join(encode_response(Opcode.GET, opaque=each.opaque) for each in (request, other)))
+    simulation.inject(respond(request))
+    simulation.live(TIMEOUT)
+
+    assert first in simulation.results
+    simulation.error(AmbiguousTimeoutException, second)
+    assert (2, []) == (simulation.machine.statistics().orphans, simulation.closings())

@@ -1,0 +1,91 @@
+"""How long the error map of a node is kept, and how often it is told what is wrong with one."""
+
+from __future__ import annotations
+
+from triclinium_core.kv.address import Address
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMap, ErrorMapEntry, ErrorMapStore
+from triclinium_core.runtime.kv.connection.connection import Connection
+from triclinium_core.runtime.kv.pool.error_maps import NegotiatedErrorMaps
+
+A, B = Address("a", 11210), Address("b", 11210)
+UNKNOWN = 0x7FF0
+
+
+def connection(*addresses: Address, problem: str | None = None) -> Connection:
+    """Return a connection that has negotiated a map, and tries these addresses in turn."""
+    made = Connection("travel", addresses, bare=False, compression=True, circuit_breaker=CircuitBreakerOptions())
+    made.choose()
+    made.negotiated.error_map = ErrorMap(2, 1, {UNKNOWN: ErrorMapEntry("NEW", "", frozenset())})
+    made.negotiated.error_map_problem = problem
+    return made
+
+
+def knows(store: ErrorMapStore, address: Address) -> bool:
+    """Tell whether there is a map of a node."""
+    return store.entry(str(address), UNKNOWN) is not None
+
+
+def test_a_map_is_kept_up_to_the_last_connection() -> None:
+    """A node has one for each bucket, and each may become ready again and again."""
+    store = ErrorMapStore()
+    maps, first, second = NegotiatedErrorMaps(store), connection(A), connection(A)
+    for each in (first, second, first):
+        maps.ready(each)
+    maps.forget(first)
+    with_one_left = knows(store, A)
+    maps.forget(second)
+    maps.forget(second)
+
+    assert (True, False) == (with_one_left, knows(store, A))
+
+
+def test_a_connection_that_finds_another_node() -> None:
+    """The map of the one that it has left is forgotten, that of the new one kept."""
+    store = ErrorMapStore()
+    maps, seeking = NegotiatedErrorMaps(store), connection(A, B)
+    maps.ready(seeking)
+    seeking.choose()
+    maps.ready(seeking)
+
+    assert (False, True) == (knows(store, A), knows(store, B))
+
+
+def test_a_problem_is_told_again_after_its_node_has_left() -> None:
+    """As long as a connection is there it is told once."""
+    maps, first, second = (
+        NegotiatedErrorMaps(ErrorMapStore()),
+        connection(A, problem="odd"),
+        connection(A, problem="odd"),
+    )
+    told = [maps.ready(each) for each in (first, second, first)]
+    for each in (first, second):
+        maps.forget(each)
+
+    assert (["odd", None, None], "odd") == (told, maps.ready(second))
+
+
+def test_equal_maps_are_shared() -> None:
+    """Connections to any node hold one object for equal maps, and a different map stays a different one."""
+    maps, first, second, other = NegotiatedErrorMaps(ErrorMapStore()), connection(A), connection(B), connection(A)
+    other.negotiated.error_map = ErrorMap(2, 1, {})
+    assert first.negotiated.error_map is not second.negotiated.error_map
+    for each in (first, second):
+        maps.ready(each)
+    maps.share(other)
+
+    assert first.negotiated.error_map is second.negotiated.error_map
+    assert ErrorMap(2, 1, {}) == other.negotiated.error_map
+
+
+def test_a_connection_that_was_never_ready_shares_its_map() -> None:
+    """The map of a connection whose bucket was refused is the one that the node's other connection holds."""
+    maps, used, refused = NegotiatedErrorMaps(ErrorMapStore()), connection(A), connection(A)
+    maps.ready(used)
+    maps.share(refused)
+    without = connection(B)
+    without.negotiated.error_map = None
+    maps.share(without)
+
+    assert used.negotiated.error_map is refused.negotiated.error_map
+    assert without.negotiated.error_map is None

@@ -1,0 +1,71 @@
+"""Whose turn it is to open a stream."""
+
+from __future__ import annotations
+
+from tests.core.runtime.kv.pool.test_routes import connection
+from triclinium_core.contract.couchbase import TimerKind
+from triclinium_core.contract.neutral import StreamId, Timers
+from triclinium_core.runtime.kv.connection.connection import Connection
+from triclinium_core.runtime.kv.pool.openings import PLACE_SECONDS_MAX, PLACES_MAX, Openings
+
+
+class Queue:
+    """Connections that wait to be opened, and streams that are."""
+
+    def __init__(self, count: int) -> None:
+        self.timers: Timers[TimerKind] = Timers()
+        self.openings = Openings(self.timers)
+        self.nodes = [connection("travel") for _ in range(count)]
+        self.streams = 0
+        for each in self.nodes:
+            self.openings.wait(each)
+
+    def open(self, now: float) -> list[Connection]:
+        """Order the streams of those whose turn it is, and return them."""
+        opened = []
+        while (each := self.openings.next(now)) is not None:
+            self.streams += 1
+            self.openings.began(StreamId(self.streams), now)
+            opened.append(each)
+        return opened
+
+
+def test_a_few_at_a_time() -> None:
+    """In the order in which they came; the others when time has passed, and not before."""
+    queue = Queue(PLACES_MAX + 2)
+    first = queue.open(1.0)
+
+    assert queue.nodes[:PLACES_MAX] == first
+    assert 1.0 + PLACE_SECONDS_MAX == queue.timers.wakeup
+    assert ([], queue.nodes[PLACES_MAX:]) == (queue.open(1.0), queue.open(queue.timers.wakeup))
+
+
+def test_an_open_stream_frees_its_place() -> None:
+    """At once: a cluster that answers is not slowed down."""
+    queue = Queue(PLACES_MAX + 2)
+    queue.open(1.0)
+    queue.openings.opened(StreamId(3))
+
+    assert [queue.nodes[PLACES_MAX]] == queue.open(1.0)
+
+
+def test_streams_that_took_no_turn_count() -> None:
+    """Whoever was opened beside the queue takes places too, and time is told until one is free."""
+    queue = Queue(1)
+    for stream in range(PLACES_MAX + 1):
+        queue.openings.began(StreamId(stream), 1.0 + (stream > 0))
+    waits = queue.open(2.0)
+    woken_at = queue.timers.wakeup
+
+    assert ([], 2.0 + PLACE_SECONDS_MAX, queue.nodes) == (waits, woken_at, queue.open(woken_at))
+
+
+def test_nobody_waits() -> None:
+    """Then nothing is due; who stops waiting has no turn."""
+    queue = Queue(2)
+    stopped = [queue.openings.stop_waiting(queue.nodes[0]) for _ in range(2)]
+    opened = queue.open(1.0)
+
+    assert [True, False] == stopped
+    assert queue.nodes[1:] == opened
+    assert float("inf") == queue.timers.wakeup

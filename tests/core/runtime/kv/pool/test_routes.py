@@ -1,0 +1,111 @@
+"""Which connection leads where, and how those of a bucket stand."""
+
+from __future__ import annotations
+
+from triclinium_core.kv.address import Address
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.runtime.kv.connection.connection import Connection
+from triclinium_core.runtime.kv.connection.states import ConnectionState
+from triclinium_core.runtime.kv.destinations import Destinations
+from triclinium_core.runtime.kv.pool.routes import Routes
+
+A, B, C = (Address("127.0.0.1", port) for port in (1, 2, 3))
+
+
+def connection(bucket: str | None, address: Address = A) -> Connection:
+    """Return a connection."""
+    return Connection(bucket, (address,), bare=False, compression=True, circuit_breaker=CircuitBreakerOptions())
+
+
+def routes_to(*addresses: Address, bucket: str | None = "travel") -> tuple[Routes, list[Connection]]:
+    """Return routes to these addresses, and their connections."""
+    routes, nodes = Routes(Destinations()), [connection(bucket, address) for address in addresses]
+    for address, each in zip(addresses, nodes, strict=True):
+        routes.add((bucket, address), each)
+    return routes, nodes
+
+
+def move(routes: Routes, each: Connection, state: ConnectionState, failed_attempts: int = 0) -> None:
+    """Let a connection take a step."""
+    each.state, each.failed_attempts = state, failed_attempts
+    routes.moved(each)
+
+
+def test_a_seed_is_identified() -> None:
+    """The connection that brought a map becomes the one to its node."""
+    routes, seed = Routes(Destinations()), connection("travel")
+    routes.add(("travel", None), seed)
+    routes.identify(seed, B)
+
+    assert routes.get(("travel", B)) is seed
+    assert routes.get(("travel", None)) is None
+    assert [seed] == [*routes.all]
+
+
+def test_a_node_that_has_a_connection_keeps_it() -> None:
+    """Another one that claims to be the same changes nothing."""
+    routes, (first,) = routes_to(A)
+    second = connection("travel")
+    routes.add(("travel", None), second)
+    routes.identify(second, A)
+
+    assert routes.get(("travel", A)) is first
+    assert routes.get(("travel", None)) is second
+
+
+def test_nodes_that_left_the_map() -> None:
+    """Those of the bucket, and of no other; a seed that is not one of its nodes goes too."""
+    routes, (kept, gone) = routes_to(A, B)
+    other, seed = connection("hotels"), connection("travel")
+    routes.add(("hotels", B), other)
+    routes.add(("travel", None), seed)
+    move(routes, gone, ConnectionState.READY)
+    dropped = routes.drop_others("travel", [A, C])
+
+    assert [gone, seed] == [*dropped]
+    assert [kept, other] == [*routes.all]
+    assert 0 == routes.ready_count("travel")
+
+
+def test_a_node_that_has_left_changes_nothing() -> None:
+    """Its steps are still told to whoever looks; a bucket does not stand or fall with it."""
+    routes, (kept, gone) = routes_to(A, B)
+    routes.drop_others("travel", [A])
+    gone.is_leaving = True
+    routes.take_fresh()
+    move(routes, kept, ConnectionState.LOST, failed_attempts=1)
+    move(routes, gone, ConnectionState.READY)
+
+    assert [kept, gone] == [*routes.take_fresh()]
+    assert (0, True) == (routes.ready_count("travel"), routes.is_cut_off("travel"))
+
+
+def test_the_one_whose_turn_it_is() -> None:
+    """Those of the bucket that are ready are asked in turn, and the one given only where it is the only one."""
+    routes, nodes = routes_to(A, B, C)
+    none_ready = routes.ready_after(nodes[0])
+    for each in nodes:
+        move(routes, each, ConnectionState.READY)
+    asked = [routes.ready_after(nodes[0]) for _ in range(3)]
+    for each in nodes[1:]:
+        move(routes, each, ConnectionState.LOST)
+
+    assert none_ready is None
+    assert [nodes[1], nodes[2], nodes[1]] == asked
+    assert nodes[0] is routes.ready_after(nodes[0])
+    assert nodes[0] is routes.ready_after(connection("travel"))
+    assert routes.ready_after(connection("hotels")) is None
+
+
+def test_cut_off() -> None:
+    """When each connection was opened in vain since it was in use last; one that is opened again is no hope yet."""
+    routes, nodes = routes_to(A, B)
+    move(routes, nodes[0], ConnectionState.READY)
+    move(routes, nodes[1], ConnectionState.LOST, failed_attempts=1)
+    in_use = routes.is_cut_off("travel")
+    move(routes, nodes[0], ConnectionState.LOST)
+    just_lost = routes.is_cut_off("travel")
+    move(routes, nodes[0], ConnectionState.LOST, failed_attempts=1)
+    move(routes, nodes[1], ConnectionState.CONNECTING, failed_attempts=1)
+
+    assert [False, False, True] == [in_use, just_lost, routes.is_cut_off("travel")]

@@ -1,0 +1,215 @@
+"""Simulations for the tests of the client machine: a node with one bucket, and every action on record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from triclinium_core.client.client_machine import ClientMachine
+from triclinium_core.client.health.statistics import ConnectionStatistics
+from triclinium_core.contract.couchbase import Action, Event
+from triclinium_core.contract.neutral import CloseStream, OpenStream, SendBytes, StreamId, Token
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Operation, Upsert
+from triclinium_core.kv.operation.results import Result
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.wire.frame import Frame, encode_response
+from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
+from triclinium_core.options import ClientOptions, PasswordAuthenticator
+from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.runtime.kv.connection.states import ConnectionState
+from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
+from triclinium_core.testing.fakes.cluster.node import FakeNode
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.fakes.error_map import ErrorMapDocument, ErrorMapRow
+from triclinium_core.testing.fakes.options import FakeNodeOptions
+from triclinium_core.testing.simulation import MIDPOINT, Simulation
+from triclinium_core.transcoding.flags import JSON_FLAGS
+
+TRAVEL = Keyspace("travel")
+HOTELS = Keyspace("travel", "inventory", "hotel")
+HOTEL_ID = 8
+SMALL_MAP = ErrorMapDocument(revision=7, rows=(ErrorMapRow(0x7FF0, "LATER", "temp retry-later", "Try again later"),))
+"""Parsed in no time; a whole map has its own tests."""
+COLLECTIONS: Mapping[str, Mapping[str, int]] = {"_default": {"_default": 0}, "inventory": {"hotel": HOTEL_ID}}
+ADDRESS = "couchbase://127.0.0.1:11210"
+TIMEOUT = 2.5
+
+E = TypeVar("E", bound=CouchbaseException)
+
+
+def get(key: str = "k", keyspace: Keyspace = TRAVEL) -> Get:
+    """Return a read."""
+    return Get(keyspace, key)
+
+
+def upsert(key: str = "k", keyspace: Keyspace = TRAVEL, value: bytes = b"{}", **options: Any) -> Upsert:
+    """Return a write."""
+    return Upsert(keyspace, key, value, JSON_FLAGS, **options)
+
+
+def client_options(connection_string: str = ADDRESS, **options: Any) -> ClientOptions:
+    """Return options with the credentials of the node, and without telemetry, which has a timer of its own."""
+    defaults: Mapping[str, Any] = {
+        "authenticator": PasswordAuthenticator("Administrator", "password"),
+        "tracer": None,
+        "meter": None,
+        "orphans": None,
+    }
+    return ClientOptions(connection_string=connection_string, **{**defaults, **options})
+
+
+def machine(connection_string: str = ADDRESS, **options: Any) -> ClientMachine:
+    """Return a client that was not started."""
+    return ClientMachine(client_options(connection_string, **options), rng=MIDPOINT)
+
+
+def node_options(**options: Any) -> FakeNodeOptions:
+    """Return options of a node with one bucket, key-value alone, and a map that is made and parsed in no time."""
+    defaults: Mapping[str, Any] = {
+        "buckets": ("travel",),
+        "collections": COLLECTIONS,
+        "error_map": SMALL_MAP,
+        "services": frozenset({Service.KV}),
+        "vbuckets": 128,
+    }
+    return FakeNodeOptions(**{**defaults, **options})
+
+
+class Recorded(Simulation):
+    """A simulation that keeps every action, and helps to look at the traffic."""
+
+    def __init__(
+        self,
+        node: FakeNode | FakeNodes | None = None,
+        options: ClientOptions | None = None,
+        *,
+        rng: Random = MIDPOINT,
+        **options_of_node: Any,
+    ) -> None:
+        if node is None:
+            node = FakeNode(node_options(**options_of_node))
+        self.actions: list[Action] = []
+        self.opened_at: list[tuple[float, OpenStream]] = []
+        self.sent: dict[StreamId, FrameBuffer] = {}
+        self.requests: dict[StreamId, list[Frame]] = {}
+        super().__init__(node, options if options is not None else client_options(), rng=rng)
+
+    def feed(self, event: Event) -> Sequence[Action]:
+        """Feed an event, and keep what it leads to."""
+        actions = super().feed(event)
+        self.actions += actions
+        for action in actions:
+            if isinstance(action, OpenStream):
+                self.opened_at.append((self.now, action))
+                self.sent[action.stream], self.requests[action.stream] = FrameBuffer(SERVER_ACCEPTS), []
+            elif isinstance(action, SendBytes):
+                self.requests[action.stream] += self.sent[action.stream].receive(action.data)
+        return actions
+
+    @property
+    def newest(self) -> StreamId:
+        """The stream that was opened last, of those that are there."""
+        return max(self.links)
+
+    def live(self, seconds: float) -> None:
+        """Let everything flow while time passes."""
+        end = self.now + seconds
+        self.flow()
+        while (instant := min(self.machine.wakeup, self.node.wakeup)) <= end:
+            self.now = max(self.now, instant)
+            self.flow()
+        self.now = end
+
+    def finish(self, operation: Operation, **options: Any) -> Token:
+        """Submit an operation, let it come to its end, and return its token."""
+        token = self.submit(operation, **options)
+        self.run()
+        assert token in self.settled_at
+        return token
+
+    def result(self, operation: Operation, **options: Any) -> Result:
+        """Return the result of an operation that must succeed."""
+        token = self.finish(operation, **options)
+        assert token not in self.errors, self.errors[token]
+        return self.results[token]
+
+    def failure(self, kind: type[E], operation: Operation, **options: Any) -> E:
+        """Return the error of an operation that must fail with exactly this class."""
+        return self.error(kind, self.finish(operation, **options))
+
+    def error(self, kind: type[E], token: Token) -> E:
+        """Return the error of an operation that must have failed with exactly this class."""
+        assert token not in self.results
+        error = self.errors[token]
+        assert type(error) is kind, repr(error)
+        assert isinstance(error, kind)
+        return error
+
+    def submit_in_flight(self, operation: Operation, **options: Any) -> tuple[Token, Frame]:
+        """Submit an operation that must be sent at once, and return its token and request.
+
+        The request is handed over and gets lost on its way, so that its answer is the test's.
+        """
+        token = self.submit(operation, **options)
+        (stream,) = (stream for stream, link in self.links.items() if link.outgoing)
+        self.swallow(stream)
+        return token, self.requests[stream][-1]
+
+    def swallow(self, stream: StreamId) -> None:
+        """Hand over what is ordered on a stream, without the node ever seeing it."""
+        link = self.links[stream]
+        link.handed_over += len(link.outgoing)
+        link.outgoing.clear()
+
+    def inject(self, data: bytes, stream: StreamId | None = None) -> None:
+        """Let the client have bytes that the node did not send, on the newest stream unless given."""
+        stream = stream if stream is not None else self.newest
+        self.links[stream].incoming += data
+        self.deliver(stream)
+
+    def closings(self) -> list[str]:
+        """Return the reasons of all streams that the client closed."""
+        return [action.reason for action in self.actions if isinstance(action, CloseStream)]
+
+    def commands(self, *opcodes: Opcode) -> list[LoggedCommand]:
+        """Return what the node was asked with these opcodes."""
+        return [command for command in self.node.command_log if command.opcode in opcodes]
+
+    def addresses(self) -> set[str]:
+        """Return where the bucket's connections lead to."""
+        return {each.node for each in self.machine.statistics().connections if each.bucket == "travel"}
+
+    def connection(self, bucket: str | None = "travel") -> ConnectionStatistics:
+        """Return what the client says of the connection of a bucket."""
+        (found,) = (found for found in self.machine.statistics().connections if found.bucket == bucket)
+        return found
+
+
+def ready(
+    *, options: ClientOptions | None = None, rng: Random = MIDPOINT, replicas: int = 0, **options_of_node: Any
+) -> Recorded:
+    """Return a simulation in which both connections are ready and nothing is under way; the bucket's is the newest.
+
+    Args:
+        replicas: how many of each vbucket the map gives to the node, beside the vbuckets themselves.
+    """
+    simulation = Recorded(options=options, rng=rng, **options_of_node)
+    cluster = simulation.node.cluster
+    cluster.map = replace(cluster.map, replicas=(cluster.map.owners,) * replicas)
+    simulation.flow()
+    simulation.finish(Noop(TRAVEL))
+    assert [ConnectionState.READY.name] * 2 == [each.state for each in simulation.machine.statistics().connections]
+    return simulation
+
+
+def respond(request: Frame, status: int = 0, **parts: Any) -> bytes:
+    """Return the response to a request."""
+    return encode_response(request.opcode, opaque=request.opaque, status=status, **parts)
+
+
+def found(request: Frame, value: bytes = b"{}", cas: int = 9) -> bytes:
+    """Return the response to a read that found a document."""
+    return respond(request, cas=cas, extras=JSON_FLAGS.to_bytes(4, "big"), value=value)

@@ -1,0 +1,435 @@
+"""One client and several nodes: each operation goes where its document is, whatever becomes of the map."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterable
+
+from tests.core.runtime.kv.simulated import (
+    ADDRESS,
+    HOTELS,
+    TRAVEL,
+    Recorded,
+    client_options,
+    get,
+    node_options,
+    respond,
+    upsert,
+)
+from tests.rows import rows
+from triclinium_core.contract.neutral import LossCause, StreamId, Token
+from triclinium_core.errors import DocumentNotFoundException, UnambiguousTimeoutException
+from triclinium_core.kv.address import Address
+from triclinium_core.kv.operation.durability import DurabilityLevel
+from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.topology.collections import QUESTION_SECONDS
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode, ServerOpcode
+from triclinium_core.kv.wire.frame import encode_server_request
+from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.fakes.faults import delay, drop_response
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
+
+KEYS = [f"k{number}" for number in range(60)]
+
+
+MUTE = IMPLEMENTED_FEATURES - {HelloFeature.CLUSTERMAP_NOTIFICATION, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF}
+"""Features of a node that does not announce a new map."""
+
+
+def nodes_of(count: int, features: frozenset[HelloFeature] = IMPLEMENTED_FEATURES, *, replicas: int = 0) -> FakeNodes:
+    """Return a cluster with one bucket."""
+    return FakeNodes(node_options(replicas=replicas, features=features), nodes=count)
+
+
+class RecordedCluster(Recorded):
+    """A client of several nodes, which knows one of them at first."""
+
+    def __init__(self, count: int = 3, features: frozenset[HelloFeature] = IMPLEMENTED_FEATURES) -> None:
+        super().__init__(nodes_of(count, features), client_options(ADDRESS))
+
+    def write(self, keys: Iterable[str] = KEYS, keyspace: Keyspace = TRAVEL) -> None:
+        """Write documents, and see that all of them are acknowledged."""
+        tokens = [self.submit(upsert(key, keyspace)) for key in keys]
+        self.run()
+        assert set(tokens) <= set(self.results)
+
+    def takers(self, key: str) -> list[int]:
+        """Return the nodes that applied a write, by their place."""
+        return [
+            place
+            for place, node in enumerate(self.nodes)
+            for command in node.command_log
+            if command.opcode == Opcode.SET and command.applied and command.key == key.encode()
+        ]
+
+
+def owner_of(simulation: RecordedCluster, key: str) -> int:
+    """Return the node that has a key."""
+    owner = simulation.nodes.owner_of(key)
+    assert owner is not None
+    return owner
+
+
+def test_each_document_goes_to_its_node() -> None:
+    """At the first attempt: nobody has to say that it is not there."""
+    simulation = RecordedCluster()
+    simulation.write()
+
+    assert {0, 1, 2} == {owner_of(simulation, key) for key in KEYS}
+    assert [[owner_of(simulation, key)] for key in KEYS] == [simulation.takers(key) for key in KEYS]
+    assert RetryReason.KV_NOT_MY_VBUCKET not in simulation.machine.statistics().retries_by_reason
+    assert {"127.0.0.1:11210", "127.0.0.1:11212", "127.0.0.1:11214"} == simulation.addresses()
+
+
+def test_a_vbucket_that_has_moved() -> None:
+    """The node that had it says so and brings the new map; the write is applied once, by the other one."""
+    simulation = RecordedCluster()
+    simulation.write()
+    moved = [key for key in KEYS if owner_of(simulation, key) == 0]
+    simulation.nodes.move(simulation.nodes.vbuckets_of(0), to=1)
+    for node in simulation.nodes:
+        node.command_log.clear()
+    simulation.write()
+
+    assert moved
+    assert [[1]] * len(moved) == [simulation.takers(key) for key in moved]
+    assert simulation.machine.statistics().retries_by_reason[RetryReason.KV_NOT_MY_VBUCKET] >= 1
+
+
+def test_a_node_that_was_removed() -> None:
+    """Its connections are closed for good, and nothing is sent there any more."""
+    simulation = RecordedCluster()
+    simulation.write()
+    simulation.nodes.remove_node(2)
+    simulation.write()
+    simulation.live(60.0)
+
+    assert {"127.0.0.1:11210", "127.0.0.1:11212"} == simulation.addresses()
+    assert "the node is not in the cluster map any more" in simulation.closings()
+
+
+def stream_to(simulation: RecordedCluster, place: int) -> StreamId:
+    """Return the bucket's stream to a node."""
+    address = Address("127.0.0.1", 11210 + 2 * place)
+    return next(
+        name
+        for name in simulation.links
+        if (node := simulation.clients[0]._connections.streams.connection(name)) is not None
+        and (node.bucket, node.address) == ("travel", address)
+    )
+
+
+def leaving(key: str) -> tuple[RecordedCluster, StreamId, Token]:
+    """Let the node of a write that is on its way leave the map, before it has answered."""
+    simulation = RecordedCluster()
+    simulation.write()
+    stream = stream_to(simulation, owner_of(simulation, key))
+    token = simulation.submit(upsert(key))
+    simulation.hand_over(stream)
+    simulation.nodes.remove_node(owner_of(simulation, key))
+    for other in [name for name in simulation.links if name != stream]:
+        simulation.tick()
+        while simulation.links[other].incoming or simulation.links[other].outgoing:
+            simulation.hand_over(other)
+            simulation.deliver(other)
+    return simulation, stream, token
+
+
+def test_what_is_on_its_way_to_a_node_that_leaves() -> None:
+    """The answer is awaited, and the connection is closed behind it."""
+    simulation, stream, token = leaving(KEYS[0])
+    before = (stream in simulation.links, token in simulation.settled_at)
+    simulation.flow()
+
+    assert (True, False) == before
+    assert token in simulation.results
+    assert stream not in simulation.links
+    assert ["the node is not in the cluster map any more"] == simulation.closings()
+
+
+def test_what_a_node_that_leaves_does_not_answer() -> None:
+    """It is not awaited for longer than any operation takes, a durable one included."""
+    simulation, stream, token = leaving(KEYS[0])
+    simulation.links[stream].incoming.clear()
+    simulation.live(10.0)
+
+    assert "AmbiguousTimeoutException" == type(simulation.errors[token]).__name__
+    assert stream not in simulation.links
+
+
+def test_a_durable_write_on_its_way_to_a_node_that_leaves() -> None:
+    """It has more time than others, and its answer is awaited for as long."""
+    simulation = RecordedCluster()
+    simulation.write()
+    owner = owner_of(simulation, KEYS[0])
+    simulation.nodes[owner].faults.next(Opcode.SET, delay(8.0))
+    token = simulation.submit(upsert(KEYS[0], durability=DurabilityLevel.MAJORITY))
+    simulation.flow()
+    simulation.nodes.remove_node(owner)
+    simulation.live(8.0)
+
+    assert token in simulation.results
+    assert ["the node is not in the cluster map any more"] == simulation.closings()
+
+
+def test_a_node_that_leaves_and_breaks_tls() -> None:
+    """That says nothing of the nodes that there are (decision C6)."""
+    simulation, stream, _ = leaving(KEYS[0])
+    simulation.lose(stream, LossCause.TLS)
+    for place in range(3):
+        simulation.nodes.kill(place)
+    error = simulation.failure(UnambiguousTimeoutException, get())
+
+    assert "TLS_ERROR" not in error.context.retry_reasons
+
+
+def test_a_map_whose_nodes_are_all_new_or_away() -> None:
+    """A map that has just come is not given up because its new nodes are not connected yet."""
+    simulation = RecordedCluster()
+    simulation.nodes.remove_node(2)
+    simulation.write()
+    simulation.nodes.kill(1)
+    simulation.live(1.0)
+    simulation.nodes.add_node(2)
+    opened = len(simulation.opened_at)
+    simulation.nodes.remove_node(0)
+    simulation.flow()
+
+    assert [11214] == [order.port for _, order in simulation.opened_at[opened:]]
+
+
+def test_a_node_that_leaves_and_hangs_up() -> None:
+    """Nobody connects to it again."""
+    simulation, stream, token = leaving(KEYS[0])
+    simulation.lose(stream)
+    opened = len(simulation.opened_at)
+    simulation.live(60.0)
+
+    assert "RequestCanceledException" == type(simulation.errors[token]).__name__
+    assert opened == len(simulation.opened_at)
+
+
+def test_a_node_that_leaves_tells_that_it_is_back() -> None:
+    """Its connection goes on leaving; another one is opened, and is opened again when it is lost."""
+    simulation, stream, token = leaving(KEYS[0])
+    place = [f"127.0.0.1:{11210 + 2 * number}" for number in range(3)]
+    gone = place.index(next(iter(set(place) - simulation.addresses())))
+    simulation.nodes.add_node(gone)
+    simulation.nodes.rebalance()
+    simulation.flow()
+    simulation.live(3.0)
+
+    assert token in simulation.results
+    assert stream not in simulation.links
+
+    simulation.lose(stream_to(simulation, gone))
+    simulation.live(3.0)
+    simulation.write()
+
+    assert set(place) == simulation.addresses()
+    assert 4 == len(simulation.links)
+
+
+def test_a_map_of_nobody() -> None:
+    """The connections stay, so that the next map is heard of."""
+    simulation = RecordedCluster(1)
+    simulation.write()
+    empty = {
+        "rev": 9,
+        "revEpoch": 9,
+        "name": "travel",
+        "vBucketServerMap": {"serverList": [], "vBucketMap": [[-1]] * 128},
+    }
+    _, request = simulation.submit_in_flight(get())
+    simulation.inject(
+        respond(request, Status.NOT_MY_VBUCKET, value=json.dumps(empty).encode()), stream_to(simulation, 0)
+    )
+    error = simulation.failure(UnambiguousTimeoutException, upsert("late"))
+    simulation.nodes.set_config_revision(1, epoch=10)
+    simulation.live(1.0)
+
+    assert "has no active node" in str(error)
+
+    simulation.write()
+
+
+def test_a_node_that_was_added() -> None:
+    """The client connects to it as soon as a map names it."""
+    simulation = RecordedCluster()
+    simulation.nodes.remove_node(2)
+    simulation.write()
+    before = simulation.addresses()
+    simulation.nodes.add_node(2)
+    simulation.nodes.rebalance()
+    simulation.write()
+    simulation.write()
+
+    assert [2, 3] == [len(before), len(simulation.addresses())]
+    assert {2} <= {place for key in KEYS for place in simulation.takers(key)}
+
+
+def test_a_node_that_is_dead_until_it_is_failed_over() -> None:
+    """Its documents cannot be had, the others can; with the next map all of them can be written again."""
+    simulation = RecordedCluster()
+    simulation.write()
+    dead = next(key for key in KEYS if owner_of(simulation, key) == 2)
+    alive = next(key for key in KEYS if owner_of(simulation, key) == 1)
+    simulation.nodes.kill(2)
+    simulation.flow()
+    simulation.result(upsert(alive))
+    error = simulation.failure(UnambiguousTimeoutException, upsert(dead))
+
+    assert {"SOCKET_NOT_AVAILABLE", "NODE_NOT_AVAILABLE"} >= set(error.context.retry_reasons)
+
+    simulation.nodes.remove_node(2)
+    simulation.live(0.1)
+    simulation.write()
+
+
+def test_news_of_a_map() -> None:
+    """The nodes announce it, and the client fetches it: no operation has to fail first."""
+    simulation = RecordedCluster()
+    simulation.write()
+    simulation.nodes.move(simulation.nodes.vbuckets_of(0), to=1)
+    simulation.live(0.1)
+    for node in simulation.nodes:
+        node.command_log.clear()
+    simulation.write()
+
+    assert (1, 2) == simulation.nodes.map.version == simulation.machine.statistics().connections[-1].config_revision
+    assert RetryReason.KV_NOT_MY_VBUCKET not in simulation.machine.statistics().retries_by_reason
+
+
+def test_nodes_that_announce_nothing() -> None:
+    """They are asked every 2.5 s, so that a failover is noticed although the other nodes' vbuckets stay where they are."""
+    simulation = RecordedCluster(features=MUTE)
+    simulation.write()
+    simulation.nodes.kill(2)
+    simulation.nodes.remove_node(2)
+    unnoticed = simulation.addresses()
+    simulation.live(2.6)
+    simulation.write()
+
+    assert [3, 2] == [len(unnoticed), len(simulation.addresses())]
+
+
+def test_polls_end_with_their_connection() -> None:
+    """One question for each connection and 2.5 s, also after it was lost and opened again."""
+    simulation = RecordedCluster(1, MUTE)
+    simulation.write()
+    simulation.lose(stream_to(simulation, 0))
+    simulation.live(1.0)
+    before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
+    simulation.live(25.0)
+
+    assert 2 * 10 == len(simulation.commands(Opcode.GET_CLUSTER_CONFIG)) - before
+
+
+def test_a_node_that_announces_what_it_does_not_have() -> None:
+    """It is asked once more, and not for ever."""
+    simulation = RecordedCluster(1)
+    simulation.write()
+    before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
+    announcement = encode_server_request(
+        ServerOpcode.CLUSTERMAP_CHANGE_NOTIFICATION, opaque=1, extras=struct.pack(">qq", 9, 9), key=b"travel"
+    )
+    simulation.inject(announcement)
+    simulation.live(10.0)
+
+    assert 2 == len(simulation.commands(Opcode.GET_CLUSTER_CONFIG)) - before
+    assert [] == simulation.closings()
+
+
+@rows("extras", [b"", b"123", b"x" * 17])
+@rows("opcode", [0x01, 0x02, 0x7F])
+def test_what_else_a_server_may_say(opcode: int, extras: bytes) -> None:
+    """It is not heard, and harms nobody."""
+    simulation = RecordedCluster(1)
+    simulation.write()
+    before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
+    simulation.inject(encode_server_request(opcode, opaque=1, extras=extras, key=b"travel"))
+    simulation.live(10.0)
+
+    assert before == len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
+    assert [] == simulation.closings()
+
+
+def test_collections_of_several_nodes() -> None:
+    """An id that one node told is good for all."""
+    simulation = RecordedCluster()
+    simulation.write(keyspace=HOTELS)
+
+    assert {0, 1, 2} == {place for key in KEYS for place in simulation.takers(key)}
+    assert 1 == sum(
+        command.opcode == Opcode.GET_COLLECTION_ID for node in simulation.nodes for command in node.command_log
+    )
+
+
+# Collection ids.
+
+
+def connected_to_all() -> RecordedCluster:
+    """Return a client that is connected to every node, and has asked for no collection's id."""
+    simulation = RecordedCluster()
+    simulation.write()
+    return simulation
+
+
+def key_of(simulation: RecordedCluster, place: int) -> str:
+    """Return a key that a node has."""
+    return next(key for key in KEYS if owner_of(simulation, key) == place)
+
+
+def test_a_question_outlives_other_connections() -> None:
+    """What one node was asked does not get lost with the connection to another."""
+    simulation = connected_to_all()
+    token = simulation.submit(upsert(key_of(simulation, 0), HOTELS))
+    simulation.lose(stream_to(simulation, 1))
+    simulation.flow()
+
+    assert token in simulation.results
+    assert [] == simulation.retries
+
+
+def test_a_lost_question_is_asked_elsewhere() -> None:
+    """Who waits for the answer of one node to ask another is not failed with the connection to the first."""
+    simulation = connected_to_all()
+    asker, other = (simulation.submit(upsert(key_of(simulation, place), HOTELS)) for place in (0, 1))
+    simulation.lose(stream_to(simulation, 0))
+    simulation.flow()
+
+    assert other in simulation.results
+    assert [asker] == [retry.token for retry in simulation.retries]
+
+
+def test_a_silent_node_is_not_asked_alone() -> None:
+    """A question that one node leaves unanswered goes to the next, so that the collection can be used meanwhile."""
+    simulation = connected_to_all()
+    simulation.nodes[0].faults.always(Opcode.GET_COLLECTION_ID, drop_response())
+    tokens = [simulation.submit(upsert(key_of(simulation, place), HOTELS)) for place in (0, 1)]
+    simulation.live(QUESTION_SECONDS)
+
+    assert set(tokens) == set(simulation.results) & set(tokens)
+    assert [] == simulation.retries
+
+
+# A seed that is not a node of the cluster any more.
+
+
+def test_what_waited_for_a_node_that_has_left() -> None:
+    """It goes to the node that has the document at once: that is no failure, so no strategy is asked."""
+    simulation = RecordedCluster()
+    simulation.nodes.remove_node(0)
+    simulation.tick()
+    simulation.flow()
+    operations = [upsert("k1"), upsert("k2", HOTELS), get("k3")]
+    tokens = [simulation.submit(operation, retry_strategy=FailFastRetryStrategy()) for operation in operations]
+    simulation.flow()
+
+    assert set(tokens[:2]) == set(simulation.results)
+    assert {tokens[2]: DocumentNotFoundException} == {token: type(error) for token, error in simulation.errors.items()}
+    assert [] == simulation.retries

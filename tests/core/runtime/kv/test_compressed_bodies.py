@@ -1,0 +1,96 @@
+"""Snappy everywhere: whatever a server compresses is inflated before anybody looks at it.
+
+Source: kv_engine ``docs/BinaryProtocol.md``, HELLO feature ``SnappyEverywhere`` (0x13).
+"""
+
+from __future__ import annotations
+
+import json
+
+from tests.core.runtime.kv.simulated import HOTELS, Recorded, get, ready, respond, upsert
+from triclinium_core.errors import DocumentNotFoundException
+from triclinium_core.kv.operation.results import GetResult
+from triclinium_core.kv.wire.compression import deflate
+from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.faults import status
+from triclinium_core.testing.fakes.store.config import encode_config
+
+COMPRESSED = Datatype.JSON | Datatype.SNAPPY
+LONG = b'"' + b"x" * 1000 + b'"'
+WORDS = ", ".join(4 * ["there is no such document"])
+
+
+def squeezed(document: bytes) -> bytes:
+    """Return a body as a server sends it that was granted compression everywhere."""
+    deflated = deflate(document)
+    assert deflated is not None
+    return deflated
+
+
+def test_words_of_an_error() -> None:
+    """They stand in the error, with their reference."""
+    simulation = ready()
+    body = json.dumps({"error": {"context": WORDS, "ref": "7"}}).encode()
+    token, request = simulation.submit_in_flight(get())
+    simulation.inject(respond(request, Status.KEY_NOT_FOUND, value=squeezed(body), datatype=COMPRESSED))
+    error = simulation.error(DocumentNotFoundException, token)
+
+    assert (WORDS, "7") == (error.context.server_context, error.context.server_ref)
+
+
+def test_a_config_in_a_refusal() -> None:
+    """It is applied before the retry, like any other."""
+    simulation = ready()
+    cluster = simulation.node.cluster
+    body = json.loads(encode_config(cluster.map, cluster.nodes, 0, "travel")) | {"rev": 77}
+    token, request = simulation.submit_in_flight(upsert())
+    value = squeezed(json.dumps(body).encode())
+    simulation.inject(respond(request, Status.NOT_MY_VBUCKET, value=value, datatype=COMPRESSED))
+
+    assert (1, 77) == simulation.connection().config_revision
+
+    simulation.run()
+
+    assert token in simulation.results
+
+
+def test_a_refusal_that_cannot_be_inflated() -> None:
+    """The status counts as it does without a body, and the log tells of the one that came."""
+    simulation = ready()
+    token, request = simulation.submit_in_flight(upsert())
+    simulation.inject(respond(request, Status.NOT_MY_VBUCKET, value=b"\xff" * 40, datatype=COMPRESSED))
+    simulation.run()
+
+    assert token in simulation.results
+    assert any("a value that cannot be inflated" in line for line in simulation.log)
+
+
+def test_an_error_map_that_cannot_be_inflated() -> None:
+    """It is as good as none (decision C18)."""
+    simulation = Recorded()
+    simulation.node.faults.always(Opcode.GET_ERROR_MAP, status(Status.SUCCESS, b"\xff" * 40, COMPRESSED))
+    simulation.result(upsert())
+
+    assert simulation.connection().error_map_version is None
+
+
+def test_a_config_that_cannot_be_inflated() -> None:
+    """A connection that begins so is closed with the reason; the next one serves."""
+    simulation = Recorded()
+    simulation.flow()
+    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, b"\xff" * 40, COMPRESSED))
+    simulation.result(upsert())
+
+    assert ["sent a value that cannot be inflated"] == [text.split(":")[0] for text in simulation.closings()]
+
+
+def test_compressed_beside_plain() -> None:
+    """A document that is worth it is compressed, the id of its collection is not: both are understood."""
+    simulation = ready(vbuckets=1024)
+    assert HelloFeature.SNAPPY_EVERYWHERE.name in simulation.connection().features
+    simulation.result(upsert("k", HOTELS, LONG))
+    found = simulation.result(get("k", HOTELS))
+
+    assert isinstance(found, GetResult)
+    assert LONG == found.data

@@ -1,0 +1,111 @@
+"""What ``explain`` says of an answer, and what the whole client does about it: the same, for every operation and status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.core.kv.operation.examples import VALID, make
+from tests.core.runtime.kv.simulated import SMALL_MAP, Recorded, client_options, ready, respond
+from tests.rows import rows
+from triclinium_core.contract.couchbase import Action, CompleteOperation, FailOperation, ReportRetry
+from triclinium_core.contract.neutral import BytesReceived, CloseStream
+from triclinium_core.explain.couchbase.explain import CouchbaseCase, explain
+from triclinium_core.explain.couchbase.happenings import KvAnswer
+from triclinium_core.explain.explanation import Outcome, milliseconds
+from triclinium_core.kv.operation.replica.requests import LookupInReplica
+from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.kv.operation.subdocument.requests import LookupIn, MutateIn
+from triclinium_core.kv.operation.validation import REPLICAS_MAX
+from triclinium_core.retry.couchbase.strategy import (
+    BestEffortRetryStrategy,
+    FastFailOnTerminalErrorRetryStrategy,
+    RetryStrategy,
+)
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry, parse_error_map
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.service import Service
+
+MAPPED = SMALL_MAP.rows[0].code
+STATUSES = sorted({*map(int, Status), *range(0x0F, 0x100, 0x10), MAPPED, 0x7FF1, 0xFFFF} - {Status.SUCCESS})
+"""All that are known but success, one that the node's error map has, and some that nobody knows."""
+
+
+class Comparable(NamedTuple):
+    """What becomes of an operation, as far as both can say it."""
+
+    outcome: Outcome
+    reason: str | None = None
+    delay_ms: float | None = None
+    error: str | None = None
+    closes: bool = False
+
+
+def entry_of(status: int) -> ErrorMapEntry | None:
+    """Return what the node's error map says of a status."""
+    return parse_error_map(SMALL_MAP.encode(2)).entries.get(status)
+
+
+def explained(operation: Operation, status: int, strategy: RetryStrategy) -> Comparable:
+    """Return what ``explain`` says."""
+    case = CouchbaseCase(
+        service=Service.KV, operation=operation.name, happened=KvAnswer(status, entry_of(status)), strategy=strategy
+    )
+    told: Mapping[str, Any] = explain(case).facts
+    closes = any(order.startswith("close the connection") for order in told["orders"])
+    outcome = Outcome(told["action"])
+    reason = told["reason"] if outcome is Outcome.RETRY else None
+    return Comparable(outcome, reason, told["delay_ms"], told["error"], closes)
+
+
+def done(actions: Sequence[Action]) -> Comparable:
+    """Return what the client did."""
+    closes = any(isinstance(action, CloseStream) for action in actions)
+    for action in actions:
+        match action:
+            case ReportRetry(reason=reason, delay=delay):
+                return Comparable(Outcome.RETRY, str(reason), milliseconds(delay), None, closes)
+            case FailOperation(error=error):
+                return Comparable(Outcome.FAIL, None, None, type(error).__name__, closes)
+            case CompleteOperation():
+                return Comparable(Outcome.COMPLETE, closes=closes)
+            case _:
+                pass
+    raise AssertionError(f"nothing became of the operation: {actions}")
+
+
+BODIES: Mapping[type[Operation], Mapping[int, bytes]] = {
+    LookupIn: dict.fromkeys((0xCC, 0xCD, 0xD3), b"\x00\x00" + bytes(4)),
+    LookupInReplica: dict.fromkeys((0xCC, 0xCD, 0xD3), b"\x00\x00" + bytes(4)),
+    MutateIn: dict.fromkeys((0xCC, 0xD3), b"\x00" + b"\x00\x87"),
+}
+"""What an answer has to tell besides its status: that a path was found, or that one failed for no reason of its own."""
+
+
+def answered(simulation: Recorded, operation: Operation, status: int) -> Comparable:
+    """Let a client submit an operation, and its node answer with a status."""
+    token, request = simulation.submit_in_flight(operation)
+    actions = simulation.feed(
+        BytesReceived(
+            simulation.newest, respond(request, status, value=BODIES.get(type(operation), {}).get(status, b""))
+        )
+    )
+    simulation.abandon(token)
+    return done(actions)
+
+
+@rows("strategy", [FastFailOnTerminalErrorRetryStrategy(), BestEffortRetryStrategy()])
+@pytest.mark.parametrize("kind", VALID, ids=lambda kind: kind.name)
+def test_the_client_does_what_is_explained(kind: type[Operation], strategy: RetryStrategy) -> None:
+    """Retry, error, delay and the end of the connection, answer by answer."""
+    operation = make(kind)
+    simulation = None
+    for status in STATUSES:
+        simulation = simulation or ready(options=client_options(retry_strategy=strategy), replicas=REPLICAS_MAX)
+        verdict = answered(simulation, operation, status)
+        if verdict.closes:
+            simulation = None
+
+        assert (status, explained(operation, status, strategy)) == (status, verdict)

@@ -1,0 +1,88 @@
+"""Forged revisions of configs keep genuine configs out only for a while, and nodes that are behind change nothing."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.core.runtime.kv.simulated import Recorded, client_options, get, ready, respond, upsert
+from tests.core.runtime.kv.test_cluster import KEYS, MUTE, RecordedCluster, nodes_of
+from triclinium_core.kv.wire.config_version import COUNTER_MAX
+from triclinium_core.kv.wire.constants import HelloFeature
+from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.runtime.kv.known_configs import OLDER_CONFIGS_MAX
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
+
+FORGED = (COUNTER_MAX, COUNTER_MAX)
+INTERVAL = TimeoutOptions().config_poll_interval
+OLD = MUTE - {HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION}
+"""Features of a node that is polled and sends its config with each response."""
+
+
+def forged(servers: list[str], holders: list[list[int]]) -> bytes:
+    """Return a config with the highest revision."""
+    epoch, revision = FORGED
+    vbuckets = {"serverList": servers, "vBucketMap": holders}
+    return json.dumps({"revEpoch": epoch, "rev": revision, "name": "travel", "vBucketServerMap": vbuckets}).encode()
+
+
+def deceive(simulation: Recorded, config: bytes) -> None:
+    """Send a config with the answer to a read."""
+    simulation.result(upsert())
+    token, request = simulation.submit_in_flight(get())
+    simulation.inject(respond(request, Status.NOT_MY_VBUCKET, value=config))
+    simulation.abandon(token)
+
+
+def revisions(simulation: Recorded) -> set[tuple[int, int] | None]:
+    """Return the revisions of the bucket's connections."""
+    connections = simulation.machine.statistics().connections
+    return {each.config_revision for each in connections if each.bucket == "travel"}
+
+
+def test_a_node_of_the_string_ends_a_forged_revision() -> None:
+    """After a forged revision, the client accepts the genuine config within a bounded number of polls."""
+    simulation = ready(features=OLD)
+    genuine = revisions(simulation)
+    deceive(simulation, forged(["127.0.0.1:11210", "127.0.0.1:1"], [[1]] * 128))
+    simulation.live((OLDER_CONFIGS_MAX - 2) * INTERVAL)
+    before = revisions(simulation)
+    simulation.live(4 * INTERVAL)
+
+    assert {FORGED} == before
+    assert genuine == revisions(simulation)
+    simulation.result(get())
+
+
+def test_refusals_end_a_forged_revision() -> None:
+    """Nodes that are not polled, and leave out a known config, end a forged revision by refusing operations."""
+    simulation = RecordedCluster(2, IMPLEMENTED_FEATURES)
+    simulation.write()
+    (genuine,) = revisions(simulation)
+    owners = [simulation.nodes.owner_of(key) for key in KEYS]
+    swapped = [[1 - node] for node in simulation.nodes[0].cluster.map.owners]
+    deceive(simulation, forged(["127.0.0.1:11210", "127.0.0.1:11212"], swapped))
+    for key in KEYS * 20:
+        simulation.finish(get(key))
+
+    assert {0, 1} == set(owners)
+    assert {genuine} == revisions(simulation)
+    simulation.result(get(KEYS[0]))
+
+
+@pytest.mark.parametrize("seeds", ["127.0.0.1:11210,127.0.0.1:11212", "127.0.0.1:11210"])
+def test_a_node_that_is_behind(seeds: str) -> None:
+    """The client refuses the older config of a node that catches up, or is not alone in the connection string."""
+    simulation = Recorded(nodes_of(2, OLD), client_options(f"couchbase://{seeds}"))
+    simulation.result(upsert())
+    late = 0 if "," in seeds else 1
+    simulation.nodes.hold_config(late)
+    simulation.nodes.move(simulation.nodes.vbuckets_of(0)[:1], to=1)
+    simulation.live(2 * INTERVAL)
+    newest = max(each for each in revisions(simulation) if each is not None)
+    for _ in range(3 * OLDER_CONFIGS_MAX):
+        simulation.live(INTERVAL)
+
+        assert {newest} == revisions(simulation)

@@ -1,0 +1,431 @@
+"""Buckets that the servers refuse or no longer have: forgotten once nothing uses them (decision C7)."""
+
+from __future__ import annotations
+
+import weakref
+
+import pytest
+
+from tests.core.runtime.kv.simulated import HOTELS, TRAVEL, Recorded, client_options, get, node_options, ready, upsert
+from tests.core.runtime.kv.test_cluster import KEYS, RecordedCluster, stream_to
+from tests.rows import rows
+from triclinium_core.client.client_machine import ClientMachine
+from triclinium_core.contract.couchbase import OperationAbandoned, PublishTopology, SubscribersChanged
+from triclinium_core.errors import BucketAccessException, InvalidArgumentException, UnambiguousTimeoutException
+from triclinium_core.kv.operation.inquiries import WaitForNodes, WaitUntilReady
+from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.topology.topology import TopologyChange
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.runtime.kv.connection.states import ConnectionState
+from triclinium_core.runtime.kv.pool.connections import FORGOTTEN_MAX
+from triclinium_core.services.views.request import ViewRequest
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.fakes.faults import drop_response, refuse_connection, status
+
+OTHER = Keyspace("other")
+SETTLED = 5.0
+"""Seconds after which every backoff is over, and whatever can be forgotten is forgotten."""
+
+
+def machine_of(simulation: Recorded) -> ClientMachine:
+    """Return the only client."""
+    machine = simulation.machine
+    assert isinstance(machine, ClientMachine)
+    return machine
+
+
+def names(simulation: Recorded) -> set[str | None]:
+    """Return the buckets that the client has connections of."""
+    return {each.bucket for each in simulation.machine.statistics().connections}
+
+
+def selections(simulation: Recorded) -> int:
+    """Return how often a bucket was to be selected."""
+    return len(simulation.commands(Opcode.SELECT_BUCKET))
+
+
+def drop(simulation: Recorded, bucket: str = "travel") -> None:
+    """Drop a bucket: its node hangs up, and refuses it from then on."""
+    simulation.node.cluster.buckets.drop(bucket)
+    simulation.flow()
+
+
+def changes(simulation: Recorded) -> list[TopologyChange]:
+    """Return the published versions of the bucket."""
+    return [
+        action.change
+        for action in simulation.actions
+        if isinstance(action, PublishTopology) and action.change.bucket == "travel"
+    ]
+
+
+def test_a_name_that_is_no_bucket() -> None:
+    """A refused bucket is forgotten after its backoff, and leaves nothing but the number of its failures."""
+    simulation = ready()
+    for number in range(3):
+        simulation.failure(BucketAccessException, get("k", Keyspace(f"nowhere{number}")))
+    before = names(simulation)
+    simulation.live(SETTLED)
+    machine = machine_of(simulation)
+
+    assert {"nowhere0", "nowhere1", "nowhere2"} <= before
+    assert {None, "travel"} == names(simulation)
+    assert {None, "travel"} == set(machine._connections.routes._buckets)
+    assert not machine._connections._terminal_states._inaccessible_buckets
+    assert not machine._connections._idle_until
+
+
+def test_a_dropped_bucket() -> None:
+    """A bucket that was in use and is dropped is forgotten, with its config, topology and collection ids."""
+    simulation = ready()
+    simulation.result(upsert("ada", HOTELS))
+    drop(simulation)
+    simulation.live(SETTLED)
+    keyspaces = machine_of(simulation)._keyspaces
+
+    assert {None} == names(simulation)
+    assert [None] == [topology.bucket for topology in machine_of(simulation).topologies]
+    assert "travel" not in machine_of(simulation)._configs
+    assert (0, None, {}) == (
+        keyspaces.vbucket_count("travel"),
+        keyspaces.map_of("travel"),
+        keyspaces._collections,
+    )
+
+
+def test_the_next_use_after_forgetting() -> None:
+    """A bucket that is made anew works again at once, and its sequence of topologies begins anew."""
+    simulation = ready()
+    drop(simulation)
+    simulation.live(SETTLED)
+    simulation.failure(BucketAccessException, get())
+    simulation.live(SETTLED)
+    simulation.node.cluster.buckets.create("travel", {})
+    began, before = simulation.now, len(changes(simulation))
+    simulation.result(upsert())
+
+    assert began == simulation.now
+    assert [None] == [change.old for change in changes(simulation)[before:]]
+
+
+def test_a_bucket_in_use_is_kept() -> None:
+    """While an operation waits for a bucket that no node has yet, the bucket is kept; it succeeds once the bucket is there."""
+    simulation = ready()
+    simulation.node.faults.always(Opcode.SELECT_BUCKET, status(Status.KEY_NOT_FOUND))
+    token = simulation.submit(get("k", OTHER))
+    simulation.live(1.0)
+    during = names(simulation)
+    simulation.node.faults.clear()
+    simulation.node.cluster.buckets.create("other", {})
+    simulation.node.cluster.documents.put("other", "k", b"{}")
+    simulation.live(1.4)
+
+    assert "other" in during
+    assert token in simulation.results
+    assert "other" in names(simulation)
+
+
+def test_a_bucket_that_no_operation_waits_for_any_more() -> None:
+    """A bucket that no node has yet is forgotten after the deadline of its only operation, and no more attempts are made."""
+    simulation = ready()
+    simulation.node.faults.always(Opcode.SELECT_BUCKET, status(Status.KEY_NOT_FOUND))
+    simulation.failure(UnambiguousTimeoutException, get("k", OTHER))
+    simulation.live(SETTLED)
+    attempts = selections(simulation)
+    simulation.live(10 * SETTLED)
+
+    assert {None, "travel"} == names(simulation)
+    assert attempts == selections(simulation)
+
+
+@rows("inquiry", [WaitUntilReady("other", service_types=frozenset({Service.KV})), WaitForNodes("other")])
+def test_a_bucket_that_is_waited_for_is_kept(inquiry: WaitUntilReady | WaitForNodes) -> None:
+    """A wait keeps its bucket for as long as it is open, and no longer."""
+    simulation = ready()
+    simulation.node.faults.always(Opcode.SELECT_BUCKET, status(Status.KEY_NOT_FOUND))
+    token = simulation.inquire(inquiry)
+    simulation.live(10 * SETTLED)
+    during = names(simulation)
+    simulation.abandon(token)
+    simulation.live(SETTLED)
+
+    assert "other" in during
+    assert {None, "travel"} == names(simulation)
+
+
+def test_a_subscriber_keeps_what_it_has_seen() -> None:
+    """With a subscriber, a dropped bucket keeps its topology, and is forgotten when the last subscriber leaves."""
+    simulation = ready()
+    for count in (1, 2):
+        simulation.feed(SubscribersChanged(count))
+    drop(simulation)
+    simulation.failure(BucketAccessException, get("k", OTHER))
+    simulation.live(10 * SETTLED)
+    with_two = names(simulation)
+    simulation.feed(SubscribersChanged(1))
+    with_one = names(simulation)
+    simulation.feed(SubscribersChanged(0))
+
+    assert {None, "travel"} == with_two == with_one
+    assert {None} == names(simulation)
+    assert [None] == [topology.bucket for topology in machine_of(simulation).topologies]
+
+
+def test_a_subscriber_sees_no_gap() -> None:
+    """With a subscriber, a bucket that is dropped and made anew goes on from the version that was published last."""
+    simulation = ready()
+    simulation.feed(SubscribersChanged(1))
+    drop(simulation)
+    simulation.live(SETTLED)
+    simulation.node.cluster.buckets.create("travel", {})
+    simulation.nodes.set_config_revision(900)
+    simulation.live(SETTLED)
+    simulation.result(upsert())
+    first, last = changes(simulation)
+
+    assert last.old == first.new
+
+
+@rows("count", [-1, 1.5, "1", None, True])
+def test_a_number_of_subscribers_that_cannot_be(count: object) -> None:
+    """Anything but a number of subscribers is refused, and changes nothing."""
+    simulation = ready()
+    with pytest.raises(InvalidArgumentException) as caught:
+        simulation.feed(SubscribersChanged(count))  # type: ignore[arg-type]
+
+    assert "count" == caught.value.parameter
+    simulation.result(upsert())
+
+
+def test_a_bucket_that_exists_is_kept() -> None:
+    """A bucket whose node cannot be reached for long is kept, with its topology, and works when the node is back."""
+    simulation = ready()
+    simulation.node.faults.always(None, refuse_connection())
+    for stream in list(simulation.links):
+        simulation.lose(stream)
+    simulation.live(60.0)
+    during, topologies = names(simulation), len(machine_of(simulation).topologies)
+    simulation.node.faults.clear()
+    simulation.result(upsert())
+
+    assert {None, "travel"} == during
+    assert 2 == topologies
+    assert all(change.old == changes(simulation)[0].new for change in changes(simulation)[1:])
+
+
+def test_a_bucket_that_one_node_still_has_is_kept() -> None:
+    """While one node serves a bucket, the refusal of another one does not make the client forget it."""
+    nodes = FakeNodes(node_options(), nodes=2)
+    connection_string = nodes.connection_string()
+    assert connection_string is not None
+    simulation = Recorded(nodes, client_options(connection_string))
+    for key in "abcdefgh":
+        simulation.result(upsert(key))
+    stream = simulation.newest
+    simulation.nodes[1].faults.always(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
+    simulation.nodes[0].faults.always(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
+    simulation.lose(stream)
+    simulation.live(10 * SETTLED)
+
+    assert 3 == len(simulation.machine.statistics().connections)
+    assert 2 == len(machine_of(simulation).topologies)
+
+
+def test_a_node_that_joins_without_the_bucket_and_leaves() -> None:
+    """A node that joins, does not have the bucket and leaves again leaves no timer and no connection behind."""
+    simulation = RecordedCluster()
+    simulation.nodes.remove_node(2)
+    simulation.write()
+    simulation.live(SETTLED)
+    machine = machine_of(simulation)
+    before = len(machine._connections._timers), simulation.addresses()
+    simulation.nodes[2].faults.always(Opcode.SELECT_BUCKET, status(Status.KEY_NOT_FOUND))
+    simulation.nodes.add_node(2)
+    simulation.live(SETTLED)
+    (joined,) = (weakref.ref(each) for each in machine._connections.all if each.lacks_bucket)
+    simulation.nodes.remove_node(2)
+    simulation.flow()
+    at_once = len(machine._connections._timers), simulation.addresses()
+    simulation.live(SETTLED)
+
+    assert before == at_once == (len(machine._connections._timers), simulation.addresses())
+    assert joined() is None
+
+
+def test_a_dropped_bucket_with_a_dead_node() -> None:
+    """A dropped bucket is forgotten, and not tried again, although one of its nodes refuses every connection."""
+    simulation = RecordedCluster()
+    simulation.write()
+    simulation.nodes.kill(2)
+    simulation.live(2.0)
+    simulation.node.cluster.buckets.drop("travel")
+    simulation.live(2 * SETTLED)
+    attempts = len(simulation.opened_at)
+    simulation.live(2 * SETTLED)
+
+    assert {None} == names(simulation)
+    assert "travel" not in machine_of(simulation)._configs
+    assert attempts == len(simulation.opened_at)
+
+
+def test_a_dropped_bucket_with_a_silent_node() -> None:
+    """A bucket that is dropped while one of its nodes does not answer new connections is forgotten in the end."""
+    simulation = RecordedCluster()
+    simulation.write()
+    simulation.nodes.partition(2)
+    simulation.live(30.0)
+    simulation.node.cluster.buckets.drop("travel")
+    simulation.live(300.0)
+
+    assert {None} == names(simulation)
+    assert "travel" not in machine_of(simulation)._configs
+
+
+def test_a_bucket_with_a_dead_node_and_one_that_has_it() -> None:
+    """While one node serves a bucket, it is kept although another node lacks it and a third one is dead."""
+    simulation = RecordedCluster()
+    simulation.write()
+    topologies, addresses = len(machine_of(simulation).topologies), simulation.addresses()
+    simulation.nodes[1].faults.always(Opcode.SELECT_BUCKET, status(Status.KEY_NOT_FOUND))
+    simulation.lose(stream_to(simulation, 1))
+    simulation.nodes.kill(2)
+    simulation.live(4 * SETTLED)
+    states = [each.state for each in machine_of(simulation)._connections.all if each.bucket == "travel"]
+
+    assert addresses == simulation.addresses()
+    assert topologies == len(machine_of(simulation).topologies)
+    assert 1 == states.count(ConnectionState.READY)
+    simulation.write(key for key in KEYS if simulation.nodes.owner_of(key) == 0)
+
+
+def test_the_routes_of_a_forgotten_bucket() -> None:
+    """Looking up the routes of a forgotten bucket finds none, and makes no new entry for it."""
+    simulation = ready()
+    token = simulation.submit(upsert("a", HOTELS))
+    simulation.node.cluster.buckets.drop("travel")
+    simulation.live(2 * SETTLED)
+    routes = machine_of(simulation)._connections.routes
+    known = set(routes._buckets)
+
+    simulation.error(BucketAccessException, token)
+    assert {None} == known
+    assert (None, None, 0, False) == (
+        routes.get(("travel", None)),
+        routes.any_of("travel"),
+        routes.ready_count("travel"),
+        routes.is_cut_off("travel"),
+    )
+    assert not routes.all_of("travel")
+    assert not routes.drop_others("travel", [])
+    assert known == set(routes._buckets)
+
+
+def attempts_while_asking(simulation: Recorded, seconds: float, pause: float) -> int:
+    """Return how often the bucket was to be selected, for a program that asks, pauses and asks again."""
+    before, end = selections(simulation), simulation.now + seconds
+    while simulation.now < end:
+        simulation.failure(BucketAccessException, get("k", OTHER))
+        simulation.live(pause)
+    return selections(simulation) - before
+
+
+@rows("pause", [0.005, 0.05, 0.3])
+def test_a_program_that_goes_on_asking(pause: float) -> None:
+    """However often a program asks for a refused bucket, attempts become as rare as the longest backoff."""
+    simulation = ready()
+    at_first = attempts_while_asking(simulation, 2.0, pause)
+    later = attempts_while_asking(simulation, 5.0, pause)
+
+    assert at_first <= 9
+    assert 3 <= later <= 6
+
+
+def test_a_program_that_asks_seldom() -> None:
+    """A program that asks after the longest backoff costs one attempt for each call, and the bucket is forgotten between."""
+    simulation = ready()
+    kept = set[str | None]()
+    for _ in range(20):
+        before = selections(simulation)
+        simulation.failure(BucketAccessException, get("k", OTHER))
+        simulation.live(SETTLED)
+        kept |= names(simulation)
+        assert 1 == selections(simulation) - before
+
+    assert {None, "travel"} == kept
+
+
+def test_the_backoff_after_success() -> None:
+    """A bucket that was refused many times, and then used, is tried again after the shortest backoff when it is refused."""
+    simulation = ready()
+    attempts_while_asking(simulation, 5.0, 0.05)
+    simulation.live(SETTLED)
+    simulation.node.cluster.buckets.create("other", {})
+    simulation.result(upsert("k", OTHER))
+    drop(simulation, "other")
+    simulation.live(SETTLED)
+
+    assert 4 <= attempts_while_asking(simulation, 1.0, 0.01)
+
+
+def test_numbers_of_failures_are_bounded() -> None:
+    """However many names are refused, the client remembers the failures of some only."""
+    simulation = ready()
+    for number in range(2 * FORGOTTEN_MAX):
+        simulation.failure(BucketAccessException, get("k", Keyspace(f"nowhere{number}")))
+    simulation.live(SETTLED)
+
+    assert FORGOTTEN_MAX == len(machine_of(simulation)._connections._failures)
+
+
+def test_the_reasons_of_a_forgotten_bucket() -> None:
+    """Terminal reasons go with their bucket, and those of another bucket stay."""
+    simulation = ready(buckets=("travel", "other"))
+    for bucket in ("travel", "other"):
+        simulation.finish(get("k", Keyspace(bucket, "inventory", "nowhere")))
+        simulation.finish(get("k", Keyspace(bucket, "nowhere", "hotel")))
+    drop(simulation)
+    simulation.live(SETTLED)
+    states = machine_of(simulation)._connections._terminal_states
+
+    assert [None, None] == [
+        states.reason_for(Service.KV, bucket="travel", scope=scope, collection="nowhere")
+        for scope in ("inventory", "nowhere")
+    ]
+    assert [RetryReason.COLLECTION_NOT_FOUND, RetryReason.SCOPE_NOT_FOUND] == [
+        states.reason_for(Service.KV, bucket="other", scope=scope, collection="nowhere")
+        for scope in ("inventory", "nowhere")
+    ]
+
+
+def test_a_view_request_keeps_its_bucket() -> None:
+    """A request to the nodes of a bucket keeps it until the request is over."""
+    simulation = ready(services=frozenset(Service))
+    simulation.node.faults.always(Service.VIEWS, drop_response())
+    token = simulation.request(ViewRequest(bucket_name="travel", design_document="hotels", view_name="by_name"))
+    simulation.flow()
+    drop(simulation)
+    simulation.live(SETTLED)
+    during = names(simulation)
+    simulation.feed(OperationAbandoned(token))
+    simulation.live(SETTLED)
+
+    assert {None, "travel"} == during
+    assert {None} == names(simulation)
+
+
+def test_the_only_topology_is_kept() -> None:
+    """On a cluster that has no config of its own, the last bucket is kept: the services are found by its topology alone."""
+    simulation = Recorded(buckets=("travel", "other"))
+    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.NO_BUCKET))
+    simulation.flow()
+    for keyspace in (TRAVEL, OTHER):
+        simulation.result(upsert("k", keyspace))
+    drop(simulation, "other")
+    drop(simulation, "travel")
+    simulation.live(SETTLED)
+
+    assert 1 == len(machine_of(simulation).topologies)
+    assert 1 == len(names(simulation) - {None})

@@ -1,0 +1,76 @@
+"""The map that a rebalance leads to: who is refused by one node without a newer map tries the node that is next."""
+
+from __future__ import annotations
+
+from tests.core.runtime.kv.simulated import upsert
+from tests.core.runtime.kv.test_cluster import KEYS, MUTE, RecordedCluster, owner_of
+from triclinium_core.errors import UnambiguousTimeoutException
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.testing.fakes.faults import not_my_vbucket
+
+
+def rebalancing() -> tuple[RecordedCluster, str]:
+    """Let the vbuckets of one node be about to move to another, and return one of its keys."""
+    simulation = RecordedCluster(2, MUTE)
+    simulation.write()
+    key = next(key for key in KEYS if owner_of(simulation, key) == 0)
+    simulation.nodes.announce_move(simulation.nodes.vbuckets_of(0), to=1)
+    simulation.live(2.6)
+    return simulation, key
+
+
+def test_the_next_node_is_tried() -> None:
+    """The old one refuses and knows no newer map: the write goes to the new one, and nobody waits for the next poll."""
+    simulation, key = rebalancing()
+    simulation.nodes.hold_config(0)
+    simulation.nodes[0].faults.always(Opcode.SET, not_my_vbucket(with_config=False))
+    simulation.nodes.move(simulation.nodes.vbuckets_of(0), to=1)
+    for node in simulation.nodes:
+        node.command_log.clear()
+    begun = simulation.now
+    token = simulation.finish(upsert(key))
+
+    assert [1] == simulation.takers(key)
+    assert 0.1 > simulation.settled_at[token] - begun
+    assert 1 == simulation.machine.statistics().retries_by_reason[RetryReason.KV_NOT_MY_VBUCKET]
+
+
+def test_both_nodes_are_tried_in_turn() -> None:
+    """As long as both refuse, for neither map is better than the other."""
+    simulation, key = rebalancing()
+    for node in simulation.nodes:
+        node.faults.always(Opcode.SET, not_my_vbucket(with_config=False))
+        node.command_log.clear()
+    error = simulation.failure(UnambiguousTimeoutException, upsert(key))
+    asked = sorted(
+        (command.now, place)
+        for place, node in enumerate(simulation.nodes)
+        for command in node.command_log
+        if command.opcode == Opcode.SET
+    )
+
+    assert ["KV_NOT_MY_VBUCKET"] == list(error.context.retry_reasons)
+    assert [0, 1, 0, 1, 0, 1] == [place for _, place in asked][:6]
+
+
+def test_a_rebalance_that_is_not_done_yet() -> None:
+    """Nobody goes by the announcement while the old node answers."""
+    simulation, key = rebalancing()
+    for node in simulation.nodes:
+        node.command_log.clear()
+    simulation.write()
+
+    assert [0] == simulation.takers(key)
+    assert RetryReason.KV_NOT_MY_VBUCKET not in simulation.machine.statistics().retries_by_reason
+
+
+def test_a_newer_map_comes_first() -> None:
+    """What a refusal brings along is gone by, and what the old map was to become is forgotten."""
+    simulation, key = rebalancing()
+    simulation.nodes.move(simulation.nodes.vbuckets_of(0), to=1)
+    simulation.nodes.move(simulation.nodes.vbuckets_of(1), to=0)
+    simulation.nodes[1].command_log.clear()
+    simulation.write([key])
+
+    assert [0, 0] == simulation.takers(key)

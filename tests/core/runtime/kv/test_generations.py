@@ -1,0 +1,110 @@
+"""A client outlives its nodes: of those that have left the cluster it keeps nothing."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable
+from types import FunctionType, ModuleType
+
+import pytest
+
+from tests.core.runtime.kv.simulated import ADDRESS, TRAVEL, Recorded, client_options, node_options
+from triclinium_core.contract.neutral import ReportConnection, ReportLevel
+from triclinium_core.kv.operation.requests import Noop
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.fakes.faults import status
+
+GENERATIONS = 12
+LASTING = 2
+"""So many nodes stay; the first is that of the connection string."""
+
+
+def remembered(root: object) -> set[str]:
+    """Return all texts of the form ``host:port`` that an object holds, however deep."""
+    seen, found, left = {id(root)}, set[str](), [root]
+    while left:
+        for value in _held(left.pop()):
+            if isinstance(value, str) and value.startswith("127.0.0.1:"):
+                found.add(value)
+            elif id(value) not in seen and not isinstance(value, ModuleType | type):
+                seen.add(id(value))
+                left.append(value)
+    return found
+
+
+def _held(value: object) -> Iterable[object]:
+    if isinstance(value, FunctionType):
+        # The globals of a function belong to its module.
+        return value.__closure__ or ()
+    if isinstance(value, dict):
+        # A collector does not look at keys that are texts.
+        return [*value, *value.values()]
+    return gc.get_referents(value)
+
+
+def is_well(nodes: FakeNodes, place: int) -> None:
+    """Let a node be as the others are."""
+
+
+def dies(nodes: FakeNodes, place: int) -> None:
+    """Let a node be out of reach for good."""
+    nodes.kill(place)
+
+
+def speaks_nonsense(nodes: FakeNodes, place: int) -> None:
+    """Let the error map of a node be corrupt, and its connections be made anew."""
+    nodes[place].faults.always(Opcode.GET_ERROR_MAP, status(Status.SUCCESS, b"corrupt"))
+    nodes.kill(place)
+    nodes.revive(place)
+
+
+@pytest.mark.parametrize("happens", [is_well, dies, speaks_nonsense])
+def test_nothing_is_kept_of_nodes_that_have_left(happens: Callable[[FakeNodes, int], None]) -> None:
+    """One node after the other joins, is used, and leaves for good, in whatever state; the lasting ones go on."""
+    nodes = FakeNodes(node_options(), nodes=LASTING + GENERATIONS)
+    for place in range(LASTING, len(nodes)):
+        nodes.remove_node(place)
+    simulation = Recorded(nodes, client_options(ADDRESS))
+    simulation.finish(Noop(TRAVEL))
+    for place in range(LASTING, len(nodes)):
+        nodes.add_node(place)
+        nodes.rebalance()
+        simulation.live(5.0)
+        happens(nodes, place)
+        simulation.live(5.0)
+        assert name_of(place) in remembered(simulation.machine)
+        nodes.remove_node(place)
+        simulation.live(5.0)
+    # The requests of their connections may be answered until then.
+    simulation.live(600.0)
+
+    assert {name_of(place) for place in range(LASTING)} == remembered(simulation.machine)
+
+
+def test_a_node_that_failed_and_came_back_is_lost_aloud_again() -> None:
+    """Its first outage ended when it left the cluster, though it was never in reach again before."""
+    nodes = FakeNodes(node_options(replicas=1), nodes=LASTING)
+    simulation = Recorded(nodes, client_options(ADDRESS))
+    simulation.finish(Noop(TRAVEL))
+    for _ in range(2):
+        nodes.kill(1)
+        simulation.live(5.0)
+        nodes.fail_over(1)
+        simulation.live(5.0)
+        nodes.revive(1)
+        nodes.add_node(1)
+        nodes.rebalance()
+        simulation.live(5.0)
+    told = [
+        action for action in simulation.actions if isinstance(action, ReportConnection) and action.node == name_of(1)
+    ]
+
+    assert 2 == [action.level for action in told].count(ReportLevel.WARNING)
+    assert ("ready", ReportLevel.INFO) == (told[-1].text, told[-1].level)
+
+
+def name_of(place: int) -> str:
+    """Return what the client calls a node."""
+    return f"127.0.0.1:{11210 + 2 * place}"

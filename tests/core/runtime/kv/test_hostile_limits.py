@@ -1,0 +1,135 @@
+"""The most that one answer of a server can cost: documents that use up every limit, counted in calls.
+
+A call takes half a microsecond or so; what single calls of C take is bounded by the sizes that the limits permit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from tests.core.kv.operation.test_codec import response
+from tests.core.kv.topology.test_cluster_config import changed
+from tests.core.runtime.kv.connection.peer import Answering, as_frame, plan, take_apart
+from tests.core.runtime.kv.counting import counted
+from tests.core.runtime.kv.simulated import Recorded, client_options, get
+from triclinium_core.contract.couchbase import Action, AuthenticatorChanged, Event
+from triclinium_core.contract.neutral import BytesReceived
+from triclinium_core.kv.operation.codec import decode_response
+from triclinium_core.kv.operation.manifest.codec import MANIFEST_LIMITS
+from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
+from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.topology.cluster_config import HOLDERS_MAX, NODES_MAX, VBUCKETS_MAX, parse_cluster_config
+from triclinium_core.options import PasswordAuthenticator
+from triclinium_core.retry.couchbase.tables.error_map import (
+    ERROR_MAP_ENTRIES_MAX,
+    ERROR_MAP_SIZE_BYTES_MAX,
+    Attribute,
+    parse_error_map,
+)
+from triclinium_core.runtime.kv.connection import scram
+from triclinium_core.runtime.kv.connection.bootstrap import Bootstrap
+from triclinium_core.runtime.kv.connection.scram import SALTED_PASSWORDS_MAX, SaltedPasswords
+
+CALLS_MAX = 60_000
+"""Some thirty milliseconds."""
+
+
+def largest_error_map() -> Callable[[], object]:
+    """As many statuses as are permitted, and in one of them as many attributes as fit."""
+    errors: dict[str, object] = {f"{code:x}": {"attrs": ["temp"]} for code in range(ERROR_MAP_ENTRIES_MAX)}
+    size = len(json.dumps(errors, separators=(",", ":")))
+    errors["0"] = {"attrs": [Attribute.DCP] * ((ERROR_MAP_SIZE_BYTES_MAX - size) // 6 - 10)}
+    document = json.dumps({"version": 2, "revision": 9, "errors": errors}, separators=(",", ":"))
+    assert ERROR_MAP_SIZE_BYTES_MAX - 100 < len(document)
+    return lambda: parse_error_map(document)
+
+
+def largest_config() -> Callable[[], object]:
+    """As many nodes, vbuckets and copies of them as are permitted."""
+    holders = [[0] * HOLDERS_MAX] * VBUCKETS_MAX
+    servers = [f"n{number}.example:11210" for number in range(NODES_MAX)]
+    entries = [{"hostname": server[:-6], "services": {"kv": 11210}} for server in servers]
+    fields = {"serverList": servers, "vBucketMap": holders, "vBucketMapForward": holders}
+    document = changed(nodesExt=entries, vBucketServerMap=fields)
+    return lambda: parse_cluster_config(document, host="h")
+
+
+def largest_manifest() -> Callable[[], object]:
+    """As many collections as are permitted."""
+    collections = [{"uid": f"{number:x}", "name": "c" * 100} for number in range(MANIFEST_LIMITS.objects_max - 2)]
+    manifest = {"uid": "1", "scopes": [{"uid": "8", "name": "s", "collections": collections}]}
+    frame = response(value=json.dumps(manifest).encode())
+    return lambda: decode_response(GetCollectionsManifest(Keyspace("travel")), frame, vbucket=0)
+
+
+@pytest.mark.parametrize("prepare", [largest_error_map, largest_config, largest_manifest])
+def test_the_largest_answer(prepare: Callable[[], Callable[[], object]]) -> None:
+    """It is taken, and costs no more than the loop can bear."""
+    take = prepare()
+    with counted() as calls:
+        take()
+
+    assert CALLS_MAX > calls.total()
+
+
+def bootstrapped(salted_passwords: SaltedPasswords, password: str = "secret") -> int:
+    """Return how often a connection has a password salted while it is bootstrapped."""
+    authenticator = PasswordAuthenticator("ada", password)
+    bootstrap = Bootstrap(plan(authenticator=authenticator, salted_passwords=salted_passwords))
+    node, salted = Answering(password=password), 0
+    requests = take_apart(bootstrap.start())
+    while requests:
+        answer = as_frame(node.answer(requests.pop(0)))
+        with counted() as calls:
+            burst = bootstrap.receive(answer)
+        requests += take_apart(burst)
+        salted += calls["_salted_password"]
+    assert bootstrap.is_done
+    return salted
+
+
+def test_a_password_is_salted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A password is salted once for many connections; the oldest of many passwords are forgotten."""
+    monkeypatch.setattr(scram, "SALTED_BY_SERVERS", Forgetful())
+    remembered = SaltedPasswords()
+    passwords = ["secret", "secret", "other", *map(str, range(SALTED_PASSWORDS_MAX - 1)), "other", "secret"]
+
+    assert [1, 0, 1, *[1] * (SALTED_PASSWORDS_MAX - 1), 0, 1] == [bootstrapped(remembered, each) for each in passwords]
+
+
+class Salting(Recorded):
+    """A simulation that counts how often its client salts a password."""
+
+    salted = 0
+
+    def feed(self, event: Event) -> Sequence[Action]:
+        """Feed an event, and count."""
+        with counted() as calls:
+            actions = super().feed(event)
+        self.salted += calls["_salted_password"] if isinstance(event, BytesReceived) else 0
+        return actions
+
+
+class Forgetful(SaltedPasswords):
+    """A cache of test servers that keeps nothing, so that clients salt passwords themselves."""
+
+    def of(self, digest: str, password: bytes, salt: bytes, iterations: int) -> bytes:
+        """Return a salted password."""
+        return SaltedPasswords().of(digest, password, salt, iterations)
+
+
+def test_a_client_salts_its_password_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client salts its password once for all connections, including reopened ones, until its credentials change."""
+    monkeypatch.setattr(scram, "SALTED_BY_SERVERS", Forgetful())
+    simulation = Salting(options=client_options())
+    simulation.finish(get())
+    simulation.lose(simulation.newest)
+    simulation.live(1.0)
+    before = simulation.salted
+    simulation.feed(AuthenticatorChanged(PasswordAuthenticator("Administrator", "password"), "n"))
+    simulation.live(1.0)
+
+    assert (1, 2) == (before, simulation.salted)

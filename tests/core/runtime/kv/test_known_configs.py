@@ -1,0 +1,87 @@
+"""What the newest configs tell of the services."""
+
+from __future__ import annotations
+
+import json
+
+from tests.rows import rows
+from triclinium_core.kv.topology.capabilities import ClusterCapability as C
+from triclinium_core.kv.topology.cluster_config import ClusterConfig, parse_cluster_config
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.runtime.kv.known_configs import OLDER_CONFIGS_MAX, KnownConfigs
+
+
+def named(revision: int, **labels: str) -> ClusterConfig:
+    """Return a config with this revision and ``clusterName``, ``clusterUUID``, or both."""
+    return parse_cluster_config(json.dumps({"rev": revision, **labels}).encode(), host="10.0.0.1")
+
+
+def config(revision: int, **capabilities: list[str]) -> ClusterConfig:
+    """Return a config of this revision, with what services can do."""
+    document = {"rev": revision, "nodesExt": [{"services": {"kv": 11210}}], "clusterCapabilities": capabilities}
+    return parse_cluster_config(json.dumps(document).encode(), host="10.0.0.1")
+
+
+def test_capabilities() -> None:
+    """Search has another name there than among the ports (SDK-RFC 0052 "FeatureNotAvailable handling")."""
+    configs = KnownConfigs()
+    assert frozenset() == configs.capabilities_of(Service.SEARCH)
+
+    configs.take("travel", config(3, n1ql=["readFromReplica", "neverHeardOf"], search=["vectorSearch"]))
+    configs.take("hotels", config(2, search=["scopedSearchIndex"], fts=["scopedSearchIndex"]))
+    assert {C.VECTOR_SEARCH} == configs.capabilities_of(Service.SEARCH)
+    assert {C.READ_FROM_REPLICA} == configs.capabilities_of(Service.QUERY)
+    assert frozenset() == configs.capabilities_of(Service.ANALYTICS)
+
+    configs.take(None, config(1, search=["scopedSearchIndex"]))
+    assert {C.SCOPED_SEARCH_INDEX} == configs.capabilities_of(Service.SEARCH)
+
+
+def test_the_first_labels_are_kept() -> None:
+    """Later configs can add a missing label and cannot change a label, which would start another time series."""
+    configs = KnownConfigs()
+    for revision in range(1, 61):
+        configs.take("travel", named(revision, clusterName=f"name {revision}"))
+    configs.take("travel", named(61, clusterName="other", clusterUUID="5f3a"))
+    configs.take("travel", named(62, clusterUUID="5f3b"))
+
+    assert {"couchbase.cluster.name": "name 1", "couchbase.cluster.uuid": "5f3a"} == configs.cluster_labels
+
+
+@rows(
+    ("text", "label"),
+    [
+        ("north", "north"),
+        ("n" * 129, "n" * 128),
+        ("n" * 1_000_000, "n" * 128),
+        ("a\nb\x1b[31m\u202ec", r"a b\x1b[31m\u202ec"),
+        ("\n \n", None),
+        ("", None),
+    ],
+)
+def test_labels_are_bounded(text: str, label: str | None) -> None:
+    """A label has at most 128 printable characters; an empty label is left out."""
+    configs = KnownConfigs()
+    configs.take("travel", named(1, clusterName=text, clusterUUID=text))
+
+    assert label == configs.cluster_labels.get("couchbase.cluster.name")
+    assert label == configs.cluster_labels.get("couchbase.cluster.uuid")
+
+
+def test_older_configs_in_a_row() -> None:
+    """Only older configs that are far enough apart count, and a config as new as the newest ends the count."""
+    configs, older = KnownConfigs(), named(3)
+    configs.take("travel", named(4))
+    for second in range(OLDER_CONFIGS_MAX - 1):
+        for part in (0.0, 0.4):
+            configs.compare("travel", older, second + part, spacing=0.5)
+    assert (False, None) == (configs.take("travel", older), configs.settled_version("travel"))
+
+    configs.compare("travel", named(4), 100.0, spacing=0.5)
+    assert (0, 4) == configs.settled_version("travel")
+    for second in range(OLDER_CONFIGS_MAX):
+        assert not configs.take("travel", older)
+        configs.compare("travel", older, 200.0 + second, spacing=0.5)
+
+    assert configs.take("travel", older)
+    assert (0, 3) == configs.version("travel") == configs.settled_version("travel")

@@ -1,0 +1,64 @@
+"""Which scopes and collections there are, asked from any node of a bucket."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.runtime.kv.simulated import HOTEL_ID, Recorded, ready
+from tests.core.runtime.kv.test_cluster import RecordedCluster
+from triclinium_core.errors import FeatureNotAvailableException
+from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
+from triclinium_core.kv.operation.manifest.types import CollectionsManifest
+from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.testing.fakes.faults import Fault, hang_up_after_applying, temporary_failure
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
+
+QUESTION = GetCollectionsManifest(Keyspace("travel"))
+
+
+def names(simulation: Recorded) -> dict[str, dict[str, int]]:
+    """Return the ids of all collections, as the client is told."""
+    manifest = simulation.result(QUESTION)
+    assert isinstance(manifest, CollectionsManifest)
+    return {scope.name: {each.name: each.id for each in scope.collections} for scope in manifest.scopes}
+
+
+def test_all_of_a_bucket() -> None:
+    """With the ids by which their documents are addressed, also on the first connection of all."""
+    assert {"_default": {"_default": 0}, "inventory": {"hotel": HOTEL_ID}} == names(Recorded())
+
+
+def test_what_has_changed() -> None:
+    """It is asked anew each time."""
+    simulation = RecordedCluster()
+    before = names(simulation)
+    simulation.nodes.collections.create("inventory", "airline")
+    after = names(simulation)
+
+    assert after["inventory"].keys() - before["inventory"].keys() == {"airline"}
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (temporary_failure(), RetryReason.KV_TEMPORARY_FAILURE),
+        (hang_up_after_applying(), RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT),
+    ],
+)
+def test_it_may_be_asked_again(fault: Fault, reason: RetryReason) -> None:
+    """Nothing changes by it."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.GET_COLLECTIONS_MANIFEST, fault)
+
+    assert "inventory" in names(simulation)
+    assert 1 == simulation.machine.statistics().retries_by_reason[reason]
+
+
+def test_a_server_without_collections() -> None:
+    """Nothing is sent."""
+    simulation = ready(features=IMPLEMENTED_FEATURES - {HelloFeature.COLLECTIONS})
+    simulation.failure(FeatureNotAvailableException, QUESTION)
+
+    assert [] == simulation.commands(Opcode.GET_COLLECTIONS_MANIFEST)

@@ -1,0 +1,196 @@
+"""One client and several nodes that have replicas: which copy is read where, whatever becomes of the map."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.runtime.kv.simulated import ADDRESS, HOTELS, TRAVEL, Recorded, client_options, ready
+from tests.core.runtime.kv.test_cluster import RecordedCluster, nodes_of
+from triclinium_core.errors import (
+    DocumentNotFoundException,
+    DocumentUnretrievableException,
+    FeatureNotAvailableException,
+    UnambiguousTimeoutException,
+)
+from triclinium_core.kv.operation.replica.requests import LookupInReplica
+from triclinium_core.kv.operation.requests import GetReplica
+from triclinium_core.kv.operation.results import GetReplicaResult, LookupInReplicaResult
+from triclinium_core.kv.operation.subdocument.specs import LookupInSpec
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.testing.fakes.faults import drop_response, temporary_failure
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
+
+
+class Replicated(RecordedCluster):
+    """A client of three nodes with two replicas of each vbucket."""
+
+    def __init__(self, replicas: int = 2) -> None:
+        Recorded.__init__(self, nodes_of(3, replicas=replicas), client_options(ADDRESS))
+
+    def readers(self) -> list[int]:
+        """Return the nodes that answered reads of replicas with success, by their place, and forget all commands."""
+        places = [
+            place
+            for place, node in enumerate(self.nodes)
+            for command in node.command_log
+            if (command.opcode, command.status) == (Opcode.GET_REPLICA, Status.SUCCESS)
+        ]
+        for node in self.nodes:
+            node.command_log.clear()
+        return places
+
+    def read(self, replica: int) -> GetReplicaResult:
+        """Return one replica of the document that the tests use."""
+        result = self.result(GetReplica(TRAVEL, "ada", replica))
+        assert isinstance(result, GetReplicaResult)
+        return result
+
+
+@pytest.fixture
+def simulation() -> Replicated:
+    """Return a client that has written the document."""
+    simulation = Replicated()
+    simulation.write(["ada"])
+    return simulation
+
+
+def test_each_replica_is_read_at_its_node(simulation: Replicated) -> None:
+    """At the first attempt; the result says that it is one."""
+    for replica in (1, 2):
+        found = simulation.read(replica)
+
+        assert ({}, True) == (found.content, found.is_replica)
+        assert [simulation.nodes.replica_holders_of("ada")[replica - 1]] == simulation.readers()
+    assert {} == simulation.machine.statistics().retries_by_reason
+
+
+def test_in_a_collection() -> None:
+    """Its id stands before the key, as in any read."""
+    simulation = Replicated()
+    simulation.write(["ada"], HOTELS)
+
+    assert isinstance(simulation.result(GetReplica(HOTELS, "ada")), GetReplicaResult)
+    simulation.failure(DocumentNotFoundException, GetReplica(TRAVEL, "ada"))
+
+
+def test_a_replica_may_be_behind(simulation: Replicated) -> None:
+    """What it says is what the client returns."""
+    first, _ = simulation.nodes.replica_holders_of("ada")
+    simulation.nodes.hold_replication(first)
+    simulation.nodes.documents.put("travel", "ada", b"2")
+
+    assert [{}, 2] == [simulation.read(replica).content for replica in (1, 2)]
+
+
+@pytest.mark.parametrize("replicas", [0, 1, 2])
+def test_a_replica_that_there_is_not(replicas: int) -> None:
+    """It fails at once, by the map, and nothing is sent."""
+    simulation = Replicated(replicas)
+    simulation.write(["ada"])
+    began = simulation.now
+    error = simulation.failure(DocumentUnretrievableException, GetReplica(TRAVEL, "ada", 3))
+
+    assert f"there is no replica 3: the bucket keeps {replicas} of each document" in str(error)
+    assert replicas == simulation.clients[0].replica_count("travel")
+    assert began == simulation.now
+    assert [] == simulation.commands(Opcode.GET_REPLICA)
+
+
+def test_a_replica_that_the_map_has_lost(simulation: Replicated) -> None:
+    """Those that are left move up, and the last number has no replica."""
+    simulation.nodes.fail_over(simulation.nodes.replica_holders_of("ada")[0])
+    simulation.flow()
+
+    assert {} == simulation.read(1).content
+    error = simulation.failure(DocumentUnretrievableException, GetReplica(TRAVEL, "ada", 2))
+    assert "has no replica 2 on any node now" in str(error)
+
+
+def test_how_many_replicas_there_are_before_a_map() -> None:
+    """Nobody knows."""
+    assert Replicated().clients[0].replica_count("travel") is None
+    assert Replicated().clients[0].replica_count(None) is None
+
+
+def test_a_replica_that_has_moved(simulation: Replicated) -> None:
+    """Its former node says so and brings the new map; the read is retried there."""
+    owner, first, second = simulation.nodes.map.chain(vbucket := simulation.nodes.documents.address("t", "ada").vbucket)
+    del owner
+    token = simulation.submit(GetReplica(TRAVEL, "ada"))
+    simulation.nodes.move([vbucket], to=first)
+    simulation.nodes.hold_config(second)
+    simulation.run()
+
+    assert token in simulation.results
+    assert simulation.machine.statistics().retries_by_reason[RetryReason.KV_NOT_MY_VBUCKET] >= 1
+
+
+def test_a_dead_node(simulation: Replicated) -> None:
+    """Its replica cannot be read before it comes back, while the others can."""
+    first, _ = simulation.nodes.replica_holders_of("ada")
+    simulation.nodes.kill(first)
+    simulation.live(0.1)
+    token = simulation.submit(GetReplica(TRAVEL, "ada", 1))
+
+    assert {} == simulation.read(2).content
+    simulation.run()
+    error = simulation.error(UnambiguousTimeoutException, token)
+    assert {RetryReason.SOCKET_NOT_AVAILABLE} == set(error.context.retry_reasons)
+
+
+def test_reading_a_replica_is_idempotent(simulation: Replicated) -> None:
+    """It is sent again whatever became of it."""
+    first, _ = simulation.nodes.replica_holders_of("ada")
+    simulation.nodes[first].faults.next(Opcode.GET_REPLICA, temporary_failure())
+    simulation.nodes[first].faults.next(Opcode.GET_REPLICA, drop_response())
+    token = simulation.submit(GetReplica(TRAVEL, "ada"))
+    simulation.live(0.1)
+    simulation.nodes.kill(first)
+    simulation.live(0.1)
+    simulation.nodes.revive(first)
+    simulation.run()
+
+    assert token in simulation.results
+    assert simulation.machine.statistics().retries_by_reason[RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT]
+
+
+def test_parts_of_a_replica(simulation: Replicated) -> None:
+    """They are read where the replica is, fresh or stale, and say that it is one."""
+    ask = (LookupInSpec.get("a"), LookupInSpec.exists("b"))
+    simulation.nodes.documents.put("travel", "ada", b'{"a":1}')
+    first, second = simulation.nodes.replica_holders_of("ada")
+    simulation.nodes.hold_replication(first)
+    simulation.nodes.documents.put("travel", "ada", b'{"a":2,"b":0}')
+    found = [simulation.result(LookupInReplica(TRAVEL, "ada", ask, replica=replica)) for replica in (1, 2)]
+
+    assert [(1, False, True), (2, True, True)] == [
+        (parts.content_as(int, 0), parts.exists(1), parts.is_replica)
+        for parts in found
+        if isinstance(parts, LookupInReplicaResult)
+    ]
+    assert all(Opcode.SUBDOC_MULTI_LOOKUP == simulation.nodes[node].command_log[-1].opcode for node in (first, second))
+
+
+def test_parts_of_what_was_removed_from_a_replica(simulation: Replicated) -> None:
+    """There is nothing, or what is left of it where that is asked for, stale or not."""
+    ask = (LookupInSpec.exists("a"),)
+    simulation.nodes.documents.remove("travel", "ada")
+
+    simulation.failure(DocumentNotFoundException, LookupInReplica(TRAVEL, "ada", ask))
+    for _ in range(2):
+        left = simulation.result(LookupInReplica(TRAVEL, "ada", ask, access_deleted=True))
+        assert isinstance(left, LookupInReplicaResult)
+        assert left.is_deleted
+        simulation.nodes.hold_replication(simulation.nodes.replica_holders_of("ada")[0])
+
+
+def test_a_bucket_that_cannot_read_parts_of_replicas() -> None:
+    """Its config does not say that it can: nothing is sent, while whole replicas are read."""
+    simulation = ready(replicas=1, features=IMPLEMENTED_FEATURES - {HelloFeature.SUBDOC_REPLICA_READ})
+    error = simulation.failure(FeatureNotAvailableException, LookupInReplica(TRAVEL, "ada", (LookupInSpec.get("a"),)))
+
+    assert "lookup_in_replica needs the capability subdoc.ReplicaRead" in str(error)
+    assert [] == simulation.commands(Opcode.SUBDOC_MULTI_LOOKUP)
+    simulation.failure(DocumentNotFoundException, GetReplica(TRAVEL, "ada"))

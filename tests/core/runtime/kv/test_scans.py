@@ -1,0 +1,377 @@
+"""Scans through the whole client machine: several answers to one request, and nothing left open by who gives up."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.core.runtime.kv.simulated import HOTEL_ID, HOTELS, TRAVEL, Recorded, client_options, get, ready, respond
+from tests.core.runtime.kv.test_cluster import RecordedCluster
+from triclinium_core.client.client_machine import ClientMachine
+from triclinium_core.contract.neutral import BytesReceived
+from triclinium_core.errors import (
+    AmbiguousTimeoutException,
+    CollectionNotFoundException,
+    CouchbaseException,
+    DecodingFailureException,
+    DocumentNotFoundException,
+    FeatureNotAvailableException,
+    RequestCanceledException,
+)
+from triclinium_core.kv.operation.results import Done, RangeScanCreated, ScanPage
+from triclinium_core.kv.operation.scan.requests import RangeScanCancel, RangeScanContinue, RangeScanCreate
+from triclinium_core.kv.operation.scan.types import Bounds
+from triclinium_core.kv.topology.bucket_map import vbucket_of
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.runtime.kv.connection.in_flight import is_last
+from triclinium_core.telemetry.defaults import OrphanReporter
+from triclinium_core.testing.fakes.error_map import ErrorMapDocument, ErrorMapRow
+from triclinium_core.testing.fakes.faults import drop_response, status, temporary_failure
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
+
+VBUCKET = vbucket_of(b"key", 128)
+KEYS = [key for number in range(4_000) if vbucket_of((key := f"k{number}").encode(), 128) == VBUCKET][:30]
+CREATE = RangeScanCreate(TRAVEL, VBUCKET, Bounds())
+KEYS_ONLY, MORE, COMPLETE = bytes(4), Status.RANGE_SCAN_MORE, Status.RANGE_SCAN_COMPLETE
+
+
+def stored(simulation: Recorded, keys: list[str] = KEYS, collection_id: int = 0) -> Recorded:
+    """Store documents in the vbucket."""
+    for key in keys:
+        simulation.node.documents.put("travel", key, b"1", collection_id=collection_id)
+    return simulation
+
+
+def open_scan(simulation: Recorded, create: RangeScanCreate = CREATE) -> bytes:
+    """Return the id of a scan that was opened."""
+    result = simulation.result(create)
+    assert isinstance(result, RangeScanCreated)
+    return result.scan_id
+
+
+def go_on(scan_id: bytes, items: int = 1000, vbucket: int = VBUCKET) -> RangeScanContinue:
+    """Return the request for the next page."""
+    return RangeScanContinue(TRAVEL, vbucket, scan_id, items)
+
+
+def vbuckets(simulation: Recorded, bucket: str = "travel") -> int:
+    """Return how many vbuckets a bucket has, as far as the client knows."""
+    machine = simulation.machine
+    assert isinstance(machine, ClientMachine)
+    return machine.vbucket_count(bucket)
+
+
+def test_a_scan() -> None:
+    """Opened, taken in two pages of which each comes in several answers, and gone when it is complete."""
+    simulation = stored(ready())
+    scan_id = open_scan(simulation)
+    pages = [simulation.result(go_on(scan_id, 20)), simulation.result(go_on(scan_id))]
+
+    assert 30 == len(KEYS)
+    assert [False, True] == [page.is_complete for page in pages if isinstance(page, ScanPage)]
+    assert sorted(KEYS) == [item.id for page in pages if isinstance(page, ScanPage) for item in page.items]
+    assert 0 == simulation.node.open_scans
+    assert 0 == simulation.machine.statistics().in_flight
+    simulation.failure(DocumentNotFoundException, go_on(scan_id))
+
+
+def test_a_scan_that_is_ended() -> None:
+    """It is no more; a second end says so."""
+    simulation = stored(ready())
+    scan_id = open_scan(simulation)
+    cancel = RangeScanCancel(TRAVEL, VBUCKET, scan_id)
+
+    assert 1 == simulation.node.open_scans
+    assert Done() == simulation.result(cancel)
+    assert 0 == simulation.node.open_scans
+    simulation.failure(DocumentNotFoundException, cancel)
+
+
+def test_in_a_collection() -> None:
+    """Its id is asked for as for any operation, and forgotten where a node does not know it."""
+    simulation = stored(ready(), KEYS[:3], HOTEL_ID)
+    create = RangeScanCreate(HOTELS, VBUCKET, Bounds())
+    page = simulation.result(go_on(open_scan(simulation, create)))
+    simulation.node.faults.next(Opcode.RANGE_SCAN_CREATE, status(Status.UNKNOWN_COLLECTION))
+    again = simulation.result(create)
+
+    assert isinstance(page, ScanPage)
+    assert sorted(KEYS[:3]) == [item.id for item in page.items]
+    assert isinstance(again, RangeScanCreated)
+    assert 2 == len(simulation.commands(Opcode.GET_COLLECTION_ID))
+    simulation.failure(DocumentNotFoundException, CREATE)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (Status.NOT_MY_VBUCKET, CouchbaseException),
+        (Status.UNKNOWN_COLLECTION, CollectionNotFoundException),
+        (Status.KEY_NOT_FOUND, DocumentNotFoundException),
+        (Status.RANGE_SCAN_CANCELLED, RequestCanceledException),
+    ],
+)
+def test_what_going_on_does_not_retry(code: Status, kind: type[CouchbaseException]) -> None:
+    """Another attempt would not find the scan (decisions C9, C10)."""
+    simulation = stored(ready())
+    scan_id = open_scan(simulation)
+    simulation.node.faults.next(Opcode.RANGE_SCAN_CONTINUE, status(code))
+    error = simulation.failure(kind, go_on(scan_id))
+
+    assert (code, 0) == (error.context.status, error.context.retry_attempts)
+
+
+def test_opening_is_retried() -> None:
+    """Elsewhere, where the vbucket is not there; later, where the node has no resources."""
+    simulation = stored(ready())
+    simulation.node.faults.next(Opcode.RANGE_SCAN_CREATE, temporary_failure())
+    simulation.node.faults.next(Opcode.RANGE_SCAN_CREATE, status(Status.NOT_MY_VBUCKET))
+    open_scan(simulation)
+
+    assert {RetryReason.KV_TEMPORARY_FAILURE, RetryReason.KV_NOT_MY_VBUCKET} == set(
+        simulation.machine.statistics().retries_by_reason
+    )
+
+
+def test_a_scan_goes_to_the_node_of_its_vbucket() -> None:
+    """Also when it has moved: then the new node does not know the scan, and the old one has closed it."""
+    simulation = RecordedCluster()
+    simulation.write(["ada"])
+    vbucket = vbucket_of(b"ada", 128)
+    owner = simulation.nodes.owner_of("ada")
+    assert owner is not None
+    scan_id = open_scan(simulation, RangeScanCreate(TRAVEL, vbucket, Bounds()))
+    assert [1 if place == owner else 0 for place in range(3)] == [node.open_scans for node in simulation.nodes]
+    simulation.nodes.move([vbucket], to=(owner + 1) % 3)
+    error = simulation.failure(CouchbaseException, go_on(scan_id, vbucket=vbucket))
+    simulation.failure(DocumentNotFoundException, go_on(scan_id, vbucket=vbucket))
+
+    assert Status.NOT_MY_VBUCKET == error.context.status
+    assert 0 == sum(node.open_scans for node in simulation.nodes)
+
+
+def test_a_vbucket_that_there_is_not() -> None:
+    """It has no node, as one that is without for a while: the operation waits for another map."""
+    simulation = ready()
+    token = simulation.submit(RangeScanCreate(TRAVEL, 0xFFFF, Bounds()))
+    simulation.live(1.0)
+
+    assert token not in simulation.settled_at
+    assert simulation.machine.statistics().retries_by_reason[RetryReason.NODE_NOT_AVAILABLE]
+
+
+def test_a_bucket_that_cannot_be_scanned() -> None:
+    """Its config does not say that it can."""
+    simulation = ready(features=IMPLEMENTED_FEATURES - {HelloFeature.JSON})
+    error = simulation.failure(FeatureNotAvailableException, CREATE)
+
+    assert "range_scan_create needs the capability rangeScan" in str(error)
+    assert [] == simulation.commands(Opcode.RANGE_SCAN_CREATE)
+
+
+def test_how_many_vbuckets_there_are() -> None:
+    """As soon as the map has come."""
+    assert (0, 128, 0) == (vbuckets(Recorded()), vbuckets(ready()), vbuckets(ready(), "hotels"))
+
+
+def test_its_own_deadline() -> None:
+    """A request of a scan may take longer than others; both ways to set it work."""
+    for options in (
+        client_options(timeouts=TimeoutOptions(kv_scan=20.0)),
+        client_options("couchbase://127.0.0.1:11210?kv_scan_timeout=20s"),
+    ):
+        simulation = stored(ready(options=options))
+        simulation.node.faults.next(Opcode.RANGE_SCAN_CREATE, drop_response())
+        began = simulation.now
+        simulation.failure(AmbiguousTimeoutException, CREATE)
+
+        assert 20.0 == simulation.now - began
+
+
+# Several answers to one request.
+
+
+def test_which_answer_is_the_last() -> None:
+    """Any but a success to a continuation."""
+    assert not is_last(Opcode.RANGE_SCAN_CONTINUE, Status.SUCCESS)
+    assert all(is_last(Opcode.RANGE_SCAN_CONTINUE, code) for code in (MORE, COMPLETE, Status.NOT_MY_VBUCKET))
+    assert is_last(Opcode.GET, Status.SUCCESS)
+    assert is_last(Opcode.RANGE_SCAN_CREATE, Status.SUCCESS)
+
+
+def test_a_page_in_parts() -> None:
+    """The operation is settled once, by the last part, with all of them; other answers come in between."""
+    simulation = ready()
+    token, request = simulation.submit_in_flight(go_on(bytes(16)))
+    for key in (b"a", b"b"):
+        simulation.inject(respond(request, extras=KEYS_ONLY, value=b"\x01" + key))
+        assert token not in simulation.settled_at
+        other = simulation.submit(get("nobody"))
+        simulation.flow()
+        assert other in simulation.errors
+    simulation.inject(respond(request, MORE, extras=KEYS_ONLY, value=b"\x01c"))
+    page = simulation.results[token]
+
+    assert isinstance(page, ScanPage)
+    assert ["a", "b", "c"] == [item.id for item in page.items]
+    simulation.inject(respond(request, MORE))
+    assert (1, []) == (simulation.machine.statistics().orphans, simulation.closings())
+
+
+def test_a_failure_after_some_parts() -> None:
+    """What came is of no use: the scan goes on behind what was delivered."""
+    simulation = ready()
+    token, request = simulation.submit_in_flight(go_on(bytes(16)))
+    simulation.inject(respond(request, extras=KEYS_ONLY, value=b"\x01a"))
+    simulation.inject(respond(request, Status.NOT_MY_VBUCKET))
+
+    assert Status.NOT_MY_VBUCKET == simulation.error(CouchbaseException, token).context.status
+    assert 0 == simulation.machine.statistics().in_flight
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ([b"\x01a", b"\x05b"], "reach beyond the end"),
+        ([b"\x01a", b"\x01b\x01c"], "3 items came, and 2 were asked for"),
+        ([b"\x01a", b"\x01b", b"\x01c"], "3 items came, and 2 were asked for"),
+    ],
+)
+def test_parts_that_cannot_be(parts: list[bytes], reason: str) -> None:
+    """The operation fails with the first of them, and what still comes of the page is dropped."""
+    simulation = ready()
+    token, request = simulation.submit_in_flight(go_on(bytes(16), 2))
+    for value in parts:
+        simulation.inject(respond(request, extras=KEYS_ONLY, value=value))
+    error = simulation.error(DecodingFailureException, token)
+    simulation.inject(respond(request, MORE))
+
+    assert reason in str(error)
+    assert (0, []) == (simulation.machine.statistics().in_flight, simulation.closings())
+
+
+def test_a_connection_lost_between_parts() -> None:
+    """The operation fails: nobody can tell what the node has sent."""
+    simulation = ready()
+    token, request = simulation.submit_in_flight(go_on(bytes(16)))
+    simulation.inject(respond(request, extras=KEYS_ONLY, value=b"\x01a"))
+    simulation.lose(simulation.newest)
+
+    assert token in simulation.errors
+
+
+def test_an_answer_of_another_kind_between_parts() -> None:
+    """It is no part of the page, and is passed over."""
+    simulation = ready()
+    token, request = simulation.submit_in_flight(go_on(bytes(16)))
+    simulation.inject(respond(request, extras=KEYS_ONLY, value=b"\x01a"))
+    data = bytearray(respond(request))
+    data[1] = Opcode.GET
+    simulation.inject(bytes(data) + respond(request, MORE, extras=KEYS_ONLY, value=b"\x01b"))
+
+    assert isinstance(page := simulation.results[token], ScanPage)
+    assert ["a", "b"] == [item.id for item in page.items]
+
+
+# Nothing is left open.
+
+
+def test_opening_that_nobody_waits_for() -> None:
+    """When the answer comes, the scan is ended, and told as an orphan; what ends it is awaited by nobody, and is not told."""
+    simulation = stored(ready(options=client_options(orphans=OrphanReporter())))
+    token = simulation.submit(CREATE)
+    simulation.abandon(token)
+    simulation.flow()
+
+    assert [Opcode.RANGE_SCAN_CREATE, Opcode.RANGE_SCAN_CANCEL] == [
+        command.opcode for command in simulation.commands(Opcode.RANGE_SCAN_CREATE, Opcode.RANGE_SCAN_CANCEL)
+    ]
+    assert 0 == simulation.node.open_scans
+    assert (1, 0) == (simulation.machine.statistics().orphans, simulation.machine.statistics().in_flight)
+    (report,) = simulation.clients[0].last_reports()
+    assert ["range_scan_create"] == [
+        orphan["operation_name"] for orphan in json.loads(report.text)["kv"]["top_requests"]
+    ]
+
+
+def test_opening_that_is_answered_too_late() -> None:
+    """Likewise, when its deadline has passed."""
+    simulation = stored(ready(options=client_options(timeouts=TimeoutOptions(kv_scan=1.0))))
+    token, request = simulation.submit_in_flight(CREATE)
+    simulation.live(2.0)
+    simulation.error(AmbiguousTimeoutException, token)
+    simulation.inject(respond(request, value=bytes(16)))
+
+    assert simulation.requests[simulation.newest][-1].opcode == Opcode.RANGE_SCAN_CANCEL
+    assert bytes(16) == simulation.requests[simulation.newest][-1].extras
+
+
+@pytest.mark.parametrize(
+    ("code", "value"), [(Status.KEY_NOT_FOUND, b""), (Status.SUCCESS, b""), (Status.SUCCESS, bytes(17))]
+)
+def test_opening_that_failed_when_nobody_waited(code: Status, value: bytes) -> None:
+    """There is nothing to end."""
+    simulation = ready()
+    token, request = simulation.submit_in_flight(CREATE)
+    simulation.abandon(token)
+    before = len(simulation.requests[simulation.newest])
+    simulation.inject(respond(request, code, value=value))
+
+    assert before == len(simulation.requests[simulation.newest])
+
+
+def test_a_page_that_nobody_waits_for() -> None:
+    """Its parts are orphans, and its request is open until the last of them."""
+    simulation = ready()
+    token, request = simulation.submit_in_flight(go_on(bytes(16)))
+    simulation.abandon(token)
+    simulation.feed(BytesReceived(simulation.newest, respond(request, extras=KEYS_ONLY, value=b"\x01a")))
+    before = simulation.machine.statistics()
+    simulation.inject(respond(request, COMPLETE))
+
+    assert (1, 1) == (before.orphans, before.in_flight)
+    assert (2, 0) == (simulation.machine.statistics().orphans, simulation.machine.statistics().in_flight)
+
+
+def test_a_late_answer_behind_one_that_could_not_be_read() -> None:
+    """The last answer of a page whose first answer could not be read is reported as an orphan once, and ends the request."""
+    simulation = ready(options=client_options(orphans=OrphanReporter()))
+    token, request = simulation.submit_in_flight(go_on(bytes(16)))
+    simulation.inject(respond(request, extras=KEYS_ONLY, value=b"no page"))
+    simulation.error(DecodingFailureException, token)
+    simulation.inject(respond(request, COMPLETE, extras=KEYS_ONLY))
+    (report,) = simulation.clients[0].last_reports()
+
+    assert ["range_scan_continue"] == [
+        orphan["operation_name"] for orphan in json.loads(report.text)["kv"]["top_requests"]
+    ]
+    assert (1, 0) == (simulation.machine.statistics().orphans, simulation.machine.statistics().in_flight)
+
+
+def test_nonsense_follows_nonsense() -> None:
+    """In one piece of bytes: the first answer ends the request, and the second one is for nobody."""
+    simulation = stored(ready())
+    token, request = simulation.submit_in_flight(go_on(open_scan(simulation)))
+    simulation.inject(respond(request, value=b"no page") * 2)
+
+    simulation.error(DecodingFailureException, token)
+    assert (1, []) == (simulation.machine.statistics().orphans, simulation.closings())
+
+
+def test_pages_behind_nonsense_on_a_closed_stream() -> None:
+    """Behind an answer that closes the connection, an unreadable page fails its scan once, and further ones are orphans."""
+    simulation = ready(error_map=ErrorMapDocument(1, (ErrorMapRow(0x7F09, "GONE", "conn-state-invalidated", "Gone"),)))
+    other, first = simulation.submit_in_flight(get())
+    token, request = simulation.submit_in_flight(go_on(bytes(16)))
+    page = respond(request, value=b"no page")
+    simulation.inject(respond(first, 0x7F09) + page * 2 + respond(request, COMPLETE, extras=KEYS_ONLY))
+    simulation.flow()
+
+    simulation.error(DecodingFailureException, token)
+    assert other in simulation.errors
+    assert (2, 1) == (simulation.machine.statistics().orphans, len(simulation.closings()))
+    assert 0 == simulation.machine.statistics().in_flight

@@ -1,0 +1,288 @@
+"""What may be wrong with a cluster: each ends in an error that names it, or is survived."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.core.runtime.kv.simulated import (
+    TRAVEL,
+    Recorded,
+    client_options,
+    get,
+    node_options,
+    upsert,
+)
+from tests.core.runtime.kv.test_cluster import KEYS, RecordedCluster, nodes_of
+from triclinium_core.contract.neutral import Token
+from triclinium_core.errors import (
+    TimeoutException,
+    UnambiguousTimeoutException,
+    UnsupportedOperationException,
+)
+from triclinium_core.kv.operation.requests import Noop
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.runtime.kv.connection.states import ConnectionState
+from triclinium_core.runtime.kv.pool.connections import NO_CONFIG_SECONDS
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.fakes.faults import status
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES, FakeNodeOptions
+
+TWO_SEEDS = "couchbase://a.example:1,b.example:2"
+NOBODY: Mapping[str, Any] = {
+    "rev": 9,
+    "revEpoch": 9,
+    "name": "travel",
+    "nodesExt": [],
+    "vBucketServerMap": {"serverList": [], "vBucketMap": [[-1]] * 128},
+}
+
+
+def two_seeds() -> Recorded:
+    """Return a client of two nodes, of which the first is not what the client takes it for."""
+    nodes = FakeNodes(node_options(), nodes=[("a.example", 1), ("b.example", 2)])
+    nodes.remove_node(0)
+    nodes[0].faults.always(Opcode.HELLO, status(Status.UNKNOWN_COMMAND))
+    return Recorded(nodes, client_options(TWO_SEEDS))
+
+
+def test_a_seed_that_is_not_couchbase() -> None:
+    """One of two is passed over: the other one is a way in, and no operation fails for the first."""
+    simulation = two_seeds()
+    simulation.result(upsert())
+
+    assert "b.example:2" in {each.node for each in simulation.machine.statistics().connections}
+    assert any("does not know HELLO" in line for line in simulation.log)
+
+
+def test_seeds_of_which_none_is_couchbase() -> None:
+    """Who waits while the last of them says so fails at once, and who waited for another try; both learn what may help."""
+    simulation = two_seeds()
+    simulation.nodes[1].faults.always(Opcode.HELLO, status(Status.UNKNOWN_COMMAND))
+    early = simulation.failure(UnsupportedOperationException, get())
+    while simulation.connection().state != ConnectionState.CONNECTING.name:
+        simulation.now = simulation.machine.wakeup
+        simulation.tick()
+    late = simulation.submit(get())
+    simulation.flow()
+
+    assert "memcached://" in str(early)
+    assert "memcached://" in str(simulation.error(UnsupportedOperationException, late))
+
+
+def test_half_a_cluster_down_at_start() -> None:
+    """What the others have can be had; the rest says which node it is, and is there when that is."""
+    simulation = Recorded(
+        nodes_of(4, IMPLEMENTED_FEATURES), client_options("couchbase://127.0.0.1:11210,127.0.0.1:11216")
+    )
+    dead = (0, 1)
+    for place in dead:
+        simulation.nodes.kill(place)
+    alive = [key for key in KEYS if simulation.nodes.owner_of(key) not in dead]
+    lost = next(key for key in KEYS if simulation.nodes.owner_of(key) == 1)
+    for key in alive:
+        simulation.result(upsert(key))
+    error = simulation.failure(UnambiguousTimeoutException, upsert(lost))
+
+    assert "127.0.0.1:11212" in str(error)
+    assert ["NODE_NOT_AVAILABLE"] == list(error.context.retry_reasons)
+
+    for place in dead:
+        simulation.nodes.revive(place)
+    simulation.live(2.0)
+    for key in KEYS:
+        simulation.result(upsert(key))
+
+
+def test_a_whole_cluster_down_at_start() -> None:
+    """The error says what was tried; the client is there as soon as the cluster is."""
+    simulation = RecordedCluster()
+    for place in range(3):
+        simulation.nodes.kill(place)
+    error = simulation.failure(UnambiguousTimeoutException, get())
+
+    assert "127.0.0.1:11210: connection refused" in str(error)
+
+    for place in range(3):
+        simulation.nodes.revive(place)
+    simulation.live(2.0)
+    simulation.write()
+
+
+def test_a_first_map_with_zero_nodes() -> None:
+    """Nobody has a document, and the error says so; the next map is heard of, and counts."""
+    simulation = RecordedCluster(1)
+    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(NOBODY).encode()), times=2)
+    error = simulation.failure(UnambiguousTimeoutException, upsert())
+
+    assert "has no active node now" in str(error)
+
+    simulation.nodes.set_config_revision(1, epoch=10)
+    simulation.live(1.0)
+    simulation.write()
+
+
+def test_a_map_with_zero_nodes_that_is_lost() -> None:
+    """Who told it is gone as well: the client goes back to its seeds, and takes what it finds there."""
+    simulation = RecordedCluster(1)
+    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(NOBODY).encode()), times=2)
+    simulation.failure(UnambiguousTimeoutException, upsert())
+    simulation.nodes.kill(0)
+    simulation.live(5.0)
+    simulation.nodes.revive(0)
+    simulation.live(3.0)
+    simulation.write()
+
+
+def test_a_memcached_bucket() -> None:
+    """It is refused at once, and in words: its documents would be looked for in the wrong places."""
+    simulation = Recorded()
+    bucket = {"rev": 1, "name": "travel", "nodeLocator": "ketama", "nodes": [{"hostname": "h:8091"}]}
+    simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(bucket).encode()))
+    error = simulation.failure(UnsupportedOperationException, upsert())
+
+    assert simulation.now < 0.1
+    assert "'travel' is a memcached bucket" in str(error)
+    assert "use a couchbase or ephemeral bucket" in str(error)
+
+    opened = len(simulation.opened_at)
+    simulation.live(30.0)
+
+    assert opened == len(simulation.opened_at)
+
+    simulation.failure(UnsupportedOperationException, get())
+
+
+def test_a_memcached_bucket_without_a_config() -> None:
+    """It is refused once its nodes have said for long enough that it has none, and nobody knocks until asked to."""
+    simulation = Recorded(buckets=("beer",), memcached_buckets=("travel",))
+    error = simulation.failure(UnsupportedOperationException, upsert())
+    opened = len(simulation.opened_at)
+    simulation.live(30.0)
+    asked_again_at = simulation.now
+    again = simulation.finish(get())
+
+    assert NO_CONFIG_SECONDS <= simulation.settled_at[Token(1)] < NO_CONFIG_SECONDS + 0.5
+    assert "'travel'" in str(error)
+    assert opened == sum(at < asked_again_at for at, _ in simulation.opened_at)
+    simulation.error(UnsupportedOperationException, again)
+    assert NO_CONFIG_SECONDS <= simulation.settled_at[again] - asked_again_at < NO_CONFIG_SECONDS + 0.5
+
+
+def test_a_memcached_bucket_after_a_long_outage() -> None:
+    """The backoff has grown by then, and does not put off the refusal."""
+    simulation = Recorded(buckets=(), memcached_buckets=("travel",))
+    simulation.node.kill()
+    simulation.submit(get())
+    simulation.live(20.0)
+    simulation.node.revive()
+    simulation.live(1.2)
+    simulation.failure(UnsupportedOperationException, get())
+
+    asked = [each.now for each in simulation.commands(Opcode.GET_CLUSTER_CONFIG) if each.bucket == "travel"]
+    assert pytest.approx(NO_CONFIG_SECONDS, abs=0.02) == asked[-1] - asked[0]
+
+
+def test_a_bucket_that_was_created_a_moment_ago() -> None:
+    """It gets its config within the time, and nothing is refused; a bucket that is known already is asked for any time."""
+    simulation = Recorded()
+    simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.KEY_NOT_FOUND))
+    token = simulation.submit(upsert())
+    simulation.live(NO_CONFIG_SECONDS - 0.01)
+    simulation.node.faults.clear()
+    simulation.run()
+
+    assert token in simulation.results
+
+    simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.KEY_NOT_FOUND))
+    simulation.lose(simulation.newest)
+    simulation.failure(UnambiguousTimeoutException, upsert())
+
+
+@pytest.mark.parametrize("vbuckets", [{"serverList": [], "vBucketMap": []}, None])
+def test_a_first_config_without_vbuckets(vbuckets: object) -> None:
+    """An operation waits for the vbuckets of a new bucket, however long they take; its timeout names what is missing."""
+    config = json.dumps({"rev": 1, "name": "travel", "nodeLocator": "vbucket", "vBucketServerMap": vbuckets}).encode()
+    simulation = Recorded()
+    simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, config))
+    error = simulation.failure(UnambiguousTimeoutException, upsert())
+    token = simulation.submit(upsert())
+    simulation.live(NO_CONFIG_SECONDS)
+    simulation.node.faults.clear()
+    simulation.run()
+
+    assert "bucket 'travel' has no vbuckets yet" in str(error)
+    assert [] == simulation.commands(Opcode.SET)[1:]
+    assert token in simulation.results
+
+
+def test_a_later_config_without_vbuckets() -> None:
+    """A known map stays in use when a new stream brings a config without vbuckets."""
+    simulation = Recorded()
+    simulation.result(upsert())
+    config = status(Status.SUCCESS, json.dumps({"rev": 99, "revEpoch": 99, "name": "travel"}).encode())
+    simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, config)
+    simulation.lose(simulation.newest)
+    simulation.live(1.0)
+    opened = len(simulation.opened_at)
+    simulation.result(upsert())
+    simulation.live(10.0)
+
+    assert opened == len(simulation.opened_at)
+
+
+@pytest.mark.parametrize("opcode", [Opcode.GET_CLUSTER_CONFIG, Opcode.SELECT_BUCKET])
+def test_a_bucket_that_only_one_node_knows_nothing_of(opcode: Opcode) -> None:
+    """As long as another one says otherwise it is not refused: it may be on its way there."""
+    simulation = two_seeds()
+    simulation.nodes[0].faults.clear()
+    simulation.nodes[0].faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.KEY_NOT_FOUND))
+    answer = {Opcode.GET_CLUSTER_CONFIG: Status.TEMPORARY_FAILURE, Opcode.SELECT_BUCKET: Status.KEY_NOT_FOUND}
+    simulation.nodes[1].faults.always(opcode, status(answer[opcode]))
+
+    simulation.failure(UnambiguousTimeoutException, upsert())
+
+
+def test_a_bucket_without_a_config_beside_a_dead_node() -> None:
+    """Who cannot be asked does not count."""
+    simulation = Recorded(
+        FakeNodes(
+            FakeNodeOptions(buckets=(), memcached_buckets=("travel",)), nodes=[("a.example", 1), ("b.example", 2)]
+        ),
+        client_options(TWO_SEEDS),
+    )
+    simulation.nodes.kill(1)
+
+    simulation.failure(UnsupportedOperationException, upsert())
+
+
+def test_a_bucket_that_was_made_anew() -> None:
+    """Under the same name, as one that can be spoken to: the next operation finds it so."""
+    simulation = Recorded()
+    bucket = {"rev": 1, "name": "travel", "nodeLocator": "ketama", "nodes": [{"hostname": "h:8091"}]}
+    simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(bucket).encode()))
+    simulation.failure(UnsupportedOperationException, upsert())
+    simulation.node.faults.clear()
+    simulation.live(2.0)
+
+    simulation.result(upsert())
+
+
+@pytest.mark.parametrize("hours", [1.0, 24.0 * 365])
+def test_a_clock_that_jumps_forward(hours: float) -> None:
+    """As after a sleep: what was open is out of time, connections prove that they live, and all goes on."""
+    simulation = RecordedCluster()
+    simulation.write()
+    token, _ = simulation.submit_in_flight(upsert(KEYS[0]))
+    simulation.now += hours * 3600.0
+    simulation.flow()
+
+    assert isinstance(simulation.errors[token], TimeoutException)
+
+    simulation.live(5.0)
+    simulation.write()
+    simulation.finish(Noop(TRAVEL))

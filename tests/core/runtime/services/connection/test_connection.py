@@ -1,0 +1,286 @@
+"""One HTTP/1.1 connection: what is sent, and what any peer's bytes become."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given, strategies as st
+
+from triclinium_core.retry.couchbase.events import HandedOver
+from triclinium_core.runtime.services.connection.connection import (
+    HEAD_LINES_MAX,
+    HEADERS_SIZE_BYTES_MAX,
+    READ_BEFORE_SUCCESS_BYTES,
+    SENT_AT_ONCE_BYTES,
+    AnswerBegan,
+    AnswerBroken,
+    AnswerEnded,
+    BodyReceived,
+    HttpConnection,
+    HttpNews,
+)
+from triclinium_core.services.request import HttpRequest
+
+QUESTION = HttpRequest("POST", "/query/service", b'{"statement":"SELECT 1"}')
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+
+
+def asked(request: HttpRequest = QUESTION) -> HttpConnection:
+    """Return a connection that waits for an answer."""
+    connection = HttpConnection("127.0.0.1:8093", (("authorization", "Basic x"),))
+    connection.send(request)
+    return connection
+
+
+def pieces(data: bytes, size: int) -> list[bytes]:
+    """Return bytes cut into pieces."""
+    return [data[start : start + size] for start in range(0, len(data), size)]
+
+
+def summary(news: list[HttpNews]) -> tuple[list[int], bytes, list[bool]]:
+    """Return the status, the whole body, and how it ended."""
+    return (
+        [each.status for each in news if isinstance(each, AnswerBegan)],
+        b"".join(each.data for each in news if isinstance(each, BodyReceived)),
+        [each.is_reusable for each in news if isinstance(each, AnswerEnded)],
+    )
+
+
+def test_what_is_sent() -> None:
+    """The request, with its host, credentials and length, and no wish for compression."""
+    connection = HttpConnection("127.0.0.1:8093", (("authorization", "Basic x"),))
+
+    head, _, body = connection.send(QUESTION).partition(b"\r\n\r\n")
+
+    line, *headers = head.split(b"\r\n")
+    assert b"POST /query/service HTTP/1.1" == line
+    assert {
+        b"host: 127.0.0.1:8093",
+        b"accept-encoding: identity",
+        b"authorization: Basic x",
+        b"content-length: 24",
+        b"content-type: application/json",
+    } == set(headers)
+    assert QUESTION.body == body
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
+def test_a_request_without_a_body(method: str) -> None:
+    """It is whole at once, and its answer is read."""
+    connection = asked(HttpRequest(method, "/"))
+
+    assert ([200], b"hello", [True]) == summary(connection.receive(ANSWER))
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ANSWER,
+        b"HTTP/1.1 100 Continue\r\n\r\n" + ANSWER,
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n",
+    ],
+)
+def test_an_answer_in_any_pieces(answer: bytes, size: int) -> None:
+    """It is the same however it is cut, and the connection carries the next request."""
+    connection = asked()
+
+    news = [each for piece in pieces(answer, size) for each in connection.receive(piece)]
+    connection.send(QUESTION)
+
+    assert ([200], b"hello", [True]) == summary(news)
+    assert ([200], b"hello", [True]) == summary(connection.receive(answer))
+
+
+def test_an_answer_that_ends_with_the_stream() -> None:
+    """Without a length the end of the stream ends it; with one that is not reached, it is broken off."""
+    endless, cut = asked(), asked()
+    endless.receive(b"HTTP/1.1 200 OK\r\n\r\nhel")
+    cut.receive(ANSWER[:-1])
+
+    assert endless.ends_with_stream()
+    assert not cut.ends_with_stream()
+
+
+def test_an_answer_after_which_the_node_closes() -> None:
+    """The connection is not used again."""
+    connection = asked()
+
+    news = connection.receive(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello")
+
+    assert ([200], b"hello", [False]) == summary(news)
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        b"\x15\x03\x01\x00\x02\x02\x46\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nab",
+        b"HTTP/1.1 100 Continue\r\n\r\n" * 20,
+        b"HTTP/1.1 200 OK\r\nX: " + b"x" * HEADERS_SIZE_BYTES_MAX,
+    ],
+    ids=lambda data: repr(data[:30]),
+)
+def test_nonsense(nonsense: bytes) -> None:
+    """It becomes one piece of news, and the connection is done with."""
+    connection = asked()
+
+    (broken,) = [each for each in connection.receive(nonsense) if not isinstance(each, AnswerBegan)]
+
+    assert isinstance(broken, AnswerBroken)
+    assert not connection.is_busy
+
+
+def test_no_bytes_tell_nothing() -> None:
+    """A driver that reports a read of nothing has not reported the end of the stream."""
+    connection = asked()
+
+    assert ([], ([200], b"hello", [True])) == (connection.receive(b""), summary(connection.receive(ANSWER)))
+    assert [] == connection.receive(b"")
+
+
+@pytest.mark.parametrize(
+    ("expected", "status", "size"),
+    [
+        (False, 413, SENT_AT_ONCE_BYTES),
+        (False, 302, SENT_AT_ONCE_BYTES),
+        (True, 200, SENT_AT_ONCE_BYTES),
+        (True, 200, READ_BEFORE_SUCCESS_BYTES - 1000),
+        (False, 200, READ_BEFORE_SUCCESS_BYTES),
+        (False, 299, READ_BEFORE_SUCCESS_BYTES),
+        (True, 413, SENT_AT_ONCE_BYTES - 1000),
+    ],
+)
+def test_a_large_request_that_may_not_have_been_read(expected: bool, status: int, size: int) -> None:
+    """The next would queue behind its rest; who says that a request was successful has read it, unless it is very large."""
+    connection = asked(HttpRequest("POST", "/query/service", b"x" * size))
+    answer = b"HTTP/1.1 %d Said\r\nContent-Length: 5\r\n\r\nhello" % status
+
+    assert ([status], b"hello", [expected]) == summary(connection.receive(answer))
+
+
+def test_an_answer_that_nobody_asked_for() -> None:
+    """Whatever comes before a request is no answer; what comes behind an answer makes the connection useless."""
+    idle, busy = HttpConnection("127.0.0.1:8093", ()), asked()
+
+    assert [AnswerBroken] == [type(each) for each in idle.receive(ANSWER)]
+    assert ([200], b"hello", [False]) == summary(busy.receive(ANSWER + ANSWER))
+
+
+def test_how_much_of_a_request_was_handed_over() -> None:
+    """Bytes of earlier requests do not count, and what the driver cannot tell counts as all."""
+    connection = HttpConnection("127.0.0.1:8093", ())
+    first = len(connection.send(QUESTION))
+    connection.receive(ANSWER)
+    second = len(connection.send(QUESTION))
+
+    counts: list[Any] = [0, first, first + 1, first + second - 1, first + second, None]
+
+    assert [
+        HandedOver.NOTHING,
+        HandedOver.NOTHING,
+        HandedOver.PART,
+        HandedOver.PART,
+        HandedOver.ALL,
+        HandedOver.ALL,
+    ] == [connection.handed_over(count) for count in counts]
+
+
+@given(st.lists(st.binary(max_size=200) | st.sampled_from([ANSWER, ANSWER[:30], b"\r\n\r\n", b"HTTP/1.1 200 OK\r\n"])))
+def test_any_bytes(received: list[bytes]) -> None:
+    """A peer may say anything: nothing but news comes of it."""
+    connection = asked()
+
+    for data in received:
+        if not all(
+            isinstance(each, HttpNews) and not isinstance(each, AnswerBroken) for each in connection.receive(data)
+        ):
+            return
+
+
+@pytest.mark.parametrize("host", ["bücher.example", "a\r\nb", "h\x00", " "], ids=repr)
+def test_a_host_that_no_header_can_hold(host: str) -> None:
+    """A cluster config may bring any name: it is percent-encoded, and adds no header."""
+    sent = HttpConnection(f"{host}:8093", ()).send(HttpRequest("GET", "/"))
+
+    named, *others = [line for line in sent.split(b"\r\n") if line][1:]
+    assert f"host: {quote(host)}:8093".encode() == named
+    assert [b"accept-encoding: identity"] == others
+
+
+def test_chunks_that_come_together() -> None:
+    """They are one piece of the body, so that what is done for a piece is not done for each chunk."""
+    head, chunks = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\na\r\n" * 1000
+
+    news = asked().receive(head + chunks + b"0\r\n\r\n")
+
+    assert [AnswerBegan(200), BodyReceived(b"a" * 1000), AnswerEnded(is_reusable=True)] == news
+
+
+def test_chunks_before_nonsense() -> None:
+    """What came before it is told first."""
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    began, body, broken = asked().receive(head + b"1\r\na\r\n1\r\nb\r\nno chunk\r\n")
+
+    assert [AnswerBegan(200), BodyReceived(b"ab")] == [began, body]
+    assert isinstance(broken, AnswerBroken)
+
+
+def test_a_request_without_credentials() -> None:
+    """A request without credentials lacks only the ``authorization`` header, and the next request has it again."""
+    connection = HttpConnection("127.0.0.1:8093", (("authorization", "Basic x"), ("user-agent", "test")))
+
+    ping = connection.send(HttpRequest("GET", "/", carries_credentials=False))
+    connection.receive(ANSWER)
+    query = connection.send(QUESTION)
+
+    assert (False, True) == (b"authorization" in ping, b"authorization: Basic x" in query)
+    assert (True, True) == (b"user-agent: test" in ping, b"user-agent: test" in query)
+
+
+@pytest.mark.parametrize("end", [b"0\r\n\r\n", b"0;last\r\nDigest: x\r\n\r\n"])
+def test_an_empty_answer_before_more_bytes(end: bytes) -> None:
+    """After bytes behind an answer without a body, or behind the last chunk, the connection is not used again."""
+    empty, chunked = asked(), asked()
+
+    news = empty.receive(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" + ANSWER)
+    rest = chunked.receive(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n" + end + ANSWER)
+
+    assert ([200], b"", [False]) == summary(news)
+    assert ([200], b"hello", [False]) == summary(rest)
+
+
+@pytest.mark.parametrize("status", [204, 304])
+def test_an_answer_that_announces_chunks_and_has_no_body(status: int) -> None:
+    """An answer that cannot have a body ends with its head, even if it announces chunks."""
+    news = asked().receive(b"HTTP/1.1 %d Said\r\nTransfer-Encoding: chunked\r\n\r\n" % status)
+
+    assert ([status], b"", [True]) == summary(news)
+
+
+@pytest.mark.parametrize("interim", [b"", b"HTTP/1.1 100 Continue\r\n\r\n"])
+@pytest.mark.parametrize("size", [1, 10_000])
+def test_a_head_of_too_many_lines(interim: bytes, size: int) -> None:
+    """If all heads of an answer together have more lines than the bound, the answer is broken."""
+    head = interim + b"HTTP/1.1 200 OK\r\n" + b"a:b\r\n" * HEAD_LINES_MAX + b"\r\n"
+
+    connection = asked()
+    news = [each for piece in pieces(head, size) if connection.is_busy for each in connection.receive(piece)]
+
+    assert [AnswerBroken] == [type(each) for each in news]
+
+
+def test_chunks_of_a_piece_are_counted() -> None:
+    """The count of chunks is that in the newest bytes."""
+    connection = asked()
+    connection.receive(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 5)
+    first = connection.chunk_count
+    connection.receive(b"1\r\nx\r\n" * 3 + b"2")
+
+    assert (5, 3) == (first, connection.chunk_count)

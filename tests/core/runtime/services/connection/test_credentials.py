@@ -1,0 +1,21 @@
+"""The headers that show who asks."""
+
+from __future__ import annotations
+
+from triclinium_core.options import CertificateAuthenticator, JwtAuthenticator, PasswordAuthenticator
+from triclinium_core.runtime.services.connection.credentials import headers_of
+
+
+def test_each_kind_of_authenticator() -> None:
+    """A password is Basic, in UTF-8; a token is Bearer; a certificate was shown in the handshake."""
+    password, token = PasswordAuthenticator("ada", "pä:ss"), JwtAuthenticator("a.b.c")
+
+    assert ("authorization", "Basic YWRhOnDDpDpzcw==") == headers_of(password, "test")[1]
+    assert ("authorization", "Bearer a.b.c") == headers_of(token, "test")[1]
+    assert (("user-agent", "test"),) == headers_of(CertificateAuthenticator(), "test") == headers_of(None, "test")
+
+
+def test_a_name_that_no_header_can_have() -> None:
+    """A line break in the client's name forges no header."""
+    assert (("user-agent", "a??b: c?"),) == headers_of(None, "a\r\nb: cä")
+    assert (("user-agent", "triclinium"),) == headers_of(None, " ")

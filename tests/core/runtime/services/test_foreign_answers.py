@@ -1,0 +1,299 @@
+"""Answers to other requests: a repeated, unsolicited or foreign answer is never taken for that of the next request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+from tests.core.runtime.services.asking import ROWS, STATEMENT, Asking, asking
+from tests.rows import rows
+from triclinium_core.contract.couchbase import Action, Event, RowsReceived
+from triclinium_core.contract.neutral import (
+    CloseStream,
+    LossCause,
+    ReportConnection,
+    ReportLevel,
+    SendBytes,
+    StreamId,
+    Token,
+)
+from triclinium_core.errors import (
+    BucketNotFoundException,
+    CouchbaseException,
+    RequestCanceledException,
+)
+from triclinium_core.kv.operation.inquiries import Ping
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.analytics.request import AnalyticsRequest
+from triclinium_core.services.management.buckets import DropBucket, GetBucket
+from triclinium_core.services.management.query_indexes import DropIndex
+from triclinium_core.services.request import ServiceRequest
+from triclinium_core.services.search.queries import TermQuery
+from triclinium_core.services.search.request import SearchQueryRequest, SearchRequest
+from triclinium_core.services.views.request import ViewRequest
+from triclinium_core.testing.fakes.services import faults
+from triclinium_core.testing.fakes.services.answers import FakeAnswer
+
+FOREIGN = FakeAnswer(rows=["theirs"], metadata={"clientContextID": "another"})
+HITS: Sequence[dict[str, object]] = [{"index": "i", "id": each, "score": 1.0} for each in ("first", "second")]
+
+
+class Pair(NamedTuple):
+    """Two requests to one service, with different answers."""
+
+    service: Service
+    first: ServiceRequest | Ping
+    second: ServiceRequest
+    error: type[CouchbaseException] | None = None
+    """Exception of the second request; None if its rows are ``second``."""
+
+
+def search(index: str) -> SearchQueryRequest:
+    """Return a search."""
+    return SearchQueryRequest(index=index, search=SearchRequest(TermQuery("inn")))
+
+
+def view(name: str) -> ViewRequest:
+    """Return a view query."""
+    return ViewRequest(bucket_name="travel", design_document=name, view_name="v")
+
+
+PAIRS: Sequence[Pair] = [
+    Pair(Service.QUERY, asking("SELECT first"), asking("SELECT second")),
+    Pair(
+        Service.QUERY,
+        asking("SELECT first", client_context_id="mine"),
+        asking("SELECT second", client_context_id="mine"),
+    ),
+    Pair(Service.ANALYTICS, AnalyticsRequest(statement="SELECT first"), AnalyticsRequest(statement="SELECT second")),
+    Pair(Service.SEARCH, search("first"), search("second")),
+    Pair(Service.VIEWS, view("first"), view("second")),
+    Pair(
+        Service.MANAGEMENT,
+        GetBucket(bucket_name="travel"),
+        DropBucket(bucket_name="nowhere"),
+        BucketNotFoundException,
+    ),
+    Pair(
+        Service.QUERY,
+        Ping(bucket=None, report_id="r", service_types=frozenset({Service.QUERY})),
+        asking("SELECT second"),
+    ),
+    Pair(Service.SEARCH, Ping(bucket=None, report_id="r", service_types=frozenset({Service.SEARCH})), search("second")),
+]
+
+
+class Twice(Asking):
+    """A client that submits the second request of a pair as soon as the first is settled.
+
+    Args:
+        size: maximum number of bytes that its driver reads at a time.
+    """
+
+    def __init__(self, pair: Pair, size: int) -> None:
+        self.pair = pair
+        self.size = size
+        self.first: Token | None = None
+        self.second: Token | None = None
+        super().__init__()
+        script = self.nodes.script
+        for name in ("first", "second"):
+            script.answer(f"SELECT {name}", FakeAnswer(rows=[name]))
+            script.answer(f"SELECT {name}", FakeAnswer(rows=[name]), service=Service.ANALYTICS)
+            script.answer(f"{name}/v", FakeAnswer(rows=[{"key": name}]), service=Service.VIEWS)
+            script.answer(name, FakeAnswer(rows=[{"index": "i", "id": name, "score": 1.0}]), service=Service.SEARCH)
+        self.run()
+        self.nodes[0].faults.next(pair.service, faults.answer_twice())
+        self.first = self.inquire(pair.first) if isinstance(pair.first, Ping) else self.request(pair.first)
+        self.run()
+
+    def feed(self, event: Event) -> list[Action]:
+        """Feed an event, and submit the second request immediately if the event has settled the first."""
+        actions = super().feed(event)
+        if self.first in self.settled_at and self.second is None:
+            self.second = Token(0)
+            self.second = self.request(self.pair.second)
+        return actions
+
+    def deliver(self, stream: StreamId, size: int | None = None) -> None:
+        """Deliver the next piece to the client."""
+        super().deliver(stream, self.size)
+
+    def answer_size(self) -> int:
+        """Return the size in bytes of a whole answer to the first request."""
+        return self.asked[0].bytes_sent // 2
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: str(pair.service))
+def test_an_answer_that_comes_twice_is_none_to_the_next_request(pair: Pair) -> None:
+    """After a repeated answer, the next request gets its own answer, for reads of every size."""
+    whole = Twice(pair, 64 * 1024).answer_size()
+    sizes = {size for size in range(1, whole + 1) if whole % size in (0, 1, size - 1)} | {2 * whole}
+    for size in sorted(sizes):
+        simulation = Twice(pair, size)
+        assert simulation.second is not None
+        error = simulation.errors.get(simulation.second)
+
+        assert whole == simulation.answer_size()
+        assert pair.error is (type(error) if error is not None else None), f"read by {size}: {error!r}"
+        if pair.error is None:
+            [row] = simulation.rows[simulation.second]
+            assert (True, False) == (b"second" in row, b"first" in row), f"read by {size}"
+
+
+def test_requests_are_sent_to_silent_connections_only() -> None:
+    """Each request over HTTP, including the first of a connection, is sent with ``unless_readable``."""
+    simulation = Asking()
+    simulation.finish(asking())
+    simulation.finish(asking())
+    sent = [action for action in simulation.actions if isinstance(action, SendBytes)]
+
+    assert {True: 2, False: len(sent) - 2} == {
+        flag: sum(action.unless_readable is flag for action in sent) for flag in (True, False)
+    }
+    assert {True} == {action.unless_readable for action in sent if action.data.startswith(b"POST ")}
+
+
+def unsolicited(simulation: Asking, data: bytes) -> StreamId:
+    """Put unread bytes on the only open connection to a service, and return its stream."""
+    [stream] = simulation.nodes[0].request_log[-1:]
+    simulation.links[StreamId(stream.connection)].incoming += data
+    return StreamId(stream.connection)
+
+
+@pytest.mark.parametrize("readonly", [True, False])
+def test_a_request_that_was_not_sent_is_sent_on_another_connection(readonly: bool) -> None:
+    """A connection with unread bytes is lost with nothing handed over, and even a request that writes is retried."""
+    simulation = Asking()
+    simulation.finish(asking())
+    stream = unsolicited(simulation, b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    token = simulation.finish(asking(readonly=readonly))
+
+    assert ROWS == simulation.rows[token]
+    assert stream != simulation.asked[-1].connection
+    assert [RetryReason.SOCKET_NOT_AVAILABLE] == [retry.reason for retry in simulation.retries]
+    assert [LossCause.UNSOLICITED.value in line for line in simulation.log[-1:]] == [True]
+
+
+def test_bytes_in_front_of_the_first_request() -> None:
+    """An answer that waits on a new connection is not taken for the answer to its first request."""
+    simulation = Asking()
+    simulation.run()
+    before = set(simulation.links)
+    token = simulation.request(asking())
+    [stream] = set(simulation.links) - before
+    simulation.links[stream].incoming += b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+    simulation.run()
+
+    assert ROWS == simulation.rows[token]
+    assert stream != simulation.asked[-1].connection
+
+
+def test_a_kept_connection_that_the_node_has_closed() -> None:
+    """If the node has closed a kept connection, a request for it was not sent, and is retried even if it writes."""
+    simulation = Asking()
+    simulation.finish(asking())
+    simulation.links[StreamId(simulation.asked[-1].connection)].is_hung_up = True
+
+    token = simulation.finish(asking())
+
+    assert ROWS == simulation.rows[token]
+    assert 2 == len(simulation.asked)
+
+
+@rows(
+    ("request", "body"),
+    [
+        (asking(), b'{"clientContextID":"another","results":["theirs"],"status":"success"}'),
+        (asking(), b'{"results":[],"clientContextID":"another","status":"success"}'),
+        (asking(), b'{"clientContextID":"another","errors":[{"code":3000,"msg":"syntax"}],"status":"fatal"}'),
+        (asking(), b'{"clientContextID":"another","results":[1,,'),
+        (AnalyticsRequest(statement=STATEMENT), b'{"clientContextID":"another","results":[1],"status":"success"}'),
+        (DropIndex(statement=STATEMENT), b'{"clientContextID":"another","results":[],"status":"success"}'),
+    ],
+)
+def test_a_foreign_answer_counts_as_none(request: ServiceRequest, body: bytes) -> None:
+    """An answer to another request closes its connection, and a request that writes fails as in flight."""
+    simulation = Asking()
+    simulation.nodes.script.answer(STATEMENT, FakeAnswer(body=body.decode()), service=request.service)
+
+    error = simulation.failure(RequestCanceledException, request)
+    [report] = [action for action in simulation.actions if isinstance(action, ReportConnection) and action.stream > 1]
+
+    assert str(RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT) == error.context.refused_reason
+    assert "another" in str(error.context.last_dispatch_error)
+    assert [report.stream] == [action.stream for action in simulation.actions if isinstance(action, CloseStream)]
+    assert ReportLevel.WARNING is report.level
+    assert 0 == simulation.count(RowsReceived)
+
+
+def test_a_request_that_only_reads_is_retried_after_a_foreign_answer() -> None:
+    """A read-only request is sent again under another id, on another connection."""
+    simulation = Asking()
+    simulation.nodes.script.answer("SELECT 1", FOREIGN, FOREIGN, FakeAnswer(rows=[1]))
+
+    token = simulation.finish(asking("SELECT 1", readonly=True))
+
+    assert [b"1"] == simulation.rows[token]
+    assert 3 == len({each.connection for each in simulation.asked})
+    assert [RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT] * 2 == [retry.reason for retry in simulation.retries]
+
+
+def test_rows_that_were_handed_out_before_a_foreign_id() -> None:
+    """If rows were handed out before the foreign id arrives, the request fails after them and is not retried."""
+    simulation = Asking()
+    answer = msgspec.structs.replace(FOREIGN, rows=["theirs", "too"], seconds_between_rows=0.1)
+    simulation.nodes.script.answer("SELECT 1", answer)
+
+    token = simulation.finish(asking("SELECT 1", readonly=True))
+
+    assert [b'"theirs"'] == simulation.rows[token]
+    assert isinstance(simulation.errors[token], RequestCanceledException)
+    assert 1 == len(simulation.asked)
+
+
+def ids_of(simulation: Asking) -> list[str]:
+    """Return the client context id of each request that the nodes have received."""
+    return [str(msgspec.json.decode(each.body)["client_context_id"]) for each in simulation.asked]
+
+
+def test_each_attempt_has_its_own_id() -> None:
+    """The client's PREPARE, the execution and each retry have distinct ids, and the error names the first id."""
+    simulation = Asking(enhanced=False)
+    refused = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
+    simulation.nodes.script.answer(STATEMENT, refused, refused, FakeAnswer(errors=[{"code": 3000, "msg": "no"}]))
+
+    token = simulation.finish(asking(adhoc=False, readonly=True))
+    ids = ids_of(simulation)
+
+    assert len(ids) == len(set(ids)) >= 4
+    assert {ids[0]} == {each[:36] for each in ids}
+    assert ids[0] == simulation.errors[token].context.client_context_id
+
+
+def test_a_given_id_is_that_of_all_attempts() -> None:
+    """If the user passes an id, the PREPARE, the execution and each retry send it."""
+    simulation = Asking(enhanced=False)
+    simulation.nodes[0].faults.next(Service.QUERY, faults.cut_body(bytes_sent=5))
+
+    token = simulation.finish(asking(adhoc=False, readonly=True, client_context_id="mine"))
+
+    assert ROWS == simulation.rows[token]
+    assert ["mine"] * 3 == ids_of(simulation)
+
+
+def test_a_plan_of_another_request() -> None:
+    """A PREPARE whose answer names another request is sent again, and the plan in that answer is not stored."""
+    simulation = Asking(enhanced=False)
+    plan = b'{"clientContextID":"another","results":[{"name":"theirs"}],"status":"success"}'
+    simulation.nodes[0].faults.next(Service.QUERY, faults.http_status(200, plan))
+
+    token = simulation.finish(asking(adhoc=False, readonly=True))
+
+    assert ROWS == simulation.rows[token]
+    assert [True, True, False] == [b"PREPARE" in each.body for each in simulation.asked]

@@ -1,0 +1,66 @@
+"""What travels for a statement that is to be prepared."""
+
+from __future__ import annotations
+
+import pytest
+
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.runtime.kv.known_configs import KnownConfigs
+from triclinium_core.runtime.services.prepared_statements import REASONS_TO_PREPARE_AGAIN, PreparedStatements
+from triclinium_core.services.query.prepared_plan import PreparedPlan
+from triclinium_core.services.query.request import PrepareRequest, QueryRequest
+from triclinium_core.services.request import HttpAnswer, MalformedAnswer
+
+QUERY = QueryRequest(statement="SELECT 1", adhoc=False)
+PLAN = HttpAnswer(200, b'{"results":[{"name":"p1","encoded_plan":"abc"}]}')
+
+
+def prepared() -> PreparedStatements:
+    """Return what knows the plan of the query."""
+    statements = PreparedStatements(KnownConfigs())
+    statements.learn(statements.message(QUERY), PLAN)
+    return statements
+
+
+def test_a_statement_is_planned_once() -> None:
+    """A cluster that cannot do both at once is asked for the plan first; then the plan travels."""
+    assert PrepareRequest(query=QUERY) == PreparedStatements(KnownConfigs()).message(QUERY)
+    assert QUERY.with_plan(PreparedPlan("p1", "abc")) == prepared().message(QUERY)
+
+
+def test_what_is_not_to_be_prepared_travels_as_it_is() -> None:
+    """And its answer brings no plan."""
+    statements, adhoc = PreparedStatements(KnownConfigs()), QueryRequest(statement="SELECT 1")
+    statements.learn(adhoc, HttpAnswer(200, b'{"prepared":"p1"}'))
+
+    assert adhoc == statements.message(adhoc)
+    assert isinstance(statements.message(QUERY), PrepareRequest)
+
+
+def test_an_enhanced_preparation_brings_the_plan_with_the_rows() -> None:
+    """Unless the service did not name one."""
+    statements, enhanced = PreparedStatements(KnownConfigs()), QUERY.preparation(enhanced=True)
+    statements.learn(enhanced, HttpAnswer(200, b"{}"))
+    before = statements.message(QUERY)
+    statements.learn(enhanced, HttpAnswer(200, b'{"prepared":"p2"}'))
+
+    assert isinstance(before, PrepareRequest)
+    assert QUERY.with_plan(PreparedPlan("p2")) == statements.message(QUERY)
+
+
+@pytest.mark.parametrize("reason", RetryReason)
+def test_a_plan_is_forgotten_where_it_may_be_to_blame(reason: RetryReason) -> None:
+    """Because of these reasons alone."""
+    statements = prepared()
+    statements.failed(QUERY, reason)
+
+    assert (reason in REASONS_TO_PREPARE_AGAIN) == isinstance(statements.message(QUERY), PrepareRequest)
+
+
+def test_a_plan_that_is_none() -> None:
+    """It is an error, and nothing is remembered."""
+    statements = PreparedStatements(KnownConfigs())
+
+    with pytest.raises(MalformedAnswer):
+        statements.learn(statements.message(QUERY), HttpAnswer(200, b'{"results":[]}'))
+    assert isinstance(statements.message(QUERY), PrepareRequest)

@@ -1,0 +1,62 @@
+"""A figure agrees when it is near enough: four standard errors of both means, and what rounding hides."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from triclinium_core.tools.fleet.figures import FleetFigures
+from triclinium_core.tools.fleet.references.experiment import Quantity, Row
+
+
+def attempts(figures: FleetFigures) -> float:
+    """Return the attempts of a run."""
+    return float(figures.totals.sent)
+
+
+def quantity(expected: float, *, error: float, spread: float, rounding: float, slack: float | None = None) -> Quantity:
+    """Return a quantity of one reference."""
+    return Quantity(
+        reference="reference",
+        subject="subject",
+        unit="unit",
+        expected=expected,
+        measure=attempts,
+        error=error,
+        spread=spread,
+        rounding=rounding,
+        slack=slack,
+    )
+
+
+def test_a_tolerance_has_three_parts() -> None:
+    """Their standard error, ours, which falls with the number of runs, and half a unit of the last digit."""
+    found = quantity(10.0, error=0.3, spread=0.8, rounding=0.05)
+
+    assert 4 * math.hypot(0.3, 0.4) + 0.05 == pytest.approx(found.tolerance(4))
+    assert 4 * math.hypot(0.3, 0.08) + 0.05 == pytest.approx(found.tolerance(100))
+    assert 2.0 == quantity(10.0, error=0.3, spread=0.8, rounding=0.05, slack=2.0).tolerance(4)
+
+
+def test_the_mean_of_all_runs_is_judged() -> None:
+    """At the tolerance it agrees, and beyond it does not."""
+    found = quantity(10.0, error=0.0, spread=1.0, rounding=0.0)
+    near, far = found.judge([12.0, 12.0, 11.0, 13.0]), found.judge([12.0, 12.0, 11.0, 13.1])
+
+    assert (12.0, True) == (near.got, near.ok)
+    assert not far.ok
+
+
+def test_a_row_as_json() -> None:
+    """Its six keys, and nothing else."""
+    row = Row("reference", "subject", "unit", 10.0, 0.5, 10.25)
+
+    assert {
+        "reference": "reference",
+        "quantity": "subject: unit",
+        "expected": 10.0,
+        "tolerance": 0.5,
+        "got": 10.25,
+        "ok": True,
+    } == row.to_json()

@@ -1,0 +1,152 @@
+"""The published simulations are played on the machines of the core: they agree, and a bug in a machine makes them differ."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from tests.rows import rows
+from triclinium_core.retry.backoff import ExponentialBackoff, Random
+from triclinium_core.retry.calls.machine import CallMachine, Decision, Sleep
+from triclinium_core.retry.smithy.backoff import DecorrelatedRetryBackoffStrategy, ExponentialRetryBackoffStrategy
+from triclinium_core.retry.smithy.base import BaseRetryStrategy
+from triclinium_core.retry.smithy.breaker import BreakerRetryStrategy
+from triclinium_core.retry.smithy.budget import BudgetRetryStrategy
+from triclinium_core.retry.smithy.classification import ErrorInfo
+from triclinium_core.tools.fleet.references import REFERENCES, Row
+from triclinium_core.tools.fleet.references.collapse import AT_ONCE, COLLAPSE
+
+EXPERIMENTS = {experiment.name: experiment for experiment in REFERENCES}
+RUNS = 3
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def compare(name: str, runs: int = RUNS) -> Sequence[Row]:
+    """Return what comes of so many runs of an experiment."""
+    experiment = EXPERIMENTS[name]
+    return experiment.judge([experiment.play(random.Random(f"{name} {run}")) for run in range(runs)])
+
+
+def one_attempt_too_many(patch: pytest.MonkeyPatch) -> None:
+    refusal = BaseRetryStrategy._refusal
+
+    def late(strategy: BaseRetryStrategy, info: ErrorInfo, count: int, scope: str | None) -> str | None:
+        return refusal(strategy, info, count - 1, scope)
+
+    patch.setattr(BaseRetryStrategy, "_refusal", late)
+
+
+def one_attempt_too_few(patch: pytest.MonkeyPatch) -> None:
+    refusal = BaseRetryStrategy._refusal
+
+    def early(strategy: BaseRetryStrategy, info: ErrorInfo, count: int, scope: str | None) -> str | None:
+        return refusal(strategy, info, count + 1, scope)
+
+    patch.setattr(BaseRetryStrategy, "_refusal", early)
+
+
+def half_of_smithys_backoff(patch: pytest.MonkeyPatch) -> None:
+    compute = ExponentialRetryBackoffStrategy.compute_next_backoff_delay
+    patch.setattr(
+        ExponentialRetryBackoffStrategy,
+        "compute_next_backoff_delay",
+        lambda backoff, retry_attempt: 0.5 * compute(backoff, retry_attempt),
+    )
+
+
+def half_of_couchbases_backoff(patch: pytest.MonkeyPatch) -> None:
+    compute = ExponentialBackoff.__call__
+
+    def halved(backoff: ExponentialBackoff, retry_attempts: int, rng: Random, /) -> float:
+        return 0.5 * compute(backoff, retry_attempts, rng)
+
+    patch.setattr(ExponentialBackoff, "__call__", halved)
+
+
+def a_walk_that_forgets(patch: pytest.MonkeyPatch) -> None:
+    compute = DecorrelatedRetryBackoffStrategy.compute_following_backoff_delay
+    patch.setattr(
+        DecorrelatedRetryBackoffStrategy,
+        "compute_following_backoff_delay",
+        lambda backoff, previous_delay: compute(backoff, 0.0),
+    )
+
+
+def a_budget_without_limit(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(BudgetRetryStrategy, "available_budget", lambda strategy, token_scope=None: 5.0)
+
+
+def a_breaker_that_never_trips(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(BreakerRetryStrategy, "failure_share", lambda strategy, token_scope=None: 0.0)
+
+
+def a_machine_that_does_not_wait(patch: pytest.MonkeyPatch) -> None:
+    fail = CallMachine.fail
+
+    def hasty(machine: CallMachine, error: Exception, *, now: float, deadline: float) -> Decision:
+        decision = fail(machine, error, now=now, deadline=deadline)
+        return Sleep(0.0) if isinstance(decision, Sleep) else decision
+
+    patch.setattr(CallMachine, "fail", hasty)
+
+
+PLANTS: Sequence[tuple[Plant, str]] = (
+    (one_attempt_too_many, "retries under failures: p=0.5 three"),
+    (one_attempt_too_few, "retries under failures: p=0.5 three"),
+    (half_of_smithys_backoff, "backoff and jitter: N=50 full"),
+    (half_of_couchbases_backoff, "backoff and jitter, Couchbase: N=50 full"),
+    (a_walk_that_forgets, "closed forms: decorrelated, 3 delays"),
+    (a_budget_without_limit, "retries under failures: N=1000 adaptive"),
+    (a_breaker_that_never_trips, "retries under failures: N=1000 breaker"),
+    (a_machine_that_does_not_wait, "closed forms: full, 8 delays"),
+)
+
+
+@pytest.mark.history
+@rows("name", list(dict.fromkeys(name for _, name in PLANTS)))
+def test_what_is_published_comes_out(name: str) -> None:
+    """The liveness half: the machines as they are agree with every figure of the experiment."""
+    assert [] == [row for row in compare(name) if not row.ok]
+
+
+@pytest.mark.history
+@pytest.mark.parametrize(("plant", "name"), PLANTS, ids=[plant.__name__ for plant, _ in PLANTS])
+def test_a_sabotaged_machine_is_found(plant: Plant, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The safety half: no figure stands here that comes out without the machine; each bug makes one differ."""
+    plant(monkeypatch)
+
+    assert any(not row.ok for row in compare(name))
+
+
+@pytest.mark.history
+def test_the_spike_has_two_stable_states() -> None:
+    """Without a backoff a run serves nobody in the end or everybody, and both happen; with it all recover."""
+    alone, backed_off = COLLAPSE[0], COLLAPSE[1]
+    goodput = [alone.play(random.Random(seed))[1] for seed in range(12)]
+
+    assert alone.strategy == AT_ONCE.name
+    assert all(value == 0.0 or value > 30.0 for value in goodput)
+    assert 0 < sum(value == 0.0 for value in goodput) < len(goodput)
+    assert all(backed_off.play(random.Random(seed))[1] > 30.0 for seed in range(4))
+
+
+def test_every_figure_of_the_sheet_is_there() -> None:
+    """Each cell of each table once, under a name of its own."""
+    quantities = [(each.reference, each.subject, each.unit) for one in REFERENCES for each in one.quantities]
+    counts = {name: sum(reference == name for reference, _, _ in quantities) for name, _, _ in quantities}
+
+    assert len(quantities) == len(set(quantities))
+    assert len(EXPERIMENTS) == len(REFERENCES)
+    assert {"backoff and jitter": 30, "retries under failures": 44, "collapse by retries": 6}.items() <= counts.items()
+
+
+def test_tolerances_have_a_reason() -> None:
+    """All but the runs that are counted grow narrower with more runs, and no formula has an error of its own."""
+    for experiment in REFERENCES:
+        for quantity in experiment.quantities:
+            assert quantity.tolerance(4 * experiment.runs) <= quantity.tolerance(experiment.runs)
+            assert 0.0 <= quantity.tolerance(experiment.runs) <= max(0.4 * quantity.expected, 3.0)
+            assert quantity.reference != "closed forms" or quantity.error == 0.0

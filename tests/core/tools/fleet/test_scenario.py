@@ -1,0 +1,58 @@
+"""A scenario that makes no sense is refused before anything is played, by what is wrong with it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from tests.rows import rows
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.tools.fleet import Fleet, Outage, Scenario, SimulatedService
+
+SERVICE = SimulatedService(capacity=10.0)
+
+
+@rows(
+    ("build", "parameter", "said"),
+    [
+        (lambda: Fleet(clients=0), "clients", "1000000"),
+        (lambda: Fleet(clients=True), "clients", "True"),
+        (lambda: Fleet(clients=1_000_001), "clients", "1000001"),
+        (lambda: Fleet(clients=1.5), "clients", "1.5"),  # type: ignore[arg-type]
+        (lambda: Fleet(clients=1, period=1e308), "period", "1000000000"),
+        (lambda: Fleet(clients_per_process=0), "clients_per_process", "0"),
+        (lambda: Fleet(period=0.0), "period", "0.0"),
+        (lambda: Fleet(period=math.nan), "period", "nan"),
+        (lambda: Fleet(period="1"), "period", "'1'"),  # type: ignore[arg-type]
+        (lambda: Fleet(timeout=math.inf), "timeout", "inf"),
+        (lambda: Fleet(attempt_timeout=-1.0), "attempt_timeout", "-1.0"),
+        (lambda: Fleet(idempotent=1), "idempotent", "1"),  # type: ignore[arg-type]
+        (lambda: SimulatedService(capacity=0.0), "capacity", "1e-09"),
+        (lambda: SimulatedService(capacity=1e-310), "capacity", "1e-310"),
+        (lambda: SimulatedService(capacity=math.inf), "capacity", "inf"),
+        (lambda: SimulatedService(capacity=1.0, latency=1e308), "latency", "1000000000"),
+        (lambda: SimulatedService(capacity=1.0, latency=-0.1), "latency", "-0.1"),
+        (lambda: SimulatedService(capacity=1.0, queue=0.0), "queue", "0.0"),
+        (lambda: SimulatedService(capacity=1.0, rejection_cost=1.1), "rejection_cost", "1.1"),
+        (lambda: SimulatedService(capacity=1.0, rejection_cost=math.nan), "rejection_cost", "nan"),
+        (lambda: SimulatedService(capacity=1.0, overload="silent"), "overload", "SILENT"),  # type: ignore[arg-type]
+        (lambda: Outage(-1.0, 2.0), "start", "-1.0"),
+        (lambda: Outage(1.0, math.nan), "end", "nan"),
+        (lambda: Outage(2.0, 2.0), "end", "2.0"),
+        (lambda: Outage(1.0, 2.0, "away"), "kind", "OutageKind"),  # type: ignore[arg-type]
+        (lambda: Scenario(fleet=Fleet(), service=SERVICE, duration=0.0), "duration", "0.0"),
+        (lambda: Scenario(fleet=Fleet(), service=SERVICE, bucket=-1.0), "bucket", "-1.0"),
+        (lambda: Scenario(fleet=Fleet(), service=SERVICE, bucket=0.0001), "bucket", "600,000"),
+        (lambda: Scenario(fleet=Fleet(), service=SERVICE, outage=Outage(1.0, 61.0)), "outage", "61 s.*60 s"),
+        (lambda: Scenario(fleet=Fleet(clients=1_000_000, period=1.0), service=SERVICE), "duration", "60,000,000"),
+        (lambda: Scenario(fleet=Fleet(clients=1_000_000, timeout=22.0), service=SERVICE), "timeout", "2,200,000"),
+    ],
+)
+def test_nonsense_is_refused(build: Callable[[], object], parameter: str, said: str) -> None:
+    """The error names the parameter, and the value or the limit that it breaks."""
+    with pytest.raises(InvalidArgumentException, match=said) as caught:
+        build()
+
+    assert parameter == caught.value.parameter

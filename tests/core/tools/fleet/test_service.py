@@ -1,0 +1,183 @@
+"""The simulated service: who is served when, who is turned away, and what an outage does."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from triclinium_core.retry.backoff import ConstantRandom
+from triclinium_core.tools.fleet.scenario import (
+    ContendedRow,
+    Outage,
+    OutageKind,
+    Overload,
+    ParallelService,
+    SimulatedService,
+    Work,
+)
+from triclinium_core.tools.fleet.service import (
+    AttemptOutcome,
+    Fate,
+    ParallelMachine,
+    QueueMachine,
+    RowMachine,
+    ServiceMachine,
+)
+from triclinium_core.tools.fleet.times import FixedTime
+
+TEN_A_SECOND = SimulatedService(capacity=10.0, latency=0.01, queue=0.25, rejection_cost=0.5)
+
+
+def queue(service: SimulatedService, outage: Outage | None) -> QueueMachine:
+    """Return the machine of a service without chance."""
+    return QueueMachine(service, outage, rng=ConstantRandom(0.5))
+
+
+def approximately(fates: list[Fate]) -> list[Fate]:
+    """Return fates whose instants are rounded."""
+    return [(outcome, round(at, 9)) for outcome, at in fates]
+
+
+def test_requests_are_served_one_by_one() -> None:
+    """Each waits for those before it, and then for its own work and the way."""
+    machine = queue(TEN_A_SECOND, None)
+
+    assert [
+        (AttemptOutcome.ANSWERED, 0.11),
+        (AttemptOutcome.ANSWERED, 0.21),
+        (AttemptOutcome.ANSWERED, 0.31),
+    ] == approximately([machine.receive(0.0) for _ in range(3)])
+    assert 3.0 == pytest.approx(machine.waiting(0.0))
+    assert 0.0 == machine.waiting(9.0)
+
+
+def test_a_full_queue_turns_away() -> None:
+    """At once, and that costs work of those who come later, but never more than one more queue."""
+    machine = queue(TEN_A_SECOND, None)
+    fates = [machine.receive(0.0) for _ in range(20)]
+
+    assert [AttemptOutcome.ANSWERED] * 3 + [AttemptOutcome.THROTTLED] * 17 == [outcome for outcome, _ in fates]
+    assert (AttemptOutcome.THROTTLED, 0.01) == fates[-1]
+    assert 5.0 == pytest.approx(machine.waiting(0.0))
+    assert (AttemptOutcome.THROTTLED, 0.25) == machine.receive(0.24)
+    assert (AttemptOutcome.ANSWERED, 0.66) == approximately([machine.receive(0.31)])[0]
+
+
+def test_a_full_queue_may_be_silent() -> None:
+    """Then nobody ever hears of the request."""
+    machine = queue(SimulatedService(capacity=1.0, queue=0.5, overload=Overload.SILENT), None)
+    machine.receive(0.0)
+
+    assert (AttemptOutcome.THROTTLED, math.inf) == machine.receive(0.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (OutageKind.REFUSES, (AttemptOutcome.REFUSED, 1.01)),
+        (OutageKind.CLOSES, (AttemptOutcome.CLOSED, 1.01)),
+        (OutageKind.DENIES, (AttemptOutcome.DENIED, 1.01)),
+        (OutageKind.SILENT, (AttemptOutcome.TIMED_OUT, math.inf)),
+    ],
+)
+def test_what_an_outage_does(kind: OutageKind, expected: tuple[AttemptOutcome, float]) -> None:
+    """From its first instant up to its last, each kind in its way; then requests are served as if none had waited."""
+    machine = queue(TEN_A_SECOND, Outage(1.0, 2.0, kind))
+
+    assert expected == machine.receive(1.0)
+    assert expected[0] is machine.receive(1.999)[0]
+    assert [(AttemptOutcome.ANSWERED, 2.11)] == approximately([machine.receive(2.0)])
+
+
+def test_an_outage_takes_what_waits() -> None:
+    """Whoever would be answered after its beginning hears that the connection closed; or nothing, if it is silent."""
+    closing = queue(TEN_A_SECOND, Outage(0.15, 0.2, OutageKind.REFUSES))
+    silent = queue(TEN_A_SECOND, Outage(0.15, 0.2, OutageKind.SILENT))
+
+    assert [(AttemptOutcome.ANSWERED, 0.11), (AttemptOutcome.CLOSED, 0.15)] == approximately(
+        [closing.receive(0.0) for _ in range(2)]
+    )
+    assert [AttemptOutcome.ANSWERED, AttemptOutcome.TIMED_OUT] == [silent.receive(0.0)[0] for _ in range(2)]
+    assert [(AttemptOutcome.ANSWERED, 0.31)] == approximately([closing.receive(0.2)])
+
+
+def test_what_waited_is_lost_with_the_outage() -> None:
+    """Who asks after it waits for nobody from before, even where the outage was shorter than the queue."""
+    machine = queue(SimulatedService(capacity=1.0, latency=0.01, queue=9.0), Outage(1.0, 2.0))
+    for _ in range(5):
+        machine.receive(0.0)
+
+    assert (AttemptOutcome.ANSWERED, 3.01) == machine.receive(2.0)
+    assert (AttemptOutcome.ANSWERED, 4.01) == machine.receive(2.0)
+
+
+def carried_on(machine: ServiceMachine, now: float) -> tuple[AttemptOutcome, float]:
+    """Return what becomes of a request, having asked as often as the machine says."""
+    fate, at = machine.receive(now)
+    while not isinstance(fate, AttemptOutcome):
+        fate, at = machine.ask(fate, at)
+    return fate, round(at, 9)
+
+
+def test_a_parallel_service_slows_down_with_what_is_in_flight() -> None:
+    """Each takes longer by those that are served when it begins, itself among them; those that are done do not count."""
+    service = ParallelService(base=1.0, growth=0.5, leg=FixedTime(seconds=0.25))
+    machine = ParallelMachine(service, None, rng=ConstantRandom(0.5))
+
+    assert [(AttemptOutcome.ANSWERED, 2.0), (AttemptOutcome.ANSWERED, 2.5)] == [
+        carried_on(machine, 0.0) for _ in range(2)
+    ]
+    assert (2.0, 1.0, 0.0) == (machine.waiting(0.25), machine.waiting(2.0), machine.waiting(2.25))
+    assert (AttemptOutcome.ANSWERED, 7.0) == carried_on(machine, 5.0)
+
+
+def test_a_share_of_requests_fails() -> None:
+    """By chance: below the failure rate."""
+    unlucky, lucky = (
+        ParallelMachine(ParallelService(), None, failure_rate=0.5, rng=ConstantRandom(share)) for share in (0.4, 0.5)
+    )
+
+    assert (AttemptOutcome.FAILED, 0.01) == carried_on(unlucky, 0.0)
+    assert (AttemptOutcome.ANSWERED, 0.01) == carried_on(lucky, 0.0)
+
+
+def test_a_row_takes_the_first_write() -> None:
+    """Who has read before it conflicts, and after reading again does not."""
+    machine = RowMachine(ContendedRow(leg=FixedTime(seconds=1.0)), None, rng=ConstantRandom(0.5))
+    first_read, at = machine.receive(0.0)
+    second_read, _ = machine.receive(0.0)
+    assert not isinstance(first_read, AttemptOutcome)
+    assert not isinstance(second_read, AttemptOutcome)
+    first_write, write_at = machine.ask(first_read, at)
+    second_write, _ = machine.ask(second_read, at)
+    assert not isinstance(first_write, AttemptOutcome)
+    assert not isinstance(second_write, AttemptOutcome)
+
+    assert 3.0 == write_at
+    assert (AttemptOutcome.ANSWERED, 4.0) == machine.ask(first_write, write_at)
+    assert (AttemptOutcome.CONFLICT, 4.0) == machine.ask(second_write, write_at)
+    assert (AttemptOutcome.ANSWERED, 8.0) == carried_on(machine, 4.0)
+
+
+def test_an_outage_takes_what_is_on_its_way() -> None:
+    """At any leg, of a service that cannot tell at once what becomes of a request."""
+    row = RowMachine(ContendedRow(leg=FixedTime(seconds=1.0)), Outage(2.5, 9.0), rng=ConstantRandom(0.5))
+    service = ParallelService(base=1.0, growth=0.5, leg=FixedTime(seconds=1.0))
+    parallel = ParallelMachine(service, Outage(0.5, 1.0), rng=ConstantRandom(0.5))
+
+    assert (AttemptOutcome.CLOSED, 2.5) == carried_on(row, 0.0)
+    assert (AttemptOutcome.REFUSED, 5.0) == carried_on(row, 3.0)
+    assert (AttemptOutcome.CLOSED, 0.5) == carried_on(parallel, 0.0)
+    assert (AttemptOutcome.ANSWERED, 4.5) == carried_on(parallel, 1.0)
+
+
+def test_random_work_is_as_long_on_average() -> None:
+    """An exponential time for each request, in the order in which they come."""
+    service = SimulatedService(capacity=10.0, latency=0.0, queue=1e9, work=Work.EXPONENTIAL)
+    machine = QueueMachine(service, None, rng=random.Random(1))
+    ends = [at for _, at in (machine.receive(0.0) for _ in range(10_000))]
+
+    assert ends == sorted(ends)
+    assert 1_000.0 == pytest.approx(ends[-1], rel=0.03)

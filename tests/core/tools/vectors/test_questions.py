@@ -1,0 +1,149 @@
+"""Questions as decoded JSON, alone and line by line, whatever family they are of."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.core.tools.vectors.sample_questions import (
+    CAP,
+    ENTRIES,
+    EVENTS,
+    HUGE,
+    IDEMPOTENT,
+    JSON_VALUES,
+    QUESTIONS,
+    TERMINAL,
+)
+from tests.rows import rows
+from triclinium_core.tools.vectors.fields import MalformedQuestion
+from triclinium_core.tools.vectors.questions import answer, answer_lines
+
+
+@rows("question", QUESTIONS)
+def test_every_field_is_needed(question: dict[str, object]) -> None:
+    """A question that lacks a field is refused, and the field is named."""
+    for name in question:
+        with pytest.raises(MalformedQuestion, match=f"^{name} is missing$"):
+            answer({key: value for key, value in question.items() if key != name})
+
+
+def test_refuses_what_is_no_object() -> None:
+    """A question is an object."""
+    with pytest.raises(MalformedQuestion, match="^a question is an object, not an array$"):
+        answer(cast(dict[str, object], ["couchbase"]))
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("encode", [str, str.encode], ids=["text", "bytes"])
+def test_a_byte_order_mark_is_no_part_of_a_question(mark: str, encode: Callable[[str], str | bytes]) -> None:
+    """Editors put one in front of the first line, which may be blank; elsewhere it is part of the line."""
+    question = json.dumps(IDEMPOTENT)
+    first = [understood for _, understood in answer_lines([encode(mark + question), encode(mark + question)])]
+    blank = list(answer_lines([encode(f"{mark}\n")]))
+
+    assert [True, not mark] == first
+    assert [] == blank
+
+
+def test_lines_are_answered_in_order() -> None:
+    """Each line gets its own answer or error, with its id and number; blank lines get nothing, but count."""
+    lines: list[str | bytes] = [
+        json.dumps({"id": "first"} | CAP),
+        "",
+        json.dumps({"id": 2} | IDEMPOTENT).encode() + b"\n",
+        json.dumps(TERMINAL),
+        b" \t\r\n",
+        json.dumps({"id": "bad", "expect": None} | CAP | {"elapsed_ms": "1"}),
+    ]
+
+    answers = [(json.loads(text), understood) for text, understood in answer_lines(lines)]
+
+    assert [
+        ({"id": "first", "delay_ms": 10, "dispatches": True}, True),
+        ({"id": 2, "idempotent": True}, True),
+        ({"id": None, "reason": "AUTHENTICATION_ERROR"}, True),
+        ({"id": "bad", "error": "line 6: elapsed_ms is a string, expected a number"}, False),
+    ] == answers
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "line 1: not JSON: "),
+        (b"\xff", "line 1: not JSON: "),
+        ('{"id": ' * 100_000, "line 1: not JSON: "),
+        ('{"id": ' + "9" * 5_000 + "}", "line 1: not JSON: "),
+        ('{"id": NaN}', "line 1: not JSON: JSON has no NaN"),
+        ("[1]", "line 1: a question is an object, not an array"),
+        (json.dumps({"id": [1]} | CAP), "line 1: id is an array, expected a string or a whole number"),
+        (json.dumps({"id": True} | CAP), "line 1: id is a boolean, expected a string or a whole number"),
+        (json.dumps({"id": 0.5} | CAP), "line 1: id is a number, expected a string or a whole number"),
+    ],
+    ids=range(9),
+)
+def test_lines_without_a_usable_id(line: str | bytes, message: str) -> None:
+    """The error has the number of the line, and null for its id."""
+    ((text, understood),) = answer_lines([line])
+    found = json.loads(text)
+
+    assert not understood
+    assert {"id": None, "error": message} == found | {"error": found["error"][: len(message)]}
+
+
+def test_lines_are_read_one_at_a_time() -> None:
+    """An endless stream is answered as it comes."""
+    lines = itertools.repeat(json.dumps({"id": 7} | CAP))
+
+    answers = list(itertools.islice(answer_lines(lines), 3))
+
+    assert [('{"id": 7, "delay_ms": 10, "dispatches": true}', True)] * 3 == answers
+
+
+@st.composite
+def nearly_questions(draw: st.DrawFn) -> dict[str, object]:
+    """Return a question of which some fields are replaced, dropped or added."""
+    question = dict(draw(st.sampled_from(QUESTIONS)))
+    for name in draw(st.lists(st.sampled_from([*question, "id", "error_map_entry", "readonly", "events"]), max_size=3)):
+        value = draw(JSON_VALUES | HUGE | ENTRIES | EVENTS)
+        question[name] = value
+    for name in draw(st.lists(st.sampled_from(list(question)), max_size=1)):
+        del question[name]
+    return question
+
+
+LINES = st.text() | st.binary() | JSON_VALUES.map(json.dumps) | nearly_questions().map(json.dumps)
+
+
+def refuse_constant(name: str) -> object:
+    """Refuse what Python takes for JSON and nobody else does."""
+    raise AssertionError(name)
+
+
+@given(lines=st.lists(LINES, max_size=5))
+def test_no_line_can_harm(lines: list[str | bytes]) -> None:
+    """Whatever a line holds, it gets one line of true JSON, with an error exactly when it was not understood."""
+    answers = list(answer_lines(lines))
+
+    assert len([line for line in lines if line.strip()]) == len(answers)
+    for text, understood in answers:
+        found = json.loads(text, parse_constant=refuse_constant)
+        assert "\n" not in text
+        assert "id" in found
+        assert understood == (found.get("error", "").partition(" ")[0] != "line")
+
+
+@given(question=nearly_questions())
+def test_answer_raises_nothing_else(question: dict[str, object]) -> None:
+    """A question is answered or malformed, whatever its fields hold."""
+    try:
+        answered = answer(question)
+    except MalformedQuestion as error:
+        assert str(error)
+    else:
+        assert len(answered) >= 1
