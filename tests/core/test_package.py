@@ -33,7 +33,7 @@ from triclinium_core.retry.smithy.quota import RetryQuota
 from triclinium_core.retry.smithy.rate_limiter import RateLimiter
 from triclinium_core.retry.smithy.resolver import RetryStrategyResolver
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
-from triclinium_core.testing.driver_laws.machine import ScriptedMachine
+from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 from triclinium_core.testing.fakes.store.documents import FakeDocuments
 
 PACKAGES = (triclinium_core, retry_calls, retry_cassandra, retry_couchbase, retry_smithy)
@@ -89,7 +89,7 @@ OPTIONS = ClientOptions(connection_string="couchbase://127.0.0.1", authenticator
         (RateLimiter(), "<RateLimiter: no limit>"),
         (RetryStrategyResolver(rng=Fixed()), "<RetryStrategyResolver: 2 strategies>"),
         (FakeDocuments(vbuckets=16, wall_seconds_at_zero=0.0), "<FakeDocuments: 0 documents>"),
-        (ScriptedMachine(), "<ScriptedMachine: 0 events>"),
+        (ScriptedClusterMachine(), "<ScriptedClusterMachine: 0 events>"),
     ],
 )
 def test_what_has_a_state_shows_it(value: object, expected: str) -> None:

@@ -26,8 +26,9 @@ from triclinium_core.kv.operation.inquiries import Ping
 from triclinium_core.kv.operation.reports import PingResult
 from triclinium_core.kv.operation.requests import Get, GetAndLock, Keyspace, Upsert
 from triclinium_core.kv.operation.results import GetResult
-from triclinium_core.testing.driver_laws import OpenDriver, ScriptedMachine, on
-from triclinium_core.testing.driver_laws.trial import on_trial
+from triclinium_core.testing.driver_laws import OpenDriver, ScriptedClusterMachine, on
+from triclinium_core.testing.driver_laws.couchbase.bench import CouchbaseBench
+from triclinium_core.testing.driver_laws.neutral.trial import on_trial
 
 pytestmark = pytest.mark.native
 
@@ -183,13 +184,13 @@ def test_what_is_ordered_at_once_leaves_in_one_write() -> None:
     """Also where several events ordered it, in one pass of the event loop."""
 
     async def play(open_driver: OpenDriver) -> None:
-        async with on_trial(open_driver) as trial:
+        async with on_trial(CouchbaseBench(open_driver)) as trial:
             peer = await trial.connect(StreamId(1))
             trial.machine.answer = on(
                 OperationSubmitted, SendBytes(StreamId(1), b"one "), SendBytes(StreamId(1), b"two ")
             )
             for _ in range(3):
-                trial.driver.submit(Get(TRAVEL, "ada"))
+                trial.driver.submit()
 
             assert b"one two " * 3 == await peer.receive(24)
             [stream] = trial.driver._client._streams.values()  # type: ignore[attr-defined]  # the asyncio driver's
@@ -219,7 +220,7 @@ def test_a_caller_who_is_refused_leaves_nothing_behind() -> None:
         return weakref.ref(thing)
 
     async def main() -> None:
-        with closing(AsyncioClient(ScriptedMachine(refuse), NO_TLS)) as client:
+        with closing(AsyncioClient(ScriptedClusterMachine(refuse), NO_TLS)) as client:
             left = await asyncio.create_task(ask(client))
             await asyncio.sleep(0)
             gc.collect()

@@ -168,7 +168,10 @@ def test_calls_a_union_by_its_name() -> None:
     assert expected == shown
 
 
-@pytest.mark.parametrize("signature", ["(driver: Driver)", "(driver: ~triclinium._driver.driver.Driver, name: str)"])
+@pytest.mark.parametrize(
+    "signature",
+    ["(driver: ClusterDriver)", "(driver: ~triclinium._cluster_driver.cluster_driver.ClusterDriver, name: str)"],
+)
 def test_hides_how_users_do_not_make_things(signature: str) -> None:
     """A constructor that takes what they do not have."""
     assert ("", "") == prepare_signature(APP, "class", "name", Sample, None, signature, "")

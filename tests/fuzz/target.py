@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import get_args, get_origin
+from typing import get_args
 
 from tests.fuzz.scenes import DEADLINE, NODES, OPERATIONS, SCENES, FuzzScene
 from triclinium_core.contract.couchbase import Action, CompleteOperation, Event, FailOperation
@@ -31,7 +31,7 @@ from triclinium_core.runtime.kv.connection.connection_events import Answered, Be
 from triclinium_core.runtime.kv.connection.in_flight import is_last
 from triclinium_core.runtime.kv.connection.states import ConnectionState
 
-ACTIONS = tuple(get_origin(action) or action for action in get_args(Action))
+ACTIONS = get_args(Action)
 NEWS = get_args(News)
 STEPS_MAX = 10_000
 

@@ -202,5 +202,5 @@ class Soak:
             while is_busy():  # noqa: ASYNC110 - nobody tells
                 await trio.sleep(POLL_SECONDS)
         report.statistics = cluster.statistics()
-        report.waiters_left = len(driver._waiters) + len(driver._consultations) + len(driver._postponed)
+        report.waiters_left = len(driver._waiters.open) + len(driver._consultations.open) + len(driver._events)
         report.timers_left = timers_left()

@@ -10,8 +10,8 @@ import trio.testing
 
 from triclinium import Cluster
 from triclinium._cluster import running
-from triclinium._driver.driver import Driver
-from triclinium._driver.log import Log
+from triclinium._cluster_driver.cluster_driver import ClusterDriver
+from triclinium._cluster_driver.log import Log
 from triclinium.abc import ConnectedStream, Connector
 from triclinium_core.contract.couchbase import Action, CompleteOperation, Event, OperationSubmitted
 from triclinium_core.contract.neutral import OpenStream, StreamId
@@ -19,7 +19,7 @@ from triclinium_core.kv.operation.requests import Get, Keyspace
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.retry.couchbase.strategy import RetryRequest
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.testing.driver_laws import ScriptedMachine
+from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 
 KEYSPACE = Keyspace("travel")
 STREAM = StreamId(1)
@@ -96,9 +96,9 @@ class NoRecords:
         return ()
 
 
-def driver_of(machine: ScriptedMachine, connector: Connector | None = None) -> Driver:
+def driver_of(machine: ScriptedClusterMachine, connector: Connector | None = None) -> ClusterDriver:
     """Return a driver that runs ``machine``; unless it gets a connector, nothing can be reached."""
-    return Driver(
+    return ClusterDriver(
         machine,
         connector=connector or connector_that_raises(ConnectionRefusedError()),
         log=Log(),
@@ -108,7 +108,9 @@ def driver_of(machine: ScriptedMachine, connector: Connector | None = None) -> D
 
 
 @asynccontextmanager
-async def open_driver(machine: ScriptedMachine, connector: Connector | None = None) -> AsyncIterator[Driver]:
+async def open_driver(
+    machine: ScriptedClusterMachine, connector: Connector | None = None
+) -> AsyncIterator[ClusterDriver]:
     """Give the block a driver at work."""
     driver = driver_of(machine, connector)
     async with running(driver, "couchbase://a"):
@@ -120,19 +122,19 @@ def settle(event: Event) -> Sequence[Action]:
     return [CompleteOperation(event.token, DONE)] if isinstance(event, OperationSubmitted) else ()
 
 
-async def perform(driver: Driver, key: str = "ada") -> Done:
+async def perform(driver: ClusterDriver, key: str = "ada") -> Done:
     """Perform an operation whose result does not matter."""
     return await driver.perform(Done, lambda: get(key), None, None)
 
 
-async def occur(driver: Driver, event: Event) -> None:
+async def occur(driver: ClusterDriver, event: Event) -> None:
     """Let ``event`` happen, as a stream would."""
     await trio.lowlevel.checkpoint()
-    driver._feed(event)
+    driver.feed(event)
 
 
 @asynccontextmanager
-async def open_scripted(machine: ScriptedMachine) -> AsyncIterator[Cluster]:
+async def open_scripted(machine: ScriptedClusterMachine) -> AsyncIterator[Cluster]:
     """Give the block a cluster whose machine is scripted."""
     async with running(driver_of(machine), "couchbase://a") as cluster:
         yield cluster

@@ -14,7 +14,7 @@ import dns.rcode
 import dns.rrset
 import trio
 
-from triclinium._driver.resolver import DnsResolver
+from triclinium._cluster_driver.resolver import DnsResolver
 
 DATAGRAM_SIZE_MAX = 4096
 

@@ -28,14 +28,14 @@ from triclinium import (
     open_cluster,
 )
 from triclinium._cluster import running
-from triclinium._driver.driver import Driver
-from triclinium._driver.log import Log
+from triclinium._cluster_driver.cluster_driver import ClusterDriver
+from triclinium._cluster_driver.log import Log
 from triclinium._open_cluster import make_driver
 from triclinium.errors import InvalidArgumentException
 from triclinium_core.contract.neutral import TimePassed
 from triclinium_core.kv.operation.requests import Keyspace, Noop
 from triclinium_core.options import ClientOptions
-from triclinium_core.testing.driver_laws import ScriptedMachine, on
+from triclinium_core.testing.driver_laws import ScriptedClusterMachine, on
 
 AUTHENTICATOR = PasswordAuthenticator("app", "secret")
 UNREACHABLE = connector_that_raises(ConnectionRefusedError())
@@ -47,7 +47,7 @@ TLS = "couchbases://10.0.0.5"
 
 async def test_entering_and_leaving_are_checkpoints() -> None:
     """Both let other tasks run."""
-    block = open_scripted(ScriptedMachine())
+    block = open_scripted(ScriptedClusterMachine())
     with trio.testing.assert_checkpoints():
         await block.__aenter__()
     with trio.testing.assert_checkpoints():
@@ -57,7 +57,7 @@ async def test_entering_and_leaving_are_checkpoints() -> None:
 async def test_leaving_closes_connections_at_once() -> None:
     """There is nothing to drain: whoever asked for an operation has awaited it."""
     stream = HalfDeafStream()
-    async with open_driver(ScriptedMachine(on(TimePassed, OPEN_STREAM)), connector_to(stream)):
+    async with open_driver(ScriptedClusterMachine(on(TimePassed, OPEN_STREAM)), connector_to(stream)):
         await trio.testing.wait_all_tasks_blocked()
         before = stream.is_closed
 
@@ -69,12 +69,12 @@ async def test_closing_is_protected_from_ctrl_c() -> None:
     """Struck between the end of the block and the closing, the background would never end."""
     protected: list[bool] = []
 
-    class Noting(Driver):
+    class Noting(ClusterDriver):
         def close(self) -> None:
             protected.append(trio.lowlevel.currently_ki_protected())
             super().close()
 
-    driver = Noting(ScriptedMachine(), connector=UNREACHABLE, log=Log())
+    driver = Noting(ScriptedClusterMachine(), connector=UNREACHABLE, log=Log())
     async with running(driver, "couchbase://a"):
         unprotected = trio.lowlevel.currently_ki_protected()
 
@@ -91,7 +91,7 @@ async def test_closing_is_protected_from_ctrl_c() -> None:
 
 async def test_a_noop_needs_no_bucket() -> None:
     """It travels over the connection of a bucket, or over the one that belongs to none."""
-    machine = ScriptedMachine(settle)
+    machine = ScriptedClusterMachine(settle)
     async with open_scripted(machine) as cluster:
         await cluster._noop()
         await cluster._noop("travel")
@@ -101,7 +101,7 @@ async def test_a_noop_needs_no_bucket() -> None:
 
 async def test_statistics_outlive_the_cluster() -> None:
     """The last snapshot can still be looked at after the block."""
-    async with open_scripted(ScriptedMachine()) as cluster:
+    async with open_scripted(ScriptedClusterMachine()) as cluster:
         pass
 
     assert 42 == cluster.statistics().open_operations

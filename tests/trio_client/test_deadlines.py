@@ -23,9 +23,9 @@ from tests.trio_client.doubles import (
 )
 from tests.trio_client.pair import Never, open_pair
 from triclinium import AbandonedOperation, Cluster, Collection, RetryAction, RetryReason, RetryRequest, fail_after
+from triclinium._cluster_driver.cluster_driver import ClusterDriver
+from triclinium._cluster_driver.log import CONTEXTS_MAX
 from triclinium._deadlines import REMEMBERED_MAX, Report, _open_reports, abandon_reason, leave_reason, reports_of
-from triclinium._driver.driver import Driver
-from triclinium._driver.log import CONTEXTS_MAX
 from triclinium.errors import (
     AmbiguousTimeoutException,
     AmbiguousTooSlowError,
@@ -43,13 +43,13 @@ from triclinium_core.kv.operation.results import Done
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.shown import MESSAGE_MAX
 from triclinium_core.testing import FakeAnswer
-from triclinium_core.testing.driver_laws import ScriptedMachine
+from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 from triclinium_core.testing.fakes.faults import drop_response
 
 TooSlow = AmbiguousTooSlowError | UnambiguousTooSlowError
 
 
-def silent_machine() -> ScriptedMachine:
+def silent_machine() -> ScriptedClusterMachine:
     """Return a machine that answers nothing, and for which every upsert is ambiguous."""
 
     def note(event: Event) -> tuple[()]:
@@ -57,16 +57,16 @@ def silent_machine() -> ScriptedMachine:
             machine.ambiguous.add(event.token)
         return ()
 
-    machine = ScriptedMachine(note)
+    machine = ScriptedClusterMachine(note)
     return machine
 
 
-async def perform(driver: Driver, operation: Operation) -> None:
+async def perform(driver: ClusterDriver, operation: Operation) -> None:
     """Perform one operation."""
     await driver.perform(Done, lambda: operation, None, None)
 
 
-async def idle(driver: Driver) -> None:
+async def idle(driver: ClusterDriver) -> None:
     """Perform nothing."""
     await trio.sleep_forever()
 
@@ -81,7 +81,9 @@ def write(key: str) -> Operation:
     return Upsert(KEYSPACE, key, b"1", 0)
 
 
-async def time_out(body: Callable[[Driver], Awaitable[None]], machine: ScriptedMachine | None = None) -> TooSlow:
+async def time_out(
+    body: Callable[[ClusterDriver], Awaitable[None]], machine: ScriptedClusterMachine | None = None
+) -> TooSlow:
     """Return what a ``fail_after`` around ``body`` raises."""
     async with open_driver(machine if machine is not None else silent_machine()) as driver:
         try:
@@ -171,7 +173,7 @@ async def test_a_timeout_without_operations_is_unambiguous(autojump_clock: MockC
 async def test_operations_of_child_tasks_are_reported(autojump_clock: MockClock) -> None:
     """What any task below the block had in flight counts; one ambiguous operation is enough."""
 
-    async def body(driver: Driver) -> None:
+    async def body(driver: ClusterDriver) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(perform, driver, read("bob"))
             async with trio.open_nursery() as inner:
@@ -187,7 +189,7 @@ async def test_operations_of_child_tasks_are_reported(autojump_clock: MockClock)
 async def test_many_operations_are_counted_and_not_all_named(autojump_clock: MockClock) -> None:
     """The message stays one line; ``operations`` has them all."""
 
-    async def body(driver: Driver) -> None:
+    async def body(driver: ClusterDriver) -> None:
         async with trio.open_nursery() as nursery:
             for number in range(5):
                 nursery.start_soon(perform, driver, write(f"key-{number}"))
@@ -200,10 +202,10 @@ async def test_many_operations_are_counted_and_not_all_named(autojump_clock: Moc
 
 async def time_out_knowing(contexts: Sequence[ErrorContext]) -> TooSlow:
     """Return what ``fail_after`` raises around as many reads, of each of which the machine knows something."""
-    machine = ScriptedMachine()
+    machine = ScriptedClusterMachine()
     machine.contexts = {Token(number): context for number, context in enumerate(contexts, 1)}
 
-    async def body(driver: Driver) -> None:
+    async def body(driver: ClusterDriver) -> None:
         async with trio.open_nursery() as nursery:
             for number in range(1, len(contexts) + 1):
                 nursery.start_soon(perform, driver, read(f"k{number}"))
@@ -247,7 +249,7 @@ async def test_of_several_operations_each_keeps_its_own_context(autojump_clock: 
 async def test_contexts_cost_nothing_where_nobody_is_told(autojump_clock: MockClock) -> None:
     """Trio's own scopes end an operation without any question to the machine."""
 
-    class Silent(ScriptedMachine):
+    class Silent(ScriptedClusterMachine):
         def error_context(self, token: Token, now: float) -> ErrorContext | None:
             raise AssertionError
 
@@ -262,11 +264,11 @@ async def test_a_task_that_an_outsider_started_is_reported(autojump_clock: MockC
     """The block cancels it, so the block reports it, although it inherited nothing from the block."""
     nurseries: list[trio.Nursery] = []
 
-    async def outsider(driver: Driver) -> None:
+    async def outsider(driver: ClusterDriver) -> None:
         await trio.testing.wait_all_tasks_blocked()
         nurseries[0].start_soon(perform, driver, write("ada"))
 
-    async def body(driver: Driver) -> None:
+    async def body(driver: ClusterDriver) -> None:
         async with trio.open_nursery() as nursery:
             nurseries.append(nursery)
             await trio.sleep_forever()
@@ -282,7 +284,7 @@ async def test_a_task_that_an_outsider_started_is_reported(autojump_clock: MockC
 async def test_a_task_that_is_being_started_is_reported(autojump_clock: MockClock) -> None:
     """The start protocol keeps a task below its starter until it has started."""
 
-    async def child(driver: Driver, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    async def child(driver: ClusterDriver, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         await perform(driver, write("ada"))
         task_status.started()
 
@@ -295,7 +297,7 @@ async def test_operations_of_other_tasks_are_not_reported(autojump_clock: MockCl
     """A neighbour that is cancelled at the same time is none of the block's business."""
     errors: list[TooSlow] = []
 
-    async def neighbour(driver: Driver) -> None:
+    async def neighbour(driver: ClusterDriver) -> None:
         with trio.move_on_after(0.5):
             await perform(driver, write("ada"))
 
@@ -312,7 +314,7 @@ async def test_operations_of_other_tasks_are_not_reported(autojump_clock: MockCl
 async def test_what_an_inner_scope_gave_up_earlier_counts_too(autojump_clock: MockClock) -> None:
     """One entry too many is safe, one too few would be a lie."""
 
-    async def body(driver: Driver) -> None:
+    async def body(driver: ClusterDriver) -> None:
         with trio.move_on_after(0.1):
             await perform(driver, write("ada"))
         await trio.sleep_forever()
@@ -325,7 +327,7 @@ async def test_what_an_inner_scope_gave_up_earlier_counts_too(autojump_clock: Mo
 async def test_a_block_that_has_ended_leaves_the_others_alone(autojump_clock: MockClock) -> None:
     """A report begins and ends with its own block, whatever it looks like beside those of blocks around it."""
 
-    async def body(driver: Driver) -> None:
+    async def body(driver: ClusterDriver) -> None:
         with fail_after(0.1):
             pass
         await perform(driver, write("ada"))
@@ -343,7 +345,7 @@ async def test_of_nested_blocks_the_one_that_is_late_raises(autojump_clock: Mock
     """The outer block is late first: the inner one passes Cancelled on, and the outer one has the report."""
     inner: list[TooSlow] = []
 
-    async def body(driver: Driver) -> None:
+    async def body(driver: ClusterDriver) -> None:
         try:
             with fail_after(1):
                 await perform(driver, write("ada"))
@@ -360,7 +362,7 @@ async def test_an_exception_of_the_block_is_not_replaced(autojump_clock: MockClo
     """What the block raises on its way out counts more than its lateness."""
     error = ValueError("mine")
 
-    async def body(driver: Driver) -> None:
+    async def body(driver: ClusterDriver) -> None:
         try:
             await perform(driver, write("ada"))
         finally:
@@ -417,7 +419,7 @@ def test_the_exceptions_survive_pickling(kind: type[TooSlow]) -> None:
     assert (3, 2) == (copy.ambiguous_count, copy.unambiguous_count)
 
 
-async def abandon(driver: Driver, operations: Sequence[Operation]) -> None:
+async def abandon(driver: ClusterDriver, operations: Sequence[Operation]) -> None:
     """Cancel operations in order, each after it was submitted, in a scope inside of the block."""
     for operation in operations:
         with trio.move_on_after(1e-6):
@@ -444,7 +446,7 @@ async def test_a_long_block_keeps_the_newest_operations_and_counts_all(
     first = [before(f"old-{number}") for number in range(REMEMBERED_MAX)]
     second = [after(f"new-{number}") for number in range(REMEMBERED_MAX)]
 
-    async def body(driver: Driver) -> None:
+    async def body(driver: ClusterDriver) -> None:
         await abandon(driver, [*first, *second])
         await trio.sleep_forever()
 
@@ -463,7 +465,7 @@ async def test_a_long_block_keeps_the_newest_operations_and_counts_all(
 async def test_the_class_does_not_depend_on_what_was_dropped(autojump_clock: MockClock) -> None:
     """One ambiguous operation before any number of unambiguous ones makes the timeout ambiguous, and stays in the list."""
 
-    async def body(driver: Driver) -> None:
+    async def body(driver: ClusterDriver) -> None:
         await abandon(driver, [write("ada"), *(read(f"k{number}") for number in range(2 * REMEMBERED_MAX))])
         await trio.sleep_forever()
 
@@ -478,7 +480,7 @@ async def test_the_class_does_not_depend_on_what_was_dropped(autojump_clock: Moc
 async def test_the_message_names_ambiguous_operations_first(autojump_clock: MockClock) -> None:
     """A write that was abandoned after many reads is named in the message of the timeout."""
 
-    async def body(driver: Driver) -> None:
+    async def body(driver: ClusterDriver) -> None:
         await abandon(driver, [*(read(f"k{number}") for number in range(20)), write("ada")])
         await trio.sleep_forever()
 
@@ -506,7 +508,7 @@ def shield(seconds: float) -> AbstractContextManager[object]:
     return trio.move_on_after(seconds, shield=True)
 
 
-def reasons(machine: ScriptedMachine) -> list[AbandonReason]:
+def reasons(machine: ScriptedClusterMachine) -> list[AbandonReason]:
     """Return the reasons of all abandonments that the machine received."""
     return [event.reason for event in machine.events if isinstance(event, OperationAbandoned)]
 
@@ -532,7 +534,7 @@ SCOPES = [
 """The reason of an abandonment, and the scopes around the operation with their seconds, the outermost first."""
 
 
-async def perform_in_nurseries(driver: Driver, depth: int) -> None:
+async def perform_in_nurseries(driver: ClusterDriver, depth: int) -> None:
     """Perform one operation in a task so many nurseries below."""
     if depth == 0:
         await perform(driver, write("ada"))
@@ -654,7 +656,7 @@ async def test_each_of_many_tasks_has_its_reason(autojump_clock: MockClock) -> N
     """Tasks of one nursery that scopes of their own end at the same instant are abandoned for their own reasons."""
     machine = silent_machine()
 
-    async def each(driver: Driver, scope: Callable[[float], AbstractContextManager[object]], key: str) -> None:
+    async def each(driver: ClusterDriver, scope: Callable[[float], AbstractContextManager[object]], key: str) -> None:
         with suppress(trio.TooSlowError), scope(1):
             await perform(driver, read(key))
 

@@ -12,12 +12,12 @@ from tests.trio_client.doubles import (
 )
 from triclinium import Cluster, Collection
 from triclinium.errors import InvalidArgumentException
-from triclinium_core.testing.driver_laws import ScriptedMachine
+from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 
 
 def cluster(scheme: str = "couchbase") -> Cluster:
     """Return a cluster that is at work nowhere: nothing here talks to a server."""
-    return Cluster(driver_of(ScriptedMachine()), f"{scheme}://a")
+    return Cluster(driver_of(ScriptedClusterMachine()), f"{scheme}://a")
 
 
 @rows(

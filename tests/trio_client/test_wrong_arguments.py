@@ -40,7 +40,7 @@ from triclinium.errors import (
     ValueTooLargeException,
 )
 from triclinium_core.contract.couchbase import Action, Event, FailOperation, OperationSubmitted
-from triclinium_core.testing.driver_laws import ScriptedMachine
+from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 
 MEBIBYTE = 1024 * 1024
 RAW = RawBinaryTranscoder()
@@ -190,7 +190,7 @@ async def test_the_strategy_of_the_call_travels_with_its_submission(name: str) -
             return [FailOperation(event.token, DocumentNotFoundException("no such document"))]
         return ()
 
-    machine = ScriptedMachine(refuse)
+    machine = ScriptedClusterMachine(refuse)
     async with open_scripted(machine) as cluster:
         method = method_of(cluster.bucket("travel").default_collection(), name)
         # The machine refuses each, as some methods then do in words of their own; that it was asked, and how, is the claim.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from triclinium import errors
 from triclinium._cluster import Cluster
+from triclinium._cluster_driver.resolver import DnsResolver
+from triclinium._cluster_driver.subscriptions import TopologyChanges
 from triclinium._collection.binary import BinaryCollection
 from triclinium._collection.collection import Collection
 from triclinium._collection.replicas import ReplicaResults
 from triclinium._collection.scans import ScanResults
 from triclinium._context import client_context, retrying
 from triclinium._deadlines import AbandonedOperation, fail_after
-from triclinium._driver.resolver import DnsResolver
-from triclinium._driver.subscriptions import TopologyChanges
 from triclinium._from_environment import open_cluster_from_environment
 from triclinium._keyspace import Bucket, Scope
 from triclinium._management.buckets import BucketManager

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 
+from triclinium._cluster_driver.cluster_driver import ClusterDriver
+from triclinium._cluster_driver.hidden_nursery import in_background
+from triclinium._cluster_driver.subscriptions import TopologyChanges
 from triclinium._collection.collection import Collection
-from triclinium._driver.driver import Driver
-from triclinium._driver.hidden_nursery import in_background
-from triclinium._driver.subscriptions import TopologyChanges
 from triclinium._health import Watched, named
 from triclinium._keyspace import Bucket
 from triclinium._management.buckets import BucketManager
@@ -29,7 +29,7 @@ from triclinium_core.shown import total_repr
 class Cluster(Watched, Queries, AnalyticsQueries, Searches):
     """A client of one cluster; ``open_cluster`` makes it. Any number of tasks may share it."""
 
-    def __init__(self, driver: Driver, connection_string: str) -> None:
+    def __init__(self, driver: ClusterDriver, connection_string: str) -> None:
         super().__init__(driver, None)
         self._connection_string = connection_string
         self._scheme = parse_connection_string(connection_string).scheme
@@ -137,6 +137,6 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
         await self._driver.perform(Done, lambda: Noop(Keyspace(bucket)), None, None)
 
 
-def running(driver: Driver, connection_string: str) -> AbstractAsyncContextManager[Cluster]:
+def running(driver: ClusterDriver, connection_string: str) -> AbstractAsyncContextManager[Cluster]:
     """Give the block a cluster at work, which is shown with its connection string."""
     return in_background(driver, Cluster(driver, connection_string))

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 import trio
 
-from triclinium._driver.log import log_timeout
+from triclinium._cluster_driver.log import log_timeout
 from triclinium_core.checks import Duration, check_duration
 from triclinium_core.contract.couchbase import AbandonReason
 from triclinium_core.error_context import ErrorContext, last_answer, standing, story

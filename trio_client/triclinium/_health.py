@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection
 
-from triclinium._driver.driver import Driver
+from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium_core.kv.operation.inquiries import Ping, WaitUntilReady
 from triclinium_core.kv.operation.reports import ClusterState, PingResult, Ready
 from triclinium_core.retry.couchbase.tables.service import Service
@@ -15,7 +15,7 @@ from triclinium_core.telemetry.tracing import RequestSpan
 class Watched:
     """What has connections and services whose health can be asked for: a cluster, or one bucket."""
 
-    def __init__(self, driver: Driver, bucket: str | None) -> None:
+    def __init__(self, driver: ClusterDriver, bucket: str | None) -> None:
         self._driver = driver
         self._bucket = bucket
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._collection.collection import Collection
-from triclinium._driver.driver import Driver
 from triclinium._health import Watched
 from triclinium._management.collections import CollectionManager
 from triclinium._management.search_indexes import SearchIndexManager
@@ -21,7 +21,7 @@ from triclinium_core.shown import total_repr
 class Bucket(Watched, ViewQueries):
     """A bucket of the cluster. Whether it exists shows in the first operation."""
 
-    def __init__(self, driver: Driver, name: str) -> None:
+    def __init__(self, driver: ClusterDriver, name: str) -> None:
         super().__init__(driver, check_name(name, "bucket"))
         self._name = name
         self._keyspace = Keyspace(name)
@@ -67,7 +67,7 @@ class Bucket(Watched, ViewQueries):
 class Scope(Queries, AnalyticsQueries, Searches):
     """A scope of a bucket. Whether it exists shows in the first operation."""
 
-    def __init__(self, driver: Driver, bucket: str, name: str) -> None:
+    def __init__(self, driver: ClusterDriver, bucket: str, name: str) -> None:
         self._driver = driver
         self._keyspace = Keyspace(bucket, name)
         self._query_context = QueryContext(bucket, name)

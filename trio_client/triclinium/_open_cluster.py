@@ -13,10 +13,11 @@ from typing import TypedDict, Unpack
 import trio
 
 from triclinium._cluster import Cluster, running
-from triclinium._driver.connector import TcpConnector, show_certificate, verifies_tls
-from triclinium._driver.driver import Driver
-from triclinium._driver.log import Log
-from triclinium._driver.stream import new_nonce
+from triclinium._cluster_driver.certificates import show_certificate, verifies_tls
+from triclinium._cluster_driver.cluster_driver import ClusterDriver
+from triclinium._cluster_driver.log import Log
+from triclinium._driver.connector import TcpConnector
+from triclinium._driver.streams import new_nonce
 from triclinium._telemetry.telemetry import Telemetry
 from triclinium.abc import Connector, Resolver
 from triclinium_core.checks import check_flag, check_method, check_type
@@ -192,7 +193,7 @@ def make_driver(
     meter: Meter | None = None,
     rng: random.Random | None = None,
     make_nonce: Callable[[], str] = new_nonce,
-) -> Driver:
+) -> ClusterDriver:
     """Return a driver with the real machine; tests pass their own randomness.
 
     Raises:
@@ -205,7 +206,7 @@ def make_driver(
     telemetry = None
     if tracer is not None or meter is not None:
         telemetry = Telemetry(tracer, meter, lambda: machine.cluster_labels)
-    return Driver(
+    return ClusterDriver(
         machine,
         connector=connector,
         resolver=resolver,

@@ -1,4 +1,4 @@
-"""What a driver needs of the core: the surface of ``ClientMachine``, so that a test may put another machine there."""
+"""Surface of the client machine that its driver uses, so that a test may put another machine in its place."""
 
 from __future__ import annotations
 
@@ -7,40 +7,26 @@ from typing import Protocol
 
 from triclinium_core.client.health.statistics import ClientStatistics
 from triclinium_core.contract.couchbase import Action, Event, ReportTelemetry
-from triclinium_core.contract.neutral import Token
+from triclinium_core.contract.neutral import Machine, Token
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.options import Authenticator
 
 
-class Machine(Protocol):
-    """What a driver needs of ``ClientMachine``."""
-
-    @property
-    def wakeup(self) -> float:
-        """When ``TimePassed`` is due."""
-        ...
-
-    @property
-    def work(self) -> int:
-        """Units of work on received bytes so far."""
-        ...
-
-    def handle(self, event: Event, now: float) -> Sequence[Action]:
-        """Return what to do about ``event``, in order."""
-        ...
+class ClusterMachine(Machine[Event, Action], Protocol):
+    """Surface of ``ClientMachine`` that a driver uses, beyond that of any machine."""
 
     def check_authenticator(self, authenticator: Authenticator) -> None:
         """Check that this one may replace the present one."""
         ...
 
     def is_ambiguous(self, token: Token) -> bool:
-        """Tell whether the operation, given up now, may have been applied."""
+        """Return whether the operation, if it is given up now, may have been applied."""
         ...
 
     def error_context(self, token: Token, now: float) -> ErrorContext | None:
-        """Return what an error can tell of the operation, given up now."""
+        """Return the context of an error of the operation, if it is given up now."""
         ...
 
     def statistics(self) -> ClientStatistics:
@@ -57,7 +43,7 @@ class Machine(Protocol):
 
     @property
     def topologies(self) -> Sequence[Topology]:
-        """From where ``PublishTopology`` goes on."""
+        """Topologies as they are now; ``PublishTopology`` brings the changes."""
         ...
 
     def vbucket_count(self, bucket: str | None) -> int:

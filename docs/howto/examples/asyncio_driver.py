@@ -28,15 +28,14 @@ from triclinium_core import (
     JsonTranscoder,
     PasswordAuthenticator,
 )
-from triclinium_core.client.machine import Machine
+from triclinium_core.argument_error import ArgumentError
+from triclinium_core.client.machine import ClusterMachine
 from triclinium_core.contract import couchbase, neutral
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.requests import Get, Keyspace, Operation, Upsert
 from triclinium_core.kv.operation.results import GetResult, Result
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
-from triclinium_core.retry.couchbase.strategy import RetryRequest
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.services.query.request import QueryRequest
 from triclinium_core.services.request import ServiceRequest, ServiceResult
 from triclinium_core.work import PIECE_SIZE_BYTES_MAX, WORK_BEFORE_TIME_MAX
@@ -128,7 +127,7 @@ class AsyncioClient:
             certificates and host names, make the machine with ``ClientOptions(tls_is_verified=False)``.
     """
 
-    def __init__(self, machine: Machine, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, machine: ClusterMachine, tls: ssl.SSLContext | None = None) -> None:
         self.tls = tls or ssl.create_default_context()
         self.loop = asyncio.get_running_loop()
         # What serves everybody runs in the context of nobody.
@@ -271,7 +270,7 @@ class AsyncioClient:
     def _handle(self, event: couchbase.Event) -> None:
         try:
             ordered = self._machine.handle(event, now=self.loop.time())
-        except CouchbaseException as mistake:
+        except ArgumentError as mistake:
             # The machine lets nothing but a caller's mistake out like this, and has changed nothing.
             if not isinstance(
                 event, couchbase.OperationSubmitted | couchbase.RequestSubmitted | couchbase.InquirySubmitted
@@ -360,7 +359,7 @@ class AsyncioClient:
         if caller is not None and not caller.outcome.done():
             caller.outcome.set_result(outcome)
 
-    def _consult(self, order: neutral.ConsultStrategy[RetryRequest, RetryReason]) -> None:
+    def _consult(self, order: neutral.ConsultStrategy) -> None:
         self._ask(order.token, lambda: order.strategy.retry_after(order.request, order.reason))
 
     def _acquire(self, order: neutral.AcquirePermit) -> None:

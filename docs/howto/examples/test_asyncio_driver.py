@@ -12,11 +12,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from docs.howto.examples.asyncio_driver import AsyncioClient
-from triclinium_core.client.machine import Machine
-from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Result
-from triclinium_core.services.request import ServiceRequest, ServiceResult
-from triclinium_core.testing.driver_laws import LAWS, Law
+from triclinium_core.services.request import ServiceResult
+from triclinium_core.testing.driver_laws import LAWS, OPERATION, REQUEST, Law, ScriptedClusterMachine
 
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """No law speaks it, and the system's trust store takes a while to read."""
@@ -57,17 +55,17 @@ class AsyncioCaller:
 class AsyncioReader(AsyncioCaller):
     """A task that asks a service, and reads on when it is told to."""
 
-    def __init__(self, client: AsyncioClient, request: ServiceRequest) -> None:
+    def __init__(self, client: AsyncioClient) -> None:
         self.rows: list[bytes] = []
         self._demand = asyncio.Semaphore(0)
-        super().__init__(self._read(client, request))
+        super().__init__(self._read(client))
 
     def read_on(self) -> None:
         """Ask for the next piece."""
         self._demand.release()
 
-    async def _read(self, client: AsyncioClient, request: ServiceRequest) -> ServiceResult:
-        async with client.ask(request) as rows:
+    async def _read(self, client: AsyncioClient) -> ServiceResult:
+        async with client.ask(REQUEST) as rows:
             async for piece in rows.pieces():
                 self.rows += piece
                 await self._demand.acquire()
@@ -82,13 +80,13 @@ class AsyncioDriver:
         self._client = client
         self._loop = loop
 
-    def submit(self, operation: Operation) -> AsyncioCaller:
-        """Start a task that performs ``operation``."""
-        return AsyncioCaller(self._client.perform(operation))
+    def submit(self) -> AsyncioCaller:
+        """Start a task that performs an operation."""
+        return AsyncioCaller(self._client.perform(OPERATION))
 
-    def ask(self, request: ServiceRequest) -> AsyncioReader:
+    def ask(self) -> AsyncioReader:
         """Start a task that asks a service."""
-        return AsyncioReader(self._client, request)
+        return AsyncioReader(self._client)
 
     def listen(self) -> socket.socket:
         """Listen on loopback."""
@@ -113,7 +111,7 @@ def hold(law: Law, kind: type[AsyncioClient] = AsyncioClient) -> None:
     """Hold a driver to a law."""
 
     @asynccontextmanager
-    async def open_driver(machine: Machine) -> AsyncIterator[AsyncioDriver]:
+    async def open_driver(machine: ScriptedClusterMachine) -> AsyncIterator[AsyncioDriver]:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, StandingClock)
         client = kind(machine, NO_TLS)

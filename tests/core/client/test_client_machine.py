@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Sequence
 from itertools import pairwise, product
-from typing import Any, cast, get_args, get_origin
+from typing import Any, cast, get_args
 
 import msgspec
 import pytest
@@ -99,7 +99,7 @@ from triclinium_core.testing.fakes.faults import (
 )
 
 ONE, TWO = StreamId(1), StreamId(2)
-ACTIONS = tuple(get_origin(action) or action for action in get_args(Action))
+ACTIONS = get_args(Action)
 
 
 # The contract.

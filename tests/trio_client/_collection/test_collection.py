@@ -41,7 +41,7 @@ from triclinium_core.kv.operation.requests import (
     Upsert,
 )
 from triclinium_core.kv.operation.results import Result
-from triclinium_core.testing.driver_laws import ScriptedMachine
+from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 from triclinium_core.transcoding.flags import BINARY_FLAGS, JSON_FLAGS, STRING_FLAGS
 
 PEOPLE = Keyspace("travel", "inventory", "people")
@@ -66,7 +66,7 @@ async def submit(call: Call, result: Result = DONE) -> tuple[list[OperationSubmi
     def complete(event: Event) -> Sequence[Action]:
         return [CompleteOperation(event.token, result)] if isinstance(event, OperationSubmitted) else ()
 
-    machine = ScriptedMachine(complete)
+    machine = ScriptedClusterMachine(complete)
     async with open_scripted(machine) as cluster:
         returned = await call(cluster.bucket("travel").scope("inventory").collection("people"))
     return machine.submitted, returned
@@ -158,7 +158,7 @@ async def test_a_document_that_does_not_exist_is_none_where_asked() -> None:
             return [FailOperation(event.token, DocumentNotFoundException("no such document"))]
         return ()
 
-    async with open_scripted(ScriptedMachine(refuse)) as cluster:
+    async with open_scripted(ScriptedClusterMachine(refuse)) as cluster:
         people = cluster.bucket("travel").default_collection()
         found = await people.get_or_none("ada")
         with pytest.raises(DocumentNotFoundException):

@@ -18,14 +18,8 @@ from cryptography.hazmat.primitives import serialization
 
 from tests.rows import rows
 from triclinium import CertificateAuthenticator, PasswordAuthenticator
-from triclinium._driver.connector import (
-    StreamLoss,
-    TcpConnector,
-    _address,
-    loss_of,
-    show_certificate,
-    verifies_tls,
-)
+from triclinium._cluster_driver.certificates import show_certificate, verifies_tls
+from triclinium._driver.connector import StreamLoss, TcpConnector, _address, loss_of
 from triclinium.abc import ConnectedStream
 from triclinium.errors import InvalidArgumentException
 from triclinium_core.contract.neutral import LossCause
@@ -261,9 +255,9 @@ def test_a_certificate_is_read(certificate: tuple[str, str, str], context: ssl.S
     """From two files, the key in plain or encrypted; a password that nothing needs does no harm."""
     cert, key, secret_key = certificate
     connector = TcpConnector(context)
-    connector.show_certificate(CertificateAuthenticator(cert, key))
-    connector.show_certificate(CertificateAuthenticator(cert, key, "needless"))
-    connector.show_certificate(CertificateAuthenticator(cert, secret_key, "secret"))
+    show_certificate(connector, CertificateAuthenticator(cert, key))
+    show_certificate(connector, CertificateAuthenticator(cert, key, "needless"))
+    show_certificate(connector, CertificateAuthenticator(cert, secret_key, "secret"))
 
 
 @pytest.mark.parametrize("password", [None, "wrong"])
@@ -271,7 +265,7 @@ def test_a_key_that_stays_closed(certificate: tuple[str, str, str], password: st
     """Nobody is asked on the terminal, and the password is not quoted."""
     cert, _, secret_key = certificate
     with pytest.raises(InvalidArgumentException) as caught:
-        TcpConnector().show_certificate(CertificateAuthenticator(cert, secret_key, password))
+        show_certificate(TcpConnector(), CertificateAuthenticator(cert, secret_key, password))
 
     assert "authenticator" == caught.value.parameter
     assert f"cannot be read from {cert} and {secret_key}" in str(caught.value)
@@ -281,9 +275,9 @@ def test_a_key_that_stays_closed(certificate: tuple[str, str, str], password: st
 def test_a_certificate_of_a_context_of_ones_own() -> None:
     """Without a file there must be a context that may have one."""
     with pytest.raises(InvalidArgumentException, match="give cert_path"):
-        TcpConnector().show_certificate(CertificateAuthenticator())
+        show_certificate(TcpConnector(), CertificateAuthenticator())
 
-    TcpConnector(ssl.create_default_context()).show_certificate(CertificateAuthenticator())
+    show_certificate(TcpConnector(ssl.create_default_context()), CertificateAuthenticator())
 
 
 def test_a_connector_of_ones_own_reads_no_files() -> None:

@@ -16,7 +16,7 @@ from triclinium_core.contract.couchbase import (
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.services.query.result import QueryMetaData, QueryStatus
 from triclinium_core.services.request import ServiceRequest, ServiceResult
-from triclinium_core.testing.driver_laws import ScriptedMachine
+from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 
 Piece = Sequence[bytes] | ServiceResult | CouchbaseException | None
 """Rows, what comes at the end, or None for silence."""
@@ -29,7 +29,7 @@ class Pieces:
 
     def __init__(self, *pieces: Piece) -> None:
         self._pieces = list(pieces)
-        self.machine: ScriptedMachine = ScriptedMachine(self._answer)
+        self.machine: ScriptedClusterMachine = ScriptedClusterMachine(self._answer)
 
     @property
     def requests(self) -> Sequence[ServiceRequest]:

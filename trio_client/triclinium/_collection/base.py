@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from datetime import datetime
 
-from triclinium._driver.driver import Driver
+from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._telemetry.wrapping import Wrapping
 from triclinium_core.checks import Duration
 from triclinium_core.kv.operation.requests import JSON_TRANSCODER, Keyspace
@@ -24,7 +24,7 @@ ANY_CAS = Cas(0)
 class CollectionBase:
     """A client at work, and where its documents live."""
 
-    def __init__(self, driver: Driver, keyspace: Keyspace) -> None:
+    def __init__(self, driver: ClusterDriver, keyspace: Keyspace) -> None:
         self._driver = driver
         self._keyspace = keyspace
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._collection.binary import BinaryCollection
 from triclinium._collection.documents import DocumentOperations
 from triclinium._collection.replicas import ReplicaOperations
 from triclinium._collection.scans import ScanOperations
 from triclinium._collection.subdocuments import SubdocumentOperations
-from triclinium._driver.driver import Driver
 from triclinium._management.query_indexes import CollectionQueryIndexManager
 from triclinium_core.kv.operation.requests import Keyspace
 
@@ -63,7 +63,7 @@ class Collection(DocumentOperations, SubdocumentOperations, ReplicaOperations, S
     Source: SDK-RFC 0053.
     """
 
-    def __init__(self, driver: Driver, keyspace: Keyspace) -> None:
+    def __init__(self, driver: ClusterDriver, keyspace: Keyspace) -> None:
         super().__init__(driver, keyspace)
         self._binary = BinaryCollection(driver, keyspace)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from triclinium._driver.driver import Driver
+from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._telemetry.call_spans import encoding_call
 from triclinium_core.client.call_attributes import attributes_of_mutation
 from triclinium_core.kv.operation.durability import DurabilityLevel
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def encoded(
-    driver: Driver,
+    driver: ClusterDriver,
     kind: type[Operation],
     encode: Callable[[V], T],
     value: V,

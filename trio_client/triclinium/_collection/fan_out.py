@@ -12,9 +12,9 @@ from typing import Generic, Self, TypeVar
 
 import trio
 
+from triclinium._cluster_driver.cluster_driver import ClusterDriver
+from triclinium._cluster_driver.hidden_nursery import in_background
 from triclinium._deadlines import Report, leave_reason, noted
-from triclinium._driver.driver import Driver
-from triclinium._driver.hidden_nursery import in_background
 from triclinium._telemetry.wrapping import SharedCall, Wrapping
 from triclinium._trio_run import TrioRun
 from triclinium_core.contract.couchbase import AbandonReason
@@ -33,7 +33,7 @@ class FanOutTasks:
     """The tasks of one call, until it is over or its block is left."""
 
     def __init__(
-        self, driver: Driver, fan_out: FanOut[object], strategy: AnyRetryStrategy | None, wrapping: Wrapping
+        self, driver: ClusterDriver, fan_out: FanOut[object], strategy: AnyRetryStrategy | None, wrapping: Wrapping
     ) -> None:
         self.started: trio.Event = trio.Event()
         self.is_left: bool = False
@@ -167,7 +167,7 @@ def _copy_of(failure: Exception | None) -> Exception:
 
 def in_block(
     results: Callable[[F, FanOutTasks], R],
-    driver: Driver,
+    driver: ClusterDriver,
     fan_out: F,
     strategy: AnyRetryStrategy | None,
     wrapping: Wrapping,

@@ -8,10 +8,10 @@ from typing import TypeVar
 
 import trio
 
+from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._collection.base import CollectionBase, transcoder_or_json
 from triclinium._collection.fan_out import FanOutResults, FanOutTasks, in_block
 from triclinium._context import strategy_for
-from triclinium._driver.driver import Driver
 from triclinium._telemetry.wrapping import Wrapping
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.replica.reads import ReplicaReads, partial_reads, whole_document_reads
@@ -164,7 +164,7 @@ class ReplicaOperations(CollectionBase):
 
 
 async def _first(
-    driver: Driver,
+    driver: ClusterDriver,
     make_reads: Callable[[], ReplicaReads[R]],
     retry_strategy: AnyRetryStrategy | None,
     wrapping: Wrapping,

@@ -1,1 +1,1 @@
-"""The driver: it brings the machine what happens, and carries out what that orders."""
+"""The neutral half of the driver: it feeds any machine and carries out the actions that every machine may order."""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import trio
 
-from triclinium.abc import ConnectedStream, Connector
+from triclinium.abc import ConnectedStream
 from triclinium_core.contract.neutral import LossCause
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.options import Authenticator, CertificateAuthenticator
 
 
 class StreamLoss(NamedTuple):
@@ -34,26 +32,24 @@ class TcpConnector:
         self._ssl_context = ssl_context
         self._is_own_context = ssl_context is None
 
-    def show_certificate(self, authenticator: CertificateAuthenticator) -> None:
-        """Show the client's certificate in the handshakes to come; those that are done stay as they are.
+    @property
+    def has_default_context(self) -> bool:
+        """Whether the caller gave no ``ssl_context``."""
+        return self._is_own_context
 
-        Raises:
-            InvalidArgumentException: there are no such files, or they do not hold a certificate and its key.
+    def load_certificate(self, load: Callable[[ssl.SSLContext], None]) -> None:
+        """Show a client's certificate in the handshakes to come; those that are done stay as they are.
+
+        Args:
+            load: loads the certificate and its key into a context. If it raises, nothing has changed.
         """
-        if authenticator.cert_path is None:
-            if self._is_own_context:
-                raise InvalidArgumentException(
-                    "authenticator names no file, and there is no ssl_context that has a certificate; give cert_path",
-                    parameter="authenticator",
-                )
-            return
         fresh = ssl.create_default_context()
-        _load(fresh, authenticator)
+        load(fresh)
         if self._is_own_context:
             self._ssl_context = fresh
         else:
             assert self._ssl_context is not None
-            _load(self._ssl_context, authenticator)
+            load(self._ssl_context)
 
     @property
     def tls_is_verified(self) -> bool:
@@ -85,7 +81,7 @@ class TcpConnector:
         if self._ssl_context is None:
             # Reading the trust store takes milliseconds, so it waits for the first connection that needs it.
             self._ssl_context = ssl.create_default_context()
-        # A KV connection may end without TLS's goodbye: frames carry their length, and what was cut off is no answer.
+        # A connection may end without TLS's goodbye: the protocols above mark where a message ends.
         try:
             # RFC 6066 §3: the name has no final dot. Neither do names in certificates.
             name = host.removesuffix(".")
@@ -96,43 +92,6 @@ class TcpConnector:
             raise ssl.SSLError(ssl.SSL_ERROR_SSL, text) from error
         await stream.do_handshake()
         return stream
-
-
-def verifies_tls(connector: Connector) -> bool:
-    """Return the connector's attribute ``tls_is_verified``; True without one."""
-    return getattr(connector, "tls_is_verified", True)
-
-
-def show_certificate(connector: Connector, authenticator: Authenticator | None) -> None:
-    """Have a connector show the certificate of an authenticator that is one.
-
-    Raises:
-        InvalidArgumentException: it cannot be read, or the connector is not ours, and does TLS itself.
-    """
-    if not isinstance(authenticator, CertificateAuthenticator):
-        return
-    if isinstance(connector, TcpConnector):
-        connector.show_certificate(authenticator)
-    elif authenticator.cert_path is not None:
-        raise InvalidArgumentException(
-            "authenticator names files that a connector of your own does not read; let it show the certificate, and "
-            "pass CertificateAuthenticator()",
-            parameter="authenticator",
-        )
-
-
-def _load(context: ssl.SSLContext, authenticator: CertificateAuthenticator) -> None:
-    path, key_path = authenticator.cert_path, authenticator.key_path
-    assert path is not None
-    try:
-        # Without any password OpenSSL would ask for it on the terminal.
-        context.load_cert_chain(path, key_path, password=authenticator.key_password or "")
-    except (OSError, ValueError) as error:
-        files = path if key_path is None else f"{path} and {key_path}"
-        raise InvalidArgumentException(
-            f"authenticator: the certificate and its key cannot be read from {files}: {error}",
-            parameter="authenticator",
-        ) from error
 
 
 async def _open_tcp(host: str, port: int) -> trio.SocketStream:

@@ -9,9 +9,9 @@ from typing import Generic, TypeVar
 
 import trio
 
+from triclinium._cluster_driver.cluster_driver import ClusterDriver
+from triclinium._cluster_driver.log import log_timeout
 from triclinium._deadlines import AbandonedOperation, Report, noted, tell
-from triclinium._driver.driver import Driver
-from triclinium._driver.log import log_timeout
 from triclinium._telemetry.wrapping import Wrapping
 from triclinium_core.errors import AmbiguousTimeoutException, CouchbaseException, TimeoutException
 from triclinium_core.kv.operation.inquiries import Inquiry
@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 
 async def carry_out(
-    driver: Driver,
+    driver: ClusterDriver,
     make: Callable[[], Steps[R]],
     strategy: AnyRetryStrategy | None,
     wrapping: Wrapping,
@@ -39,11 +39,11 @@ async def carry_out(
         make: builds the call.
         strategy: that of each of its operations and requests; None for that of the block, or the cluster.
         wrapping: the span in which theirs are.
-        is_limited: whether ``Driver.call_timeout`` is the time for all of it.
+        is_limited: whether ``ClusterDriver.call_timeout`` is the time for all of it.
 
     Raises:
         TimeoutException: its time was over.
-        Exception: what the call ends with, or what ``make`` or ``Driver.perform`` raises.
+        Exception: what the call ends with, or what ``make`` or ``ClusterDriver.perform`` raises.
 
     Cancellation: what is open is abandoned, and nothing more is asked for.
     """
@@ -66,7 +66,7 @@ class _Call(Generic[R]):
         timeout: seconds that all of it may take.
     """
 
-    def __init__(self, driver: Driver, steps: Steps[R], timeout: float) -> None:
+    def __init__(self, driver: ClusterDriver, steps: Steps[R], timeout: float) -> None:
         self._driver = driver
         self._steps = steps
         self._timeout = timeout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from triclinium._driver.driver import Driver
+from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._management.call import carry_out
 from triclinium._management.manager import Manager
 from triclinium._telemetry.wrapping import Wrapping
@@ -41,7 +41,7 @@ class CollectionManager(Manager):
     Source: SDK-RFC 0054 "CollectionsManager".
     """
 
-    def __init__(self, driver: Driver, bucket: str) -> None:
+    def __init__(self, driver: ClusterDriver, bucket: str) -> None:
         super().__init__(driver)
         self._bucket = bucket
 

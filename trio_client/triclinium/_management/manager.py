@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triclinium._driver.driver import Driver
+from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium_core.shown import total_repr
 
 
@@ -27,7 +27,7 @@ class Manager:
     Cancellation: of what only reads, harmless. What changes something may have been done; the server goes on with it.
     """
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: ClusterDriver) -> None:
         self._driver = driver
 
     @total_repr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from triclinium._driver.driver import Driver
+from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._management.call import carry_out
 from triclinium._management.manager import Manager
 from triclinium._telemetry.wrapping import Wrapping
@@ -224,7 +224,7 @@ class CollectionQueryIndexManager(Manager):
     Source: SDK-RFC 0054 "CollectionQueryIndexManager".
     """
 
-    def __init__(self, driver: Driver, keyspace: Keyspace) -> None:
+    def __init__(self, driver: ClusterDriver, keyspace: Keyspace) -> None:
         super().__init__(driver)
         self._on = IndexKeyspace(keyspace.bucket or "", keyspace.scope, keyspace.collection)
 

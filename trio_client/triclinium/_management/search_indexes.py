@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from triclinium._driver.driver import Driver
+from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._management.manager import Manager
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.management.search_indexes import (
@@ -44,7 +44,7 @@ class SearchIndexManager(Manager):
     Source: SDK-RFC 0054 "SearchIndexManager", "ScopeSearchIndexManager".
     """
 
-    def __init__(self, driver: Driver, scope: SearchScope | None = None) -> None:
+    def __init__(self, driver: ClusterDriver, scope: SearchScope | None = None) -> None:
         super().__init__(driver)
         self._scope = scope
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 
+from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._context import strategy_for
-from triclinium._driver.driver import Driver
 from triclinium._services.rows import Row, RowResult, RowsBlock, decoder_of
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.analytics.options import AnalyticsScanConsistency
@@ -25,7 +25,7 @@ class AnalyticsResult(RowResult[AnalyticsMetaData, Row]):
 class AnalyticsQueries:
     """Running statements for analytics; part of ``Cluster`` and of ``Scope``."""
 
-    _driver: Driver
+    _driver: ClusterDriver
     _query_context: QueryContext | None = None
 
     def analytics_query(

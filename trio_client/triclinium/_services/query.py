@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 
+from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._context import strategy_for
-from triclinium._driver.driver import Driver
 from triclinium._services.rows import Row, RowResult, RowsBlock, decoder_of
 from triclinium_core.checks import Duration, check_duration
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
@@ -27,7 +27,7 @@ class QueryResult(RowResult[QueryMetaData, Row]):
 class Queries:
     """Running statements; part of ``Cluster`` and of ``Scope``."""
 
-    _driver: Driver
+    _driver: ClusterDriver
     _query_context: QueryContext | None = None
 
     def query(

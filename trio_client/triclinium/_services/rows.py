@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 import msgspec
 import trio
 
-from triclinium._driver.driver import Driver
-from triclinium._driver.open_rows import OpenRows
+from triclinium._cluster_driver.cluster_driver import ClusterDriver
+from triclinium._cluster_driver.open_rows import OpenRows
 from triclinium._trio_run import TrioRun
 from triclinium_core import decoder_faults
 from triclinium_core.decoder_faults import Decoder
@@ -65,7 +65,7 @@ class RowResult(Generic[MetaData, Row]):
     _keeps_text: ClassVar[bool] = False
     """Whether the decoder leaves the text of rows as it is, so that their parts cost it next to nothing."""
 
-    def __init__(self, driver: Driver, opened: OpenRows, decode: Callable[[bytes], Row]) -> None:
+    def __init__(self, driver: ClusterDriver, opened: OpenRows, decode: Callable[[bytes], Row]) -> None:
         self._driver = driver
         self._opened = opened
         self._decode = decode
@@ -262,7 +262,7 @@ class RowsBlock(AbstractAsyncContextManager[Result]):
     def __init__(
         self,
         made: Callable[[OpenRows], Result],
-        driver: Driver,
+        driver: ClusterDriver,
         request: ServiceRequest,
         strategy: AnyRetryStrategy | None,
         parent: RequestSpan | None,

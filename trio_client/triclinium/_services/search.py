@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import ClassVar
 
+from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._context import strategy_for
-from triclinium._driver.driver import Driver
 from triclinium._services.rows import RowResult, RowsBlock
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.mutation_state import MutationState, tokens_of
@@ -44,7 +44,7 @@ class SearchResult(RowResult[SearchMetaData, SearchRow]):
 class Searches:
     """Searching; part of ``Cluster`` and of ``Scope``."""
 
-    _driver: Driver
+    _driver: ClusterDriver
     _query_context: QueryContext | None = None
 
     def search(

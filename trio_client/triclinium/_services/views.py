@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import ClassVar
 
+from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._context import strategy_for
-from triclinium._driver.driver import Driver
 from triclinium._services.rows import RowResult, RowsBlock
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.views.options import (
@@ -32,7 +32,7 @@ class ViewResult(RowResult[ViewMetaData, ViewRow]):
 class ViewQueries:
     """Asking views; part of ``Bucket``."""
 
-    _driver: Driver
+    _driver: ClusterDriver
     _name: str
 
     def view_query(

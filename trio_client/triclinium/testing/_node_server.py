@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVarTuple
 
 import trio
 
-from triclinium._driver.hidden_nursery import in_background
+from triclinium._cluster_driver.hidden_nursery import in_background
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing import FakeNode, FakeNodes, HangUp, NodeAction, SendReply
 

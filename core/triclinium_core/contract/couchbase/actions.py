@@ -167,7 +167,7 @@ Action = (
     | CompleteOperation
     | CompleteRequest
     | FailOperation
-    | ConsultStrategy[RetryRequest, RetryReason]
+    | ConsultStrategy
     | AcquirePermit
     | RecordSuccess
     | ReportStrategyError

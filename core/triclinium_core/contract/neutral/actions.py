@@ -9,20 +9,15 @@ up in a traceback release the value; ``tests/test_untracked_types.py`` lists the
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from enum import Enum, unique
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol
 
 import msgspec
 
 from triclinium_core.contract.neutral.events import StreamId, Token
 from triclinium_core.decoder_faults import DecoderFault
 from triclinium_core.shown import total_repr
-
-Q = TypeVar("Q")
-R = TypeVar("R")
-Q_contra = TypeVar("Q_contra", contravariant=True)
-R_contra = TypeVar("R_contra", contravariant=True)
 
 
 class OpenStream(msgspec.Struct, frozen=True, gc=False):
@@ -81,11 +76,12 @@ class ResumeReading(msgspec.Struct, frozen=True, gc=False):
     stream: StreamId
 
 
-class AwaitedStrategy(Protocol[Q_contra, R_contra]):
+class AwaitedStrategy(Protocol):
     """Asynchronous retry strategy. Only the machine knows the types of the request, the reason and the answer."""
 
-    def retry_after(self, request: Q_contra, reason: R_contra, /) -> Awaitable[object]:
-        """Return an awaitable of the answer to a failed attempt."""
+    @property
+    def retry_after(self) -> Callable[..., Awaitable[object]]:
+        """Function from a request and a reason to an awaitable of the answer to a failed attempt."""
         ...
 
 
@@ -101,13 +97,13 @@ class AwaitedPermit(Protocol):
         ...
 
 
-class ConsultStrategy(msgspec.Struct, Generic[Q, R], frozen=True):
+class ConsultStrategy(msgspec.Struct, frozen=True):
     """Await ``strategy.retry_after(request, reason)``; answer with ``StrategyDecided``."""
 
     token: Token
-    strategy: AwaitedStrategy[Q, R]
-    request: Q
-    reason: R
+    strategy: AwaitedStrategy
+    request: object
+    reason: object
 
 
 class AcquirePermit(msgspec.Struct, frozen=True):
@@ -167,3 +163,19 @@ class ReportDecoderFault(msgspec.Struct, frozen=True):
     stream: StreamId
     node: str
     fault: DecoderFault
+
+
+NeutralAction = (
+    OpenStream
+    | SendBytes
+    | CloseStream
+    | PauseReading
+    | ResumeReading
+    | ConsultStrategy
+    | AcquirePermit
+    | RecordSuccess
+    | ReportStrategyError
+    | ReportConnection
+    | ReportDecoderFault
+)
+"""Every action that a driver of any machine carries out."""

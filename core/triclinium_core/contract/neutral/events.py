@@ -134,3 +134,7 @@ class StrategyDecided(msgspec.Struct, frozen=True):
     answer: object
     """Return value of the strategy, whose type only the machine knows; None if it raised."""
     raised: BaseException | None = None
+
+
+NeutralEvent = StreamOpened | BytesReceived | StreamLost | TimePassed | StrategyDecided
+"""Every event that a driver feeds by itself, to any machine."""

@@ -1,39 +1,46 @@
 """The contract of a driver as laws that can be run: public, and for any event loop.
 
-Each law puts a driver on trial, with a machine of its own and sockets on loopback::
+Each law puts a driver on trial, with a machine of its own and sockets on loopback. ``LAWS`` are for drivers of the client
+machine::
 
     @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
     async def test_the_driver_keeps(law: Law) -> None:
         await law(open_driver)
+
+``NEUTRAL_LAWS`` are those among them that a driver of any other machine keeps; a ``Bench`` has the words of its protocol.
 """
 
-from triclinium_core.testing.driver_laws.driver import (
-    Caller,
-    DriverUnderTest,
-    Listener,
+from triclinium_core.testing.driver_laws.couchbase.driver import (
+    OPERATION,
+    REQUEST,
+    ClusterDriverUnderTest,
     OpenDriver,
-    PeerSocket,
     Reader,
 )
-from triclinium_core.testing.driver_laws.laws import LAWS, Law
-from triclinium_core.testing.driver_laws.machine import (
-    Answer,
-    LawBroken,
-    ScriptedMachine,
-    on,
-)
+from triclinium_core.testing.driver_laws.couchbase.laws import LAWS, Law
+from triclinium_core.testing.driver_laws.couchbase.machine import ScriptedClusterMachine
+from triclinium_core.testing.driver_laws.neutral.driver import Bench, Caller, DriverUnderTest, Listener, PeerSocket
+from triclinium_core.testing.driver_laws.neutral.laws import NEUTRAL_LAWS, NeutralLaw
+from triclinium_core.testing.driver_laws.neutral.machine import Answer, LawBroken, ScriptedMachine, on
 
 __all__ = [
     "LAWS",
+    "NEUTRAL_LAWS",
+    "OPERATION",
+    "REQUEST",
     "Answer",
+    "Bench",
     "Caller",
+    "ClusterDriverUnderTest",
     "DriverUnderTest",
     "Law",
     "LawBroken",
     "Listener",
+    "NeutralLaw",
     "OpenDriver",
     "PeerSocket",
     "Reader",
+    "ScriptedClusterMachine",
     "ScriptedMachine",
     "on",
 ]

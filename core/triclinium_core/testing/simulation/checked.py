@@ -471,12 +471,14 @@ class CheckedSimulation(Simulation):
         if isinstance(action, OpenStream):
             self._opened(action.stream)
 
-    def _ask(self, action: ConsultStrategy[RetryRequest, RetryReason] | AcquirePermit | RecordSuccess) -> None:
+    def _ask(self, action: ConsultStrategy | AcquirePermit | RecordSuccess) -> None:
         """Have a strategy that is checked think, and others answered for."""
         match action:
             case AcquirePermit(token, AsyncPermit() as permit) if token in self._borrowers:
                 self._consult(token, permit.acquire())
-            case ConsultStrategy(token, AsyncPermit() as permit, request, reason) if token in self._borrowers:
+            case ConsultStrategy(
+                token, AsyncPermit() as permit, RetryRequest() as request, RetryReason() as reason
+            ) if token in self._borrowers:
                 self._consult(token, permit.retry_after(request, reason))
             case RecordSuccess(token, AsyncPermit() as permit) if token in self._borrowers:
                 self.consultations.tell(permit.record())

@@ -66,8 +66,6 @@ from triclinium_core.kv.topology.topology import TopologyChange
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.backoff import ConstantRandom, Random
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
-from triclinium_core.retry.couchbase.strategy import RetryRequest
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.request import ServiceRequest, ServiceResult
 from triclinium_core.testing.fakes.cluster.node import FakeNode
@@ -163,7 +161,7 @@ class Simulation:
         """Those of them who do not: ``read_on`` does it for them."""
         self.errors: dict[Token, CouchbaseException] = {}
         self.settled_at: dict[Token, float] = {}
-        self.consulted: list[ConsultStrategy[RetryRequest, RetryReason] | AcquirePermit] = []
+        self.consulted: list[ConsultStrategy | AcquirePermit] = []
         """What asynchronous strategies were asked, and nobody has answered for them."""
         self.recorded: list[RecordSuccess] = []
         """Successes that asynchronous token strategies were to be told."""
@@ -426,7 +424,7 @@ class Simulation:
         self._tell_of_loss(stream, link)
         self._answers.append(StreamLost(stream, cause, handed_over=link.handed_over))
 
-    def _ask(self, action: ConsultStrategy[RetryRequest, RetryReason] | AcquirePermit | RecordSuccess) -> None:
+    def _ask(self, action: ConsultStrategy | AcquirePermit | RecordSuccess) -> None:
         """Leave it to the test to ask an asynchronous strategy, and to answer for it."""
         if isinstance(action, RecordSuccess):
             self.recorded.append(action)

@@ -35,7 +35,7 @@ from triclinium_core.options import PasswordAuthenticator, TimeoutOptions
 from triclinium_core.retry.combined.permits import AsyncPermit
 from triclinium_core.retry.combined.reason_infos import FailedAttemptError
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy, TokenScope
-from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
+from triclinium_core.retry.couchbase.strategy import RetryAction
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
@@ -373,7 +373,7 @@ class Asked:
         self.simulation.feed(StrategyDecided(consulted.token, completed(asking(consulted))))
 
 
-def asking(consulted: AcquirePermit | ConsultStrategy[RetryRequest, RetryReason]) -> Callable[[], object]:
+def asking(consulted: AcquirePermit | ConsultStrategy) -> Callable[[], object]:
     """Return what the driver awaits."""
     if isinstance(consulted, AcquirePermit):
         return consulted.permit.acquire

@@ -221,6 +221,7 @@ def test_consulting() -> None:
     simulation.flow()
     (consulted,) = simulation.consulted
     assert isinstance(consulted, ConsultStrategy)
+    assert isinstance(consulted.request, RetryRequest)
 
     assert (token, {"robot": True}) == (consulted.token, consulted.request.client_context)
 

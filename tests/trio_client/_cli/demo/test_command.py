@@ -18,7 +18,7 @@ from triclinium import RetryAction, RetryReason
 from triclinium._cli import main
 from triclinium._cli.demo import command as demo_module
 from triclinium._cli.demo.scenarios import SCENARIOS, DemoScenario
-from triclinium._driver.log import Log, connection_logger, retry_logger
+from triclinium._cluster_driver.log import Log, connection_logger, retry_logger
 from triclinium_core.contract.couchbase import ReportRetry, TimerKind
 from triclinium_core.contract.neutral import TimerId, Timers
 from triclinium_core.error_context import ErrorContext

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import trio
 
 from triclinium._cli.demo.scenarios import DemoScenario
-from triclinium._driver.log import connection_logger, retry_logger
+from triclinium._cluster_driver.log import connection_logger, retry_logger
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.testing import FakeNode, FakeNodeOptions, LoggedCommand, LoggedRequest, NodeAction
 

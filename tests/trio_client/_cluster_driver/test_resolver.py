@@ -15,7 +15,7 @@ import trio.testing
 import triclinium
 from tests.trio_client.name_server import open_name_server
 from tests.trio_client.pair import OPTIONS
-from triclinium._driver.resolver import DnsResolver
+from triclinium._cluster_driver.resolver import DnsResolver
 from triclinium.abc import ConnectedStream
 from triclinium.errors import InvalidArgumentException, UnambiguousTimeoutException
 from triclinium.testing import FakeNodes, open_fake_cluster, open_tcp_cluster

@@ -21,7 +21,7 @@ from tests.trio_client.doubles import (
     connector_to,
 )
 from triclinium._driver.pace import Pace
-from triclinium._driver.stream import LAST_WORDS_SECONDS, READING_PASSES, SEND_SIZE_MAX, Stream, new_nonce
+from triclinium._driver.streams import LAST_WORDS_SECONDS, READING_PASSES, SEND_SIZE_MAX, Stream, new_nonce
 from triclinium.abc import Connector
 from triclinium.testing._memory_stream import memory_stream_pair as piecewise_pair
 from triclinium_core.contract.couchbase import Event
@@ -149,7 +149,7 @@ async def test_a_peer_that_is_gone_at_once_is_a_loss_like_any_other(monkeypatch:
         return bare(family, kind, proto, fileno)
 
     bare = socket.socket
-    monkeypatch.setattr("triclinium._driver.stream.socket.socket", describe)
+    monkeypatch.setattr("triclinium._driver.streams.socket.socket", describe)
     await theirs.aclose()
     await ears.stream.run()
 
@@ -464,7 +464,7 @@ async def test_a_request_behind_a_whole_answer_waits_for_silence(
     make_pair: Callable[[], Awaitable[Pair]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If a second answer waits when a request is ordered, the stream is lost and nothing of the request is sent."""
-    monkeypatch.setattr("triclinium._driver.stream.RECEIVE_SIZE", 5)
+    monkeypatch.setattr("triclinium._driver.streams.RECEIVE_SIZE", 5)
     ours, theirs = await make_pair()
     ears = Asking(connector_to(ours))
     ears.order = b"request"

@@ -13,14 +13,13 @@ from trio.testing import MockClock
 
 from tests.trio_client.doubles import NoRecords
 from triclinium._cluster import running
+from triclinium._cluster_driver.cluster_driver import ClusterDriver
+from triclinium._cluster_driver.log import Log
 from triclinium._driver.connector import TcpConnector
-from triclinium._driver.driver import Driver
-from triclinium._driver.log import Log
-from triclinium_core.client.machine import Machine
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.services.request import ServiceRequest, ServiceResult
-from triclinium_core.testing.driver_laws import LAWS, Law
+from triclinium_core.testing.driver_laws import LAWS, OPERATION, REQUEST, Law, ScriptedClusterMachine
 
 pytestmark = pytest.mark.native
 
@@ -32,7 +31,7 @@ class TrioCaller:
         self.outcome: Result | ServiceResult | BaseException | None = None
         self._scope = trio.CancelScope()
 
-    async def perform(self, driver: Driver, operation: Operation) -> None:
+    async def perform(self, driver: ClusterDriver, operation: Operation) -> None:
         """Note what the operation returns or raises."""
         with self._scope:
             try:
@@ -57,7 +56,7 @@ class TrioReader:
         self._demand = trio.Semaphore(0)
         self._scope = trio.CancelScope()
 
-    async def read(self, driver: Driver, request: ServiceRequest) -> None:
+    async def read(self, driver: ClusterDriver, request: ServiceRequest) -> None:
         """Note the rows, and what comes after them or is raised."""
         with self._scope:
             try:
@@ -88,21 +87,21 @@ class TrioReader:
 class TrioDriver:
     """The driver, and the run that it lives in."""
 
-    def __init__(self, driver: Driver, callers: trio.Nursery, clock: MockClock) -> None:
+    def __init__(self, driver: ClusterDriver, callers: trio.Nursery, clock: MockClock) -> None:
         self._driver = driver
         self._callers = callers
         self.pass_time = clock.jump
 
-    def submit(self, operation: Operation) -> TrioCaller:
-        """Start a task that performs ``operation``."""
+    def submit(self) -> TrioCaller:
+        """Start a task that performs an operation."""
         caller = TrioCaller()
-        self._callers.start_soon(caller.perform, self._driver, operation)
+        self._callers.start_soon(caller.perform, self._driver, OPERATION)
         return caller
 
-    def ask(self, request: ServiceRequest) -> TrioReader:
+    def ask(self) -> TrioReader:
         """Start a task that asks a service."""
         reader = TrioReader()
-        self._callers.start_soon(reader.read, self._driver, request)
+        self._callers.start_soon(reader.read, self._driver, REQUEST)
         return reader
 
     def listen(self) -> socket.socket:
@@ -126,8 +125,8 @@ async def test_the_driver_keeps(law: Law, mock_clock: MockClock) -> None:
     """What the contract of a driver says."""
 
     @asynccontextmanager
-    async def open_driver(machine: Machine) -> AsyncIterator[TrioDriver]:
-        driver = Driver(machine, connector=TcpConnector(), log=Log(), resolver=NoRecords())
+    async def open_driver(machine: ScriptedClusterMachine) -> AsyncIterator[TrioDriver]:
+        driver = ClusterDriver(machine, connector=TcpConnector(), log=Log(), resolver=NoRecords())
         async with trio.open_nursery() as callers, running(driver, "couchbase://a"):
             yield TrioDriver(driver, callers, mock_clock)
 

@@ -25,7 +25,7 @@ from tests.trio_client.doubles import (
 )
 from tests.trio_client.pair import open_pair
 from triclinium import Cluster, Collection, fail_after
-from triclinium._driver.driver import Driver
+from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium.abc import Connector
 from triclinium.errors import AmbiguousTooSlowError, CouchbaseException, InternalError
 from triclinium_core.contract.couchbase import (
@@ -50,13 +50,13 @@ from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.services.request import ServiceRequest
 from triclinium_core.telemetry.span_names import WrappingCall
-from triclinium_core.testing.driver_laws import ScriptedMachine, on
+from triclinium_core.testing.driver_laws import ScriptedClusterMachine, on
 from triclinium_core.testing.fakes.faults import drop_response
 
 
 async def test_nothing_reaches_the_machine_after_the_end() -> None:
     """The machine of a closed cluster is left alone."""
-    machine = ScriptedMachine()
+    machine = ScriptedClusterMachine()
     async with open_driver(machine) as driver:
         pass
     await occur(driver, TimePassed())
@@ -66,7 +66,7 @@ async def test_nothing_reaches_the_machine_after_the_end() -> None:
 
 async def test_what_was_gathered_is_told_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
     """A client that is closed amid an interval tells what there is so far, once."""
-    machine = ScriptedMachine()
+    machine = ScriptedClusterMachine()
     machine.reports = [ReportTelemetry(TelemetryKind.ORPHANS, "{}")]
     async with open_driver(machine):
         assert [] == caplog.messages
@@ -87,7 +87,7 @@ async def test_what_was_put_aside_at_the_end_was_not_sent() -> None:
         driver.close()
         return get()
 
-    async with trio.open_nursery() as nursery, open_driver(ScriptedMachine()) as driver:
+    async with trio.open_nursery() as nursery, open_driver(ScriptedClusterMachine()) as driver:
         nursery.start_soon(ask, get)
         await trio.testing.wait_all_tasks_blocked()
         for make in [get] * 8 + [close_and_get]:
@@ -104,7 +104,7 @@ class Defect(Exception):
 DEFECT = Defect("a defect")
 
 
-def break_at(kind: type[Event], *, then: Sequence[Action] = ()) -> ScriptedMachine:
+def break_at(kind: type[Event], *, then: Sequence[Action] = ()) -> ScriptedClusterMachine:
     """Return a machine that starts with ``then``, and breaks down at the first later event of one kind."""
 
     def fail(event: Event) -> Sequence[Action]:
@@ -114,11 +114,11 @@ def break_at(kind: type[Event], *, then: Sequence[Action] = ()) -> ScriptedMachi
             raise DEFECT
         return ()
 
-    machine = ScriptedMachine(fail)
+    machine = ScriptedClusterMachine(fail)
     return machine
 
 
-async def cause_of_failure(driver: Driver) -> BaseException | None:
+async def cause_of_failure(driver: ClusterDriver) -> BaseException | None:
     """Return the cause of the InternalError that an operation fails with."""
     with pytest.raises(InternalError) as caught:
         await perform(driver)
@@ -137,7 +137,9 @@ def defects(error: BaseException) -> list[BaseException]:
 
 
 async def leave(
-    machine: ScriptedMachine, body: Callable[[Driver], Awaitable[None]], connector: Connector | None = None
+    machine: ScriptedClusterMachine,
+    body: Callable[[ClusterDriver], Awaitable[None]],
+    connector: Connector | None = None,
 ) -> InternalError:
     """Return the InternalError that leaves the block around ``body``."""
     try:
@@ -152,7 +154,7 @@ async def test_a_machine_that_breaks_at_a_submission_fails_it_and_the_block() ->
     """The caller, whoever comes later, and the block get an InternalError that names the defect."""
     causes: list[BaseException | None] = []
 
-    async def body(driver: Driver) -> None:
+    async def body(driver: ClusterDriver) -> None:
         with trio.CancelScope(shield=True):
             causes.append(await cause_of_failure(driver))
             causes.append(await cause_of_failure(driver))
@@ -170,9 +172,9 @@ async def test_a_broken_machine_is_left_alone() -> None:
     """Whatever happens after a defect, the machine hears nothing of it."""
     machine = break_at(TimePassed)
 
-    async def body(driver: Driver) -> None:
+    async def body(driver: ClusterDriver) -> None:
         await occur(driver, TimePassed())
-        driver._feed(BytesReceived(STREAM, b""))
+        driver.feed(BytesReceived(STREAM, b""))
 
     await leave(machine, body)
 
@@ -188,10 +190,10 @@ async def test_only_a_submission_can_be_the_callers_mistake() -> None:
             raise error
         return ()
 
-    async def body(driver: Driver) -> None:
+    async def body(driver: ClusterDriver) -> None:
         await occur(driver, BytesReceived(STREAM, b""))
 
-    left = await leave(ScriptedMachine(refuse), body)
+    left = await leave(ScriptedClusterMachine(refuse), body)
 
     assert [error] == defects(left)
 
@@ -201,11 +203,11 @@ async def test_a_machine_that_breaks_in_the_background_wakes_all_who_wait() -> N
     causes: list[BaseException | None] = []
     ours, theirs = memory_stream_pair()
 
-    async def ask(driver: Driver) -> None:
+    async def ask(driver: ClusterDriver) -> None:
         with trio.CancelScope(shield=True):
             causes.append(await cause_of_failure(driver))
 
-    async def body(driver: Driver) -> None:
+    async def body(driver: ClusterDriver) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(ask, driver)
             nursery.start_soon(ask, driver)
@@ -218,7 +220,7 @@ async def test_a_machine_that_breaks_in_the_background_wakes_all_who_wait() -> N
     assert [DEFECT] == defects(left)
 
 
-async def cancel_an_operation(driver: Driver) -> None:
+async def cancel_an_operation(driver: ClusterDriver) -> None:
     """Have Trio abort an operation, then wait for the end."""
     with trio.move_on_after(1):
         await perform(driver)
@@ -241,12 +243,12 @@ async def test_a_machine_that_cannot_tell_does_not_break_trio(
     def break_down(*arguments: object) -> None:
         raise DEFECT
 
-    async def body(driver: Driver) -> None:
+    async def body(driver: ClusterDriver) -> None:
         with pytest.raises(AmbiguousTooSlowError), fail_after(0.1):
             await perform(driver)
         await trio.sleep_forever()
 
-    machine = ScriptedMachine()
+    machine = ScriptedClusterMachine()
     monkeypatch.setattr(machine, question, break_down)
     left = await leave(machine, body)
 
@@ -257,11 +259,11 @@ async def test_an_action_that_nobody_knows_is_a_defect() -> None:
     """An order that cannot be carried out is not passed over in silence."""
     causes: list[BaseException | None] = []
 
-    async def body(driver: Driver) -> None:
+    async def body(driver: ClusterDriver) -> None:
         with trio.CancelScope(shield=True):
             causes.append(await cause_of_failure(driver))
 
-    left = await leave(ScriptedMachine(on(OperationSubmitted, cast(Action, "nonsense"))), body)
+    left = await leave(ScriptedClusterMachine(on(OperationSubmitted, cast(Action, "nonsense"))), body)
 
     assert isinstance(causes[0], KeyError)
     assert causes == defects(left)
@@ -270,7 +272,7 @@ async def test_an_action_that_nobody_knows_is_a_defect() -> None:
 async def test_a_block_that_never_waits_learns_of_the_defect_when_it_is_left() -> None:
     """A block without a checkpoint after the defect is not spared."""
 
-    async def body(driver: Driver) -> None:
+    async def body(driver: ClusterDriver) -> None:
         await occur(driver, TimePassed())
 
     left = await leave(break_at(TimePassed), body)
@@ -282,18 +284,18 @@ async def test_a_background_task_that_crashes_wakes_all_who_wait() -> None:
     """A defect outside of the machine, here of a connector, ends operations that no scope would have reached."""
     causes: list[BaseException | None] = []
 
-    async def body(driver: Driver) -> None:
+    async def body(driver: ClusterDriver) -> None:
         with trio.CancelScope(shield=True):
             causes.append(await cause_of_failure(driver))
 
-    machine = ScriptedMachine(on(OperationSubmitted, OPEN_STREAM))
+    machine = ScriptedClusterMachine(on(OperationSubmitted, OPEN_STREAM))
     left = await leave(machine, body, connector_that_raises(DEFECT))
 
     assert isinstance(causes[0], BaseExceptionGroup)
     assert [DEFECT] == defects(left)
 
 
-async def read_rows(driver: Driver) -> None:
+async def read_rows(driver: ClusterDriver) -> None:
     """Ask a service, and wait for more rows than have come."""
     await driver.more_rows(await driver.open_rows(ServiceRequest(), None, None))
 
@@ -317,7 +319,7 @@ async def test_ctrl_c_does_not_strike_in_the_middle_of_an_event() -> None:
         return ()
 
     ours, theirs = memory_stream_pair()
-    async with open_driver(ScriptedMachine(note), connector_to(ours)) as driver:
+    async with open_driver(ScriptedClusterMachine(note), connector_to(ours)) as driver:
         with trio.CancelScope() as scope:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(perform, driver)

@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from tests.rows import rows
-from triclinium._driver.hidden_nursery import in_background
+from triclinium._cluster_driver.hidden_nursery import in_background
 from triclinium.errors import InternalError
 
 

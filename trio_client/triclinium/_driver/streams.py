@@ -1,8 +1,8 @@
-"""One stream of the machine's: one task that connects and reads, one that writes.
+"""The streams of a machine: for each, one task that connects and reads, and one that writes.
 
 Three promises to the machine. A stream that is lost is reported once, after every byte that came before the loss, with
-how much had been handed over. A stream that was told to close reports nothing any more. Nothing that a peer or the
-network does leaves these tasks as an exception.
+how much had been handed over. A stream that the machine closes reports nothing more. Nothing that a peer or the network
+does leaves these tasks as an exception.
 """
 
 from __future__ import annotations
@@ -10,16 +10,27 @@ from __future__ import annotations
 import secrets
 import socket
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import copy_context
 
 import trio
 
 from triclinium._driver.connector import LOSSES, StreamLoss, loss_of
 from triclinium._driver.pace import Pace
 from triclinium.abc import Connector
-from triclinium_core.contract.couchbase import Event
-from triclinium_core.contract.neutral import BytesReceived, LossCause, OpenStream, StreamLost, StreamOpened
+from triclinium_core.contract.neutral import (
+    BytesReceived,
+    CloseStream,
+    LossCause,
+    OpenStream,
+    PauseReading,
+    ResumeReading,
+    SendBytes,
+    StreamId,
+    StreamLost,
+    StreamOpened,
+)
 from triclinium_core.work import PIECE_SIZE_BYTES_MAX
 
 SEND_SIZE_MAX = 256 * 1024
@@ -35,6 +46,10 @@ LAST_WORDS_SECONDS = 1.0
 READING_PASSES = 6
 """Passes of trio's loop that the reader of a stream without a bare socket needs to receive what has arrived: one to
 resume, two for each of the two reads that ``trio.SSLStream`` may need for one record, and one to report the end."""
+
+
+StreamEvent = StreamOpened | BytesReceived | StreamLost
+"""Event of one stream."""
 
 
 def new_nonce() -> str:
@@ -57,7 +72,7 @@ class Stream:
         order: OpenStream,
         *,
         connector: Connector,
-        feed: Callable[[Event], None],
+        feed: Callable[[StreamEvent], None],
         make_nonce: Callable[[], str] = new_nonce,
         pace: Pace | None = None,
     ) -> None:
@@ -131,11 +146,13 @@ class Stream:
         self._scope.cancel()
         return self.handed_over
 
+    @trio.lowlevel.enable_ki_protection
     async def run(self) -> None:
         """Connect, then read and write until the stream is lost or closed."""
         with self._scope:
             loss = await self._live()
-            self._report(StreamLost(self._order.stream, loss.cause, loss.text, self.handed_over))
+            if not self._is_closed:
+                self._feed(StreamLost(self._order.stream, loss.cause, loss.text, self.handed_over))
 
     async def _live(self) -> StreamLoss:
         order = self._order
@@ -144,9 +161,9 @@ class Stream:
         except LOSSES as error:
             return loss_of(error)
         try:
-            self._report(
-                StreamOpened(order.stream, self._make_nonce(), connected.local_address, connected.remote_address)
-            )
+            if not self._is_closed:
+                local, remote = connected.local_address, connected.remote_address
+                self._feed(StreamOpened(order.stream, self._make_nonce(), local, remote))
             with _socket_of(connected.stream) as self._socket:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._write, connected.stream)
@@ -167,7 +184,8 @@ class Stream:
                     if self._unsent and type(self._unsent[0]) is _UnlessReadable:
                         loss = StreamLoss(LossCause.UNSOLICITED, "")
                         break
-                    self._report(BytesReceived(self._order.stream, bytes(data)))
+                    if not self._is_closed:
+                        self._feed(BytesReceived(self._order.stream, bytes(data)))
                     while self._is_paused:
                         await self._idle_reader.park()
             except LOSSES as error:
@@ -223,9 +241,84 @@ class Stream:
             size += len(pieces[-1])
         return b"".join(pieces) if len(pieces) > 1 else pieces[0]
 
-    def _report(self, event: Event) -> None:
-        if not self._is_closed:
-            self._feed(event)
+
+class Streams:
+    """All streams of one machine, by number, from the order to open one until it is lost or closed.
+
+    Args:
+        connector: opens streams.
+        feed: passes an event of a stream to the machine.
+        make_nonce: returns entropy, once for each stream.
+        pace: limits the work of all readers.
+    """
+
+    def __init__(
+        self,
+        *,
+        connector: Connector,
+        feed: Callable[[StreamEvent], None],
+        make_nonce: Callable[[], str],
+        pace: Pace,
+    ) -> None:
+        self._connector = connector
+        self._feed = feed
+        self._make_nonce = make_nonce
+        self._pace = pace
+        self._context = copy_context()
+        """Context of all streams: not that of the task that happened to need one, because a stream serves others too."""
+        self._open: dict[StreamId, Stream] = {}
+        self._sent_on: set[StreamId] = set()
+        """Streams that were given bytes since the last call of ``unsent``, or had not handed them over then."""
+
+    @property
+    def numbers(self) -> Collection[StreamId]:
+        """Names of the streams that are neither lost nor closed."""
+        return self._open.keys()
+
+    def open(self, action: OpenStream, nursery: trio.Nursery) -> None:
+        """Begin to connect, in a task of ``nursery``."""
+        stream = self._open[action.stream] = Stream(
+            action, connector=self._connector, feed=self._feed, make_nonce=self._make_nonce, pace=self._pace
+        )
+        self._context.run(nursery.start_soon, stream.run)
+
+    def send(self, action: SendBytes) -> None:
+        """Send bytes behind all earlier ones. Ignore a stream that is gone."""
+        stream = self._open.get(action.stream)
+        if stream is not None:
+            stream.send(action.data, action.unless_readable)
+            self._sent_on.add(action.stream)
+
+    def close(self, action: CloseStream) -> None:
+        """Close a stream, or stop connecting, and report it lost."""
+        stream = self._open.get(action.stream)
+        # None: its task has crashed, which ends the driver.
+        if stream is not None:
+            handed_over = stream.close()
+            self._feed(StreamLost(action.stream, LossCause.CLOSED_BY_US, handed_over=handed_over))
+
+    def forget(self, number: StreamId) -> None:
+        """Drop a stream that was reported lost."""
+        self._open.pop(number, None)
+
+    def pause_reading(self, action: PauseReading) -> None:
+        """Read no more of a stream."""
+        stream = self._open.get(action.stream)
+        if stream is not None:
+            stream.pause_reading()
+
+    def resume_reading(self, action: ResumeReading) -> None:
+        """Read on."""
+        stream = self._open.get(action.stream)
+        if stream is not None:
+            stream.resume_reading()
+
+    def unsent(self) -> Mapping[StreamId, int]:
+        """Return the streams with bytes that wait to be handed over, and how many were before them."""
+        behind = ((number, self._open.get(number)) for number in self._sent_on)
+        unsent = {number: stream.handed_over for number, stream in behind if stream is not None and stream.is_behind}
+        self._sent_on = set(unsent)
+        return unsent
 
 
 class _UnlessReadable(bytes):

@@ -17,7 +17,7 @@ from tests.trio_client.doubles import (
     open_driver,
     perform,
 )
-from triclinium._driver.driver import Driver
+from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium.errors import CouchbaseException
 from triclinium_core.contract.couchbase import (
     Action,
@@ -30,7 +30,7 @@ from triclinium_core.contract.couchbase import (
 from triclinium_core.contract.neutral import BytesReceived, ConsultStrategy, StrategyDecided, Token
 from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.testing.driver_laws import ScriptedMachine
+from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 
 REASON = RetryReason.KV_LOCKED
 ANSWER = RetryAction.after(0.5)
@@ -50,7 +50,7 @@ class FunctionStrategy:
         return await self._function()
 
 
-def machine_that_consults(strategy: FunctionStrategy, *, at: type[Event]) -> ScriptedMachine:
+def machine_that_consults(strategy: FunctionStrategy, *, at: type[Event]) -> ScriptedClusterMachine:
     """Return a machine that asks ``strategy`` about its only operation, and completes that with any answer."""
 
     def consult(event: Event) -> Sequence[Action]:
@@ -60,7 +60,7 @@ def machine_that_consults(strategy: FunctionStrategy, *, at: type[Event]) -> Scr
             return [CompleteOperation(event.token, DONE)]
         return ()
 
-    machine = ScriptedMachine(consult)
+    machine = ScriptedClusterMachine(consult)
     return machine
 
 
@@ -224,7 +224,7 @@ async def test_a_strategy_that_ends_the_program_ends_it() -> None:
 
     caught: list[Exception] = []
 
-    async def ask(driver: Driver) -> None:
+    async def ask(driver: ClusterDriver) -> None:
         with trio.CancelScope(shield=True):
             try:
                 await perform(driver)

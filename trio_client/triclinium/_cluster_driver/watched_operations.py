@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
+from typing import TypeVar
 
-from triclinium._driver.waiter import Waiter
+from triclinium._driver.waiters import Waiter
 from triclinium._retry.watching import hooks_of_blocks, tell_hooks
 from triclinium_core.contract.couchbase import ReportRefusal, ReportRetry
 from triclinium_core.contract.neutral import Token
 from triclinium_core.errors import TimeoutException
 from triclinium_core.retry.calls.history import RetryEnding
 from triclinium_core.retry.calls.reports import RetryGivenUp, RetryHook, RetryReport, RetryScheduled, RetrySucceeded
+
+Q = TypeVar("Q")
+R = TypeVar("R")
 
 
 @dataclass(slots=True)
@@ -37,7 +41,7 @@ class WatchedOperations:
         self.open: dict[Token, WatchedOperation] = {}
         """By token; empty most of the time, which costs an operation that is settled nothing to see."""
 
-    def retried(self, report: ReportRetry, waiter: Waiter | None) -> None:
+    def retried(self, report: ReportRetry, waiter: Waiter[Q, R] | None) -> None:
         """Tell that an attempt failed and another one follows. One that could only come too late does not follow."""
         watched = self._watch(report, waiter)
         if watched is not None and waiter is not None:
@@ -47,13 +51,13 @@ class WatchedOperations:
             scheduled = RetryScheduled(watched.name, watched.attempt, report.delay, None, None, watched.reason)
             _tell(waiter, scheduled, watched.hooks)
 
-    def refused(self, report: ReportRefusal, waiter: Waiter | None) -> None:
+    def refused(self, report: ReportRefusal, waiter: Waiter[Q, R] | None) -> None:
         """Note that no other attempt follows; the error is on its way."""
         watched = self._watch(report, waiter)
         if watched is not None:
             watched.is_last, watched.is_refused = True, report.request.remaining > 0
 
-    def settled(self, waiter: Waiter, error: Exception | None) -> None:
+    def settled(self, waiter: Waiter[Q, R], error: Exception | None) -> None:
         """Tell how an operation ended, if it was retried or refused a retry."""
         watched = self.open.pop(waiter.token, None)
         if watched is None:
@@ -72,7 +76,7 @@ class WatchedOperations:
         """Forget an operation whose task was cancelled: nobody is told of that."""
         self.open.pop(token, None)
 
-    def _watch(self, report: ReportRetry | ReportRefusal, waiter: Waiter | None) -> WatchedOperation | None:
+    def _watch(self, report: ReportRetry | ReportRefusal, waiter: Waiter[Q, R] | None) -> WatchedOperation | None:
         hooks = waiter.task.context.get(hooks_of_blocks) if waiter is not None else None
         if not hooks:
             return None
@@ -82,7 +86,7 @@ class WatchedOperations:
         return watched
 
 
-def _tell(waiter: Waiter, report: RetryReport, hooks: Sequence[RetryHook]) -> None:
+def _tell(waiter: Waiter[Q, R], report: RetryReport, hooks: Sequence[RetryHook]) -> None:
     # In the context of the task that asked, so that a hook sees that task's variables.
     run: Callable[..., None] = waiter.task.context.run if waiter.is_parked else copy_context().run
     run(tell_hooks, report, hooks)

@@ -1,26 +1,34 @@
-"""A driver on trial: one driver around one machine, with peers that it connects to."""
+"""A driver on trial: one driver around one scripted machine, with peers that it connects to."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
+from typing import Generic, TypeVar
 
-from triclinium_core.contract.couchbase import Action, CompleteOperation, Event, OperationSubmitted, RequestSubmitted
-from triclinium_core.contract.neutral import OpenStream, StreamId, StreamLost, StreamOpened, TimePassed, Token
-from triclinium_core.kv.operation.requests import Get, Keyspace
-from triclinium_core.kv.operation.results import Done, Result
-from triclinium_core.services.query.request import QueryRequest
-from triclinium_core.services.request import ServiceResult
-from triclinium_core.testing.driver_laws.driver import (
+from triclinium_core.contract.neutral import (
+    NeutralAction,
+    NeutralEvent,
+    OpenStream,
+    StreamId,
+    StreamLost,
+    StreamOpened,
+    TimePassed,
+    Token,
+)
+from triclinium_core.testing.driver_laws.neutral.driver import (
+    Bench,
     Caller,
     DriverUnderTest,
     Listener,
-    OpenDriver,
     PeerSocket,
-    Reader,
 )
-from triclinium_core.testing.driver_laws.machine import Answer, LawBroken, ScriptedMachine, nothing, on
+from triclinium_core.testing.driver_laws.neutral.machine import Answer, LawBroken, ScriptedMachine, nothing
+
+E = TypeVar("E")
+A = TypeVar("A")
+D = TypeVar("D", bound=DriverUnderTest)
 
 TURNS_MAX = 500
 """What has not happened after so many turns, half a second at least, never will."""
@@ -30,8 +38,6 @@ TURNS_OF_QUIET = 10
 
 CHUNK = 1 << 20
 """Bytes that a peer reads at once, at most."""
-
-DONE = Done()
 
 
 class Peer:
@@ -72,13 +78,31 @@ class Peer:
         self._socket.close()
 
 
-class Trial:
+class Trial(Generic[E, A, D]):
     """One driver at work."""
 
-    def __init__(self, machine: ScriptedMachine, driver: DriverUnderTest, cleanup: ExitStack) -> None:
+    def __init__(self, bench: Bench[E, A, D], machine: ScriptedMachine[E, A], driver: D, cleanup: ExitStack) -> None:
         self.machine = machine
         self.driver = driver
+        self._bench = bench
         self._cleanup = cleanup
+
+    @property
+    def submissions(self) -> list[Token]:
+        """Tokens that were submitted, oldest first."""
+        return [token for event in self.machine.events if (token := self._bench.submitted(event)) is not None]
+
+    def abandonments_of(self, token: Token) -> int:
+        """Return how many events report that the task of a token has left."""
+        return sum(self._bench.abandoned(event) == token for event in self.machine.events)
+
+    def completion(self, token: Token) -> A:
+        """Return the action that resumes the task of a token with a result."""
+        return self._bench.completion(token)
+
+    def on_submission(self, *actions: A | NeutralAction) -> Answer[E, A]:
+        """Return the answer that orders ``actions`` at every submission."""
+        return lambda event: () if self._bench.submitted(event) is None else actions
 
     @contextmanager
     def listening(self) -> Iterator[Listener]:
@@ -90,45 +114,30 @@ class Trial:
         finally:
             listener.close()
 
-    async def order(self, *actions: Action, then: Answer = nothing) -> None:
+    async def order(self, *actions: A | NeutralAction, then: Answer[E, A] = nothing) -> None:
         """Have the machine order ``actions`` in answer to one event, and ``then`` answer what follows."""
         carried_out: list[Token] = []
 
-        def answer(event: Event) -> Sequence[Action]:
-            if isinstance(event, OperationSubmitted) and not carried_out:
-                carried_out.append(event.token)
-                return [*actions, CompleteOperation(event.token, DONE)]
+        def answer(event: E | NeutralEvent) -> Sequence[A | NeutralAction]:
+            token = self._bench.submitted(event)
+            if token is not None and not carried_out:
+                carried_out.append(token)
+                return [*actions, self.completion(token)]
             return then(event)
 
         self.machine.answer = answer
-        outcome = await self.outcome_of(
-            self.driver.submit(GET), "an operation that was completed at once has not returned"
-        )
-        ensure(outcome == DONE, f"an operation that was completed at once ended with {outcome!r}")
+        await self.result_of(self.driver.submit(), "a task that was completed at once has not returned")
 
-    async def submit(self, *actions: Action) -> tuple[Caller, Token]:
-        """Return a caller that waits until the machine settles its operation, and its token; ``actions`` are ordered then."""
-        self.machine.answer = on(OperationSubmitted, *actions)
-        count = len(self.machine.submitted)
-        caller = self.driver.submit(GET)
-        await self.until(lambda: len(self.machine.submitted) > count, "an operation was not submitted")
+    async def submit(self, *actions: A | NeutralAction) -> tuple[Caller, Token]:
+        """Return a task that waits until the machine settles its token, and the token; ``actions`` are ordered then."""
+        self.machine.answer = self.on_submission(*actions)
+        count = len(self.submissions)
+        caller = self.driver.submit()
+        await self.until(lambda: len(self.submissions) > count, "a task has submitted nothing")
         self.machine.answer = nothing
-        return caller, self.machine.submitted[-1].token
+        return caller, self.submissions[-1]
 
-    async def ask(self, *actions: Callable[[Token], Action]) -> tuple[Reader, Token]:
-        """Return a task that asks a service, and its token; what the machine orders at that, made with the token."""
-
-        def answer(event: Event) -> Sequence[Action]:
-            return [make(event.token) for make in actions] if isinstance(event, RequestSubmitted) else ()
-
-        self.machine.answer = answer
-        count = len(self.machine.requested)
-        reader = self.driver.ask(QUERY)
-        await self.until(lambda: len(self.machine.requested) > count, "a request to a service was not submitted")
-        self.machine.answer = nothing
-        return reader, self.machine.requested[-1].token
-
-    async def connect(self, stream: StreamId, *, then: Answer = nothing) -> Peer:
+    async def connect(self, stream: StreamId, *, then: Answer[E, A] = nothing) -> Peer:
         """Have the machine open a stream; return its other end. ``then`` answers what follows, ``StreamOpened`` first."""
         with self.listening() as listener:
             await self.order(open_stream(stream, listener), then=then)
@@ -147,8 +156,8 @@ class Trial:
         await self.until(lambda: self.has_heard(StreamOpened, stream), "a connection has not led to StreamOpened")
         return peer
 
-    def ring_once(self, event: Event) -> Sequence[Action]:
-        """Order nothing, and set no other alarm when one has rung: an answer of the machine."""
+    def ring_once(self, event: E | NeutralEvent) -> Sequence[A | NeutralAction]:
+        """Order nothing, and set no further alarm when one has rung: an answer of the machine."""
         if self.machine.now >= self.machine.wakeup:
             self.machine.wakeup = math.inf
         return ()
@@ -163,12 +172,15 @@ class Trial:
         await self.until(lambda: bool(told()), "wakeup has come, and no TimePassed")
         return told()[0]
 
-    async def outcome_of(self, caller: Caller, otherwise: str) -> Result | ServiceResult | BaseException:
-        """Wait for what a caller gets; that it gets nothing means ``otherwise``."""
+    async def outcome_of(self, caller: Caller, otherwise: str) -> object:
+        """Wait for the outcome of a task; ``otherwise`` is the breach if there is none."""
         await self.until(lambda: caller.outcome is not None, otherwise)
-        outcome = caller.outcome
-        assert outcome is not None
-        return outcome
+        return caller.outcome
+
+    async def result_of(self, caller: Caller, otherwise: str) -> None:
+        """Wait until a task has returned; ``otherwise`` is the breach if it does not end."""
+        outcome = await self.outcome_of(caller, otherwise)
+        ensure(not isinstance(outcome, BaseException), f"a task that was completed ended with {outcome!r}")
 
     async def loss_of(self, stream: StreamId) -> StreamLost:
         """Return the one report of the end of a stream."""
@@ -178,19 +190,7 @@ class Trial:
         ensure(not more, f"StreamLost was told {1 + len(more)} times of stream {stream}")
         return first
 
-    async def count_of(self, event: Event, least: int, otherwise: str) -> int:
-        """Return how often the machine hears of an event, at least so often; that it does not means ``otherwise``."""
-        await self.until(lambda: self.machine.events.count(event) >= least, otherwise)
-        await self.quiet()
-        return self.machine.events.count(event)
-
-    async def abandonments_of(self, token: Token, otherwise: str) -> int:
-        """Return how often an operation is abandoned, at least once; ``otherwise`` is the error if it is not."""
-        await self.until(lambda: self.machine.abandonments_of(token) > 0, otherwise)
-        await self.quiet()
-        return self.machine.abandonments_of(token)
-
-    def has_heard(self, kind: type[Event], stream: StreamId) -> bool:
+    def has_heard(self, kind: type, stream: StreamId) -> bool:
         """Tell whether the machine got an event of this kind for a stream."""
         return any(
             isinstance(event, kind) and getattr(event, "stream", None) == stream for event in self.machine.events
@@ -231,13 +231,6 @@ def ensure(holds: bool, otherwise: str) -> None:
         raise LawBroken(otherwise)
 
 
-GET = Get(Keyspace("travel"), "ada")
-"""What callers ask for; the machine never sends it."""
-
-QUERY = QueryRequest(statement="SELECT airline.* FROM airline")
-"""What readers ask for; the machine never sends it."""
-
-
 def open_stream(stream: StreamId, listener: Listener) -> OpenStream:
     """Return the order to connect to a listening socket."""
     host, port = listener.getsockname()
@@ -245,12 +238,11 @@ def open_stream(stream: StreamId, listener: Listener) -> OpenStream:
 
 
 @asynccontextmanager
-async def on_trial(open_driver: OpenDriver) -> AsyncIterator[Trial]:
+async def on_trial(bench: Bench[E, A, D]) -> AsyncIterator[Trial[E, A, D]]:
     """Give the block a driver that has started."""
-    machine = ScriptedMachine()
     with ExitStack() as cleanup:
-        async with open_driver(machine) as driver:
-            trial = Trial(machine, driver, cleanup)
+        async with bench.open() as (machine, driver):
+            trial = Trial(bench, machine, driver, cleanup)
             await trial.until(lambda: bool(machine.events), "no TimePassed has started the machine")
             yield trial
             await trial.quiet()

@@ -8,15 +8,13 @@ import weakref
 import pytest
 import trio
 
-from tests.trio_client.doubles import KEYSPACE, get
-from triclinium._driver.waiter import Waiter
+from triclinium._driver.waiters import Waiter
 from triclinium_core.contract.neutral import Token
-from triclinium_core.kv.operation.requests import Noop, Operation
 
 
-def waiter_of(operation: Operation) -> Waiter:
+def waiter() -> Waiter[str, int]:
     """Return the waiter of this task."""
-    return Waiter(Token(1), operation, trio.lowlevel.current_task(), lambda _: trio.lowlevel.Abort.SUCCEEDED)
+    return Waiter(Token(1), "a question", trio.lowlevel.current_task(), lambda _: trio.lowlevel.Abort.SUCCEEDED)
 
 
 async def test_an_error_is_raised_and_leaves_no_cycle() -> None:
@@ -25,13 +23,13 @@ async def test_an_error_is_raised_and_leaves_no_cycle() -> None:
     class Mine(Exception):
         pass
 
-    waiter = waiter_of(get())
-    waiter.error = Mine()
+    waiting = waiter()
+    waiting.error = Mine()
     gc.collect()
     gc.disable()
     try:
         with pytest.raises(Mine) as caught:
-            waiter.unwrap()
+            waiting.unwrap()
         error = weakref.ref(caught.value)
         del caught
         is_gone = error() is None
@@ -39,9 +37,3 @@ async def test_an_error_is_raised_and_leaves_no_cycle() -> None:
         gc.enable()
 
     assert is_gone
-
-
-async def test_only_operations_on_documents_have_a_key() -> None:
-    """A NOOP is about nothing."""
-    assert "ada" == waiter_of(get("ada")).key
-    assert waiter_of(Noop(KEYSPACE)).key is None

@@ -12,7 +12,7 @@ import pytest
 
 from tests.rows import rows
 from tests.trio_client.doubles import REQUEST, STREAM
-from triclinium._driver.log import Log
+from triclinium._cluster_driver.log import Log
 from triclinium_core.contract.couchbase import ReportRefusal, ReportRetry, ReportTelemetry, TelemetryKind
 from triclinium_core.contract.neutral import ReportConnection, ReportLevel, Token
 from triclinium_core.error_context import LISTED_MAX, TEXT_MAX, ErrorContext

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import ssl
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from itertools import count, repeat
-from typing import get_args, get_origin
+from typing import get_args
 
 import msgspec
 import pytest
@@ -58,7 +58,7 @@ from triclinium_core.contract.neutral import (
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Done, GetResult
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy
-from triclinium_core.testing.driver_laws import Answer, ScriptedMachine, on
+from triclinium_core.testing.driver_laws import ScriptedClusterMachine, on
 from triclinium_core.work import PIECE_WORK, WORK_BEFORE_TIME_MAX, WORK_OF_A_PASS_MAX
 
 # -- Operations.
@@ -66,7 +66,7 @@ from triclinium_core.work import PIECE_WORK, WORK_BEFORE_TIME_MAX, WORK_OF_A_PAS
 
 async def test_an_operation_returns_what_the_machine_completes_it_with() -> None:
     """Submitted as it was made, parked, and woken with the machine's result."""
-    machine = ScriptedMachine()
+    machine = ScriptedClusterMachine()
     operation = get()
     results: list[Done] = []
 
@@ -89,7 +89,7 @@ async def test_an_operation_returns_what_the_machine_completes_it_with() -> None
 async def test_an_operation_raises_the_very_error_that_the_machine_fails_it_with() -> None:
     """No copy and no wrapping, and the error keeps no frame alive through itself."""
     error = DocumentNotFoundException("no such document")
-    machine = ScriptedMachine()
+    machine = ScriptedClusterMachine()
     async with open_driver(machine) as driver, trio.open_nursery() as nursery:
         caught: list[BaseException] = []
 
@@ -111,7 +111,7 @@ async def test_an_operation_raises_the_very_error_that_the_machine_fails_it_with
 async def test_what_blocks_and_calls_lend_travels_with_the_submission() -> None:
     """The strategy of a call comes before that of a block; the client context travels along."""
     of_block, of_call = BestEffortRetryStrategy(), BestEffortRetryStrategy()
-    machine = ScriptedMachine(settle)
+    machine = ScriptedClusterMachine(settle)
     async with open_driver(machine) as driver:
         with retrying(of_block), client_context(is_robot=True):
             await driver.perform(Done, get, None, None)
@@ -129,7 +129,7 @@ async def test_what_blocks_and_calls_lend_travels_with_the_submission() -> None:
 
 async def test_an_operation_that_is_settled_while_it_is_submitted_is_a_checkpoint() -> None:
     """Other tasks run, although nothing had to be waited for."""
-    async with open_driver(ScriptedMachine(settle)) as driver:
+    async with open_driver(ScriptedClusterMachine(settle)) as driver:
         with trio.testing.assert_checkpoints():
             result = await perform(driver)
 
@@ -145,7 +145,7 @@ async def test_what_has_happened_is_not_cancelled() -> None:
             scope.cancel()
         return settle(event)
 
-    async with open_driver(ScriptedMachine(cancel_and_settle)) as driver:
+    async with open_driver(ScriptedClusterMachine(cancel_and_settle)) as driver:
         with trio.CancelScope() as scope:
             results.append(await perform(driver))
             await trio.lowlevel.checkpoint()
@@ -156,7 +156,7 @@ async def test_what_has_happened_is_not_cancelled() -> None:
 
 async def test_a_pending_cancellation_is_noticed_before_anything_is_submitted() -> None:
     """A caller whose time is up already sends nothing."""
-    machine = ScriptedMachine(settle)
+    machine = ScriptedClusterMachine(settle)
     made: list[Operation] = []
 
     def make() -> Operation:
@@ -175,7 +175,7 @@ async def test_a_pending_cancellation_is_noticed_before_anything_is_submitted() 
 
 async def test_a_pending_cancellation_is_noticed_where_others_wait() -> None:
     """What is put aside for the next event is never submitted, and no one else is the worse for it."""
-    machine = ScriptedMachine()
+    machine = ScriptedClusterMachine()
     async with open_driver(machine) as driver, trio.open_nursery() as nursery:
         nursery.start_soon(perform, driver)
         await trio.testing.wait_all_tasks_blocked()
@@ -193,7 +193,7 @@ async def test_a_pending_cancellation_is_noticed_where_others_wait() -> None:
 
 async def test_a_pending_cancellation_is_noticed_though_the_others_leave() -> None:
     """Whoever else waits may be cancelled by what builds the operation, such as a transcoder of the user's."""
-    machine = ScriptedMachine()
+    machine = ScriptedClusterMachine()
     other = trio.CancelScope()
 
     def make() -> Operation:
@@ -219,7 +219,7 @@ async def test_a_pending_cancellation_is_noticed_though_the_others_leave() -> No
 async def test_a_wrong_argument_is_a_checkpoint_too() -> None:
     """What cannot even be made lets other tasks run, is raised as it is, and submits nothing."""
     error = InvalidArgumentException("wrong", parameter="key")
-    machine = ScriptedMachine(settle)
+    machine = ScriptedClusterMachine(settle)
 
     def fail() -> Operation:
         raise error
@@ -234,7 +234,7 @@ async def test_a_wrong_argument_is_a_checkpoint_too() -> None:
 
 async def test_a_result_of_another_type_is_a_defect() -> None:
     """An operation cannot return what its signature does not say."""
-    async with open_driver(ScriptedMachine(settle)) as driver:
+    async with open_driver(ScriptedClusterMachine(settle)) as driver:
         with pytest.raises(AssertionError, match="get returned Done"):
             await driver.perform(GetResult, get, None, None)
 
@@ -263,7 +263,7 @@ async def test_a_mistake_among_others(autojump_clock: MockClock) -> None:
 
 async def test_a_cancelled_operation_is_abandoned_and_nothing_else() -> None:
     """The machine hears of it once, a late result is dropped, and other operations go on."""
-    machine = ScriptedMachine()
+    machine = ScriptedClusterMachine()
     async with open_driver(machine) as driver, trio.open_nursery() as nursery:
         nursery.start_soon(perform, driver, "bob")
         await trio.testing.wait_all_tasks_blocked()
@@ -305,7 +305,7 @@ async def test_the_alarm_moves_only_to_an_earlier_time(
             machine.wakeup = math.inf
         return ()
 
-    machine = ScriptedMachine(next_wakeup)
+    machine = ScriptedClusterMachine(next_wakeup)
     async with open_driver(machine) as driver:
         await occur(driver, BytesReceived(STREAM, b""))
         await trio.sleep(1)
@@ -320,7 +320,7 @@ PIECES_MAX = WORK_BEFORE_TIME_MAX // PIECE_WORK
 """Number of pieces that are read before TimePassed if reading is the only work."""
 
 
-def wake_at_five(machine: ScriptedMachine) -> Answer:
+def wake_at_five(machine: ScriptedClusterMachine) -> Callable[[Event], Sequence[Action]]:
     """Return a script: the alarm is set to 5.0, and bytes that are a number complete the operation with that token."""
 
     def answer(event: Event) -> Sequence[Action]:
@@ -334,7 +334,7 @@ def wake_at_five(machine: ScriptedMachine) -> Answer:
     return answer
 
 
-def told_at_five(machine: ScriptedMachine) -> int:
+def told_at_five(machine: ScriptedClusterMachine) -> int:
     """Return at which place of its events the machine was told that it is 5.0."""
     return next(i for i, event in enumerate(machine.events) if i and isinstance(event, TimePassed))
 
@@ -359,7 +359,7 @@ async def test_what_came_is_read_before_the_time_is_told(
         piece = next(left, None)
         return piece if piece is not None else await trio.sleep_forever()
 
-    machine = ScriptedMachine()
+    machine = ScriptedClusterMachine()
     machine.answer = wake_at_five(machine)
     stream = HalfDeafStream(receive_some=receive_some)
     async with open_driver(machine, connector_to(stream)) as driver, trio.open_nursery() as nursery:
@@ -407,7 +407,7 @@ async def test_time_is_told_once_the_work_reaches_its_bound(
             machine.work += work
         return ()
 
-    machine = ScriptedMachine(answer)
+    machine = ScriptedClusterMachine(answer)
     async with open_driver(machine, ToEither()):
         await trio.sleep_until(5.0)
         while not any(isinstance(event, TimePassed) for event in machine.later_events):
@@ -446,7 +446,7 @@ async def test_one_pass_has_a_bound_for_all_streams(autojump_clock: MockClock) -
             passes[-1] += 1
         return streams if len(machine.events) == 1 else ()
 
-    machine = ScriptedMachine(answer)
+    machine = ScriptedClusterMachine(answer)
     async with open_driver(machine, ToMany()):
         await trio.sleep_until(5.0)
         while sum(passes) < len(streams):
@@ -547,7 +547,7 @@ async def test_one_byte_records_of_tls_do_not_hold_the_time_up() -> None:
             times.append((len(received), event))
         return ()
 
-    machine = ScriptedMachine(answer)
+    machine = ScriptedClusterMachine(answer)
     with trio.fail_after(PATIENCE):
         async with open_flooding_peer() as (connector, port):
             order = msgspec.structs.replace(OPEN_STREAM, host="127.0.0.1", port=port, tls=True)
@@ -565,7 +565,7 @@ async def test_one_byte_records_of_tls_do_not_hold_the_time_up() -> None:
 
 async def test_answers_to_younger_operations_do_not_hold_the_time_up(autojump_clock: MockClock) -> None:
     """A client that is always busy always has something to read; the alarm waits for what came before it rang."""
-    machine = ScriptedMachine()
+    machine = ScriptedClusterMachine()
     machine.answer = wake_at_five(machine)
     answers = count(1)
 
@@ -602,7 +602,7 @@ async def test_time_tells_what_is_not_handed_over(autojump_clock: MockClock) -> 
             [SendBytes(order.stream, b"12345") for order in (stuck, free)] if isinstance(event, BytesReceived) else ()
         )
 
-    machine = ScriptedMachine(answer)
+    machine = ScriptedClusterMachine(answer)
     async with open_driver(machine, ToEither()) as driver:
         for _ in range(2):
             await trio.sleep(1)
@@ -627,17 +627,17 @@ async def test_streams_are_opened_written_to_and_read() -> None:
             case _:
                 return ()
 
-    machine = ScriptedMachine(speak)
+    machine = ScriptedClusterMachine(speak)
     ours, theirs = memory_stream_pair()
     async with open_driver(machine, connector_to(ours)) as driver:
         greeting = await theirs.receive_some()
         await theirs.send_all(b"welcome")
         await theirs.aclose()
         await trio.testing.wait_all_tasks_blocked()
-        left = dict(driver._streams)
+        left = list(driver._streams.numbers)
 
     assert b"hello" == greeting
-    assert {} == left
+    assert [] == left
     assert [
         StreamOpened(STREAM, "a nonce", "local:1", "remote:2"),
         BytesReceived(STREAM, b"welcome"),
@@ -648,7 +648,7 @@ async def test_streams_are_opened_written_to_and_read() -> None:
 
 async def test_a_stream_that_is_closed_reports_only_how_much_was_handed_over() -> None:
     """Closing is final, and closes the socket."""
-    machine = ScriptedMachine(on(TimePassed, OPEN_STREAM))
+    machine = ScriptedClusterMachine(on(TimePassed, OPEN_STREAM))
     ours, theirs = memory_stream_pair()
     async with open_driver(machine, connector_to(ours)) as driver:
         await trio.testing.wait_all_tasks_blocked()
@@ -670,7 +670,7 @@ async def test_a_stream_that_is_closed_reports_only_how_much_was_handed_over() -
 
 async def test_orders_for_a_stream_that_is_gone_are_ignored() -> None:
     """The machine may not have heard of the loss yet."""
-    machine = ScriptedMachine(settle)
+    machine = ScriptedClusterMachine(settle)
     async with open_driver(machine) as driver:
         gone = StreamId(99)
         machine.answer = on(TimePassed, SendBytes(gone, b"late"), CloseStream(gone, "late"))
@@ -694,7 +694,7 @@ async def test_connections_do_not_inherit_the_variables_of_an_operation() -> Non
         return [OPEN_STREAM, *settle(event)] if isinstance(event, OperationSubmitted) else ()
 
     variable.set("of the opener")
-    async with open_driver(ScriptedMachine(open_at_first_use), FunctionConnector(connect)) as driver:
+    async with open_driver(ScriptedClusterMachine(open_at_first_use), FunctionConnector(connect)) as driver:
         variable.set("of the first user")
         await perform(driver)
         await trio.testing.wait_all_tasks_blocked()
@@ -704,7 +704,4 @@ async def test_connections_do_not_inherit_the_variables_of_an_operation() -> Non
 
 def test_every_action_has_a_handler() -> None:
     """There is no order that the driver would not know how to carry out."""
-    assert {get_origin(action) or action for action in get_args(Action)} == {
-        CompleteOperation,
-        *driver_of(ScriptedMachine())._execute,
-    }
+    assert set(get_args(Action)) == {*driver_of(ScriptedClusterMachine())._handlers}

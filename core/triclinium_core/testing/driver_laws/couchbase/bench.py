@@ -1,0 +1,48 @@
+"""The client machine on the bench of the laws."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from triclinium_core.contract.couchbase import (
+    Action,
+    CompleteOperation,
+    Event,
+    OperationAbandoned,
+    OperationSubmitted,
+)
+from triclinium_core.contract.neutral import Token
+from triclinium_core.kv.operation.results import Done
+from triclinium_core.testing.driver_laws.couchbase.driver import ClusterDriverUnderTest, OpenDriver
+from triclinium_core.testing.driver_laws.couchbase.machine import ScriptedClusterMachine
+
+
+class CouchbaseBench:
+    """The client machine, whose operations are the submissions of the neutral laws.
+
+    Args:
+        open_driver: gives a block a driver at work on a machine.
+    """
+
+    def __init__(self, open_driver: OpenDriver) -> None:
+        self._open_driver = open_driver
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[tuple[ScriptedClusterMachine, ClusterDriverUnderTest]]:
+        """Give the block a scripted machine and a driver at work on it."""
+        machine = ScriptedClusterMachine()
+        async with self._open_driver(machine) as driver:
+            yield machine, driver
+
+    def submitted(self, event: Event) -> Token | None:
+        """Return the token of a submitted operation."""
+        return event.token if isinstance(event, OperationSubmitted) else None
+
+    def abandoned(self, event: Event) -> Token | None:
+        """Return the token of an abandoned operation or request."""
+        return event.token if isinstance(event, OperationAbandoned) else None
+
+    def completion(self, token: Token) -> Action:
+        """Return the completion of an operation."""
+        return CompleteOperation(token, Done())

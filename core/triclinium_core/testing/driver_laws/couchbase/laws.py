@@ -1,0 +1,114 @@
+"""The laws of operations, rows and look-ups, one function each; the docstring of each is the law."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import wraps
+
+from triclinium_core.contract.couchbase import (
+    Action,
+    CompleteRequest,
+    FailOperation,
+    LookUpService,
+    RowsReceived,
+    RowsWanted,
+    ServiceLookedUp,
+)
+from triclinium_core.errors import RequestCanceledException
+from triclinium_core.services.query.result import QueryMetaData, QueryStatus
+from triclinium_core.testing.driver_laws.couchbase.bench import CouchbaseBench
+from triclinium_core.testing.driver_laws.couchbase.driver import OpenDriver
+from triclinium_core.testing.driver_laws.couchbase.reading import abandonments_of, ask, count_of, requested
+from triclinium_core.testing.driver_laws.neutral.laws import NEUTRAL_LAWS, NeutralLaw
+from triclinium_core.testing.driver_laws.neutral.machine import on
+from triclinium_core.testing.driver_laws.neutral.trial import ensure, on_trial
+
+Law = Callable[[OpenDriver], Awaitable[None]]
+"""Function that raises ``LawBroken`` if the driver does not keep a law."""
+
+METADATA = QueryMetaData(request_id="1", client_context_id="", status=QueryStatus.SUCCESS)
+"""Result that comes after rows."""
+
+
+async def look_ups_are_answered_once(open_driver: OpenDriver) -> None:
+    """``LookUpService`` is answered with one ``ServiceLookedUp``, also if there is no such service."""
+    async with on_trial(CouchbaseBench(open_driver)) as trial:
+        looked_up = ServiceLookedUp("_couchbase._tcp.cluster.invalid")
+        await trial.order(LookUpService(looked_up.service))
+        count = await count_of(trial, looked_up, 1, "LookUpService was not answered with ServiceLookedUp")
+        ensure(count == 1, f"LookUpService was answered {count} times")
+
+
+async def readers_are_settled_at_the_close(open_driver: OpenDriver) -> None:
+    """When the driver is closed, a reader that reads on gets an error, and so does one that asks a service later."""
+    async with on_trial(CouchbaseBench(open_driver)) as trial:
+        reader, _ = await ask(trial, lambda token: RowsReceived(token, [b"1"]))
+        await trial.until(lambda: bool(reader.rows), "RowsReceived was ordered, and its reader got nothing")
+        asked = len(requested(trial))
+        await trial.driver.close()
+        reader.read_on()
+        for each in (reader, trial.driver.ask()):
+            outcome = await trial.outcome_of(each, "a closed driver leaves a reader waiting")
+            ensure(isinstance(outcome, Exception), f"a closed driver gave a reader {outcome!r}")
+        ensure(len(requested(trial)) == asked, "a closed driver fed a request to the machine")
+
+
+async def rows_come_as_they_are_wanted(open_driver: OpenDriver) -> None:
+    """A reader gets the rows in order, and then the end; ``RowsWanted`` comes when it has taken them, once for each piece."""
+    async with on_trial(CouchbaseBench(open_driver)) as trial:
+        reader, token = await ask(trial, lambda token: RowsReceived(token, [b"1", b"2"]))
+        wanted = RowsWanted(token)
+        await trial.until(lambda: bool(reader.rows), "RowsReceived was ordered, and its reader got nothing")
+        await trial.quiet()
+        ensure(wanted not in trial.machine.events, "RowsWanted was told before the reader had taken what there was")
+
+        answers: Sequence[Action] = (RowsReceived(token, [b"3"]), CompleteRequest(token, METADATA))
+        for pieces, answer in enumerate(answers, start=1):
+            trial.machine.answer = on(RowsWanted, answer)
+            reader.read_on()
+            count = await count_of(trial, wanted, pieces, "a reader reads on, and no RowsWanted")
+            ensure(count == pieces, f"a reader read on {pieces} times, and RowsWanted was told {count} times")
+        outcome = await trial.outcome_of(reader, "a request that was completed has not returned")
+        ensure([*reader.rows] == [b"1", b"2", b"3"], f"rows 1, 2 and 3 were handed out, and {[*reader.rows]!r} arrived")
+        ensure(outcome == METADATA, f"a request was completed; its reader got {outcome!r}")
+        ensure(not trial.abandonments_of(token), "a request that was over was abandoned")
+
+        error = RequestCanceledException("query: cancelled")
+        refused, _ = await ask(trial, lambda token: FailOperation(token, error))
+        outcome = await trial.outcome_of(refused, "a request that failed has not returned")
+        ensure(outcome is error, f"a request failed; its reader got {outcome!r}")
+
+
+async def a_reader_that_leaves_is_reported(open_driver: OpenDriver) -> None:
+    """A reader who leaves is told of with ``OperationAbandoned``, once, whether it waits or has rows in its hands."""
+    async with on_trial(CouchbaseBench(open_driver)) as trial:
+        waiting, first = await ask(
+            trial,
+        )
+        reading, second = await ask(trial, lambda token: RowsReceived(token, [b"1"]))
+        await trial.until(lambda: bool(reading.rows), "RowsReceived was ordered, and its reader got nothing")
+        for reader, token in ((waiting, first), (reading, second)):
+            reader.leave()
+            await trial.outcome_of(reader, "a reader who left does not end")
+            count = await abandonments_of(trial, token, "a reader left, and no OperationAbandoned")
+            ensure(count == 1, f"OperationAbandoned was told {count} times of one reader")
+
+
+def _of_the_client(law: NeutralLaw) -> Law:
+    """Return a neutral law for drivers of the client machine."""
+
+    @wraps(law)
+    async def bound(open_driver: OpenDriver) -> None:
+        await law(CouchbaseBench(open_driver))
+
+    return bound
+
+
+LAWS: Sequence[Law] = (
+    *map(_of_the_client, NEUTRAL_LAWS),
+    look_ups_are_answered_once,
+    readers_are_settled_at_the_close,
+    rows_come_as_they_are_wanted,
+    a_reader_that_leaves_is_reported,
+)
+"""All laws of a driver of the client machine."""

@@ -1,0 +1,46 @@
+"""Steps of a trial with a reader of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from triclinium_core.contract.couchbase import Action, Event, RequestSubmitted
+from triclinium_core.contract.neutral import Token
+from triclinium_core.testing.driver_laws.couchbase.driver import ClusterDriverUnderTest, Reader
+from triclinium_core.testing.driver_laws.neutral.machine import nothing
+from triclinium_core.testing.driver_laws.neutral.trial import Trial
+
+ClusterTrial = Trial[Event, Action, ClusterDriverUnderTest]
+
+
+def requested(trial: ClusterTrial) -> list[RequestSubmitted]:
+    """Return the requests to services among the events."""
+    return [event for event in trial.machine.events if isinstance(event, RequestSubmitted)]
+
+
+async def ask(trial: ClusterTrial, *actions: Callable[[Token], Action]) -> tuple[Reader, Token]:
+    """Return a task that asks a service, and its token; the machine then orders the actions, made with the token."""
+
+    def answer(event: Event) -> Sequence[Action]:
+        return [make(event.token) for make in actions] if isinstance(event, RequestSubmitted) else ()
+
+    trial.machine.answer = answer
+    count = len(requested(trial))
+    reader = trial.driver.ask()
+    await trial.until(lambda: len(requested(trial)) > count, "a request to a service was not submitted")
+    trial.machine.answer = nothing
+    return reader, requested(trial)[-1].token
+
+
+async def count_of(trial: ClusterTrial, event: Event, least: int, otherwise: str) -> int:
+    """Return how often an event is fed, at least so often; ``otherwise`` is the breach if it is not."""
+    await trial.until(lambda: trial.machine.events.count(event) >= least, otherwise)
+    await trial.quiet()
+    return trial.machine.events.count(event)
+
+
+async def abandonments_of(trial: ClusterTrial, token: Token, otherwise: str) -> int:
+    """Return how many events report that a reader has left, at least one; ``otherwise`` is the breach if there is none."""
+    await trial.until(lambda: trial.abandonments_of(token) > 0, otherwise)
+    await trial.quiet()
+    return trial.abandonments_of(token)

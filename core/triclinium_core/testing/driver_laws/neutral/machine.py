@@ -1,0 +1,115 @@
+"""A machine that orders what a law has written down, and records every event."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from triclinium_core.contract.neutral import (
+    BytesReceived,
+    NeutralAction,
+    NeutralEvent,
+    StreamId,
+    StreamLost,
+    TimePassed,
+)
+from triclinium_core.shown import total_repr
+from triclinium_core.work import PIECE_WORK
+
+E = TypeVar("E")
+A = TypeVar("A")
+
+Answer = Callable[[E | NeutralEvent], Sequence[A | NeutralAction]]
+"""Function from an event to the actions that a scripted machine orders."""
+
+
+class LawBroken(AssertionError):
+    """A breach of the contract by a driver; the message has the part of the contract and the observation."""
+
+
+def nothing(event: object) -> Sequence[NeutralAction]:
+    """Order nothing."""
+    return ()
+
+
+def on(kind: type, *actions: A) -> Callable[[object], Sequence[A]]:
+    """Return the answer that orders ``actions`` at every event of one kind."""
+    return lambda event: actions if isinstance(event, kind) else ()
+
+
+class ScriptedMachine(Generic[E, A]):
+    """Stand-in for the machine of a driver. It decides nothing. ``E`` and ``A`` are the protocol's own events and actions.
+
+    Args:
+        answer: the actions that follow from an event. It may be replaced, and ``wakeup`` be set, at any time.
+    """
+
+    def __init__(self, answer: Answer[E, A] = nothing) -> None:
+        self.answer: Answer[E, A] = answer
+        self.events: list[E | NeutralEvent] = []
+        """All events, oldest first."""
+        self.times: list[float] = []
+        """Instant of each event."""
+        self.works: list[int] = []
+        """Units of work at each event."""
+        self.wakeup: float = math.inf
+        self.work: int = 0
+        """Units of work on received bytes: only for reading them, unless the test adds more."""
+        self.is_busy: bool = False
+        """Whether ``handle`` is running."""
+        self.broken: list[LawBroken] = []
+        """Calls that a driver must not make. They are kept, because a driver may swallow what ``handle`` raises."""
+
+    @total_repr
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self.events)} events>"
+
+    def handle(self, event: E | NeutralEvent, now: float) -> Sequence[A | NeutralAction]:
+        """Return what ``answer`` returns.
+
+        Raises:
+            LawBroken: a call is under way, or the time went back.
+        """
+        self._begin(event, now)
+        try:
+            self._note(event, now)
+            return self.answer(event)
+        finally:
+            self.is_busy = False
+
+    def _begin(self, event: E | NeutralEvent, now: float) -> None:
+        if self.is_busy:
+            self._break(f"the machine is not re-entrant: it was fed {event!r} while it handled {self.events[-1]!r}")
+        if self.times and now < self.times[-1]:
+            self._break(f"the time went back from {self.times[-1]!r} to {now!r}, at {event!r}")
+        self.is_busy = True
+        self.work += PIECE_WORK * isinstance(event, BytesReceived)
+
+    def _note(self, event: E | NeutralEvent, now: float) -> None:
+        self.events.append(event)
+        self.times.append(now)
+        self.works.append(self.work)
+
+    def _break(self, breach: str) -> None:
+        self.broken.append(LawBroken(breach))
+        raise self.broken[-1]
+
+    @property
+    def now(self) -> float:
+        """Instant of the last event."""
+        return self.times[-1]
+
+    @property
+    def later_events(self) -> list[E | NeutralEvent]:
+        """All events but the one that starts the machine."""
+        assert isinstance(self.events[0], TimePassed)
+        return self.events[1:]
+
+    def work_at(self, event: E | NeutralEvent) -> int:
+        """Return the units of work at an event."""
+        return next(work for heard, work in zip(self.events, self.works, strict=True) if heard is event)
+
+    def losses_of(self, stream: StreamId) -> list[StreamLost]:
+        """Return every report of the loss of a stream."""
+        return [event for event in self.events if isinstance(event, StreamLost) and event.stream == stream]

@@ -1,0 +1,54 @@
+"""Client certificates of authenticators, and how they reach a connector."""
+
+from __future__ import annotations
+
+import ssl
+
+from triclinium._driver.connector import TcpConnector
+from triclinium.abc import Connector
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.options import Authenticator, CertificateAuthenticator
+
+
+def verifies_tls(connector: Connector) -> bool:
+    """Return the connector's attribute ``tls_is_verified``; True without one."""
+    return getattr(connector, "tls_is_verified", True)
+
+
+def show_certificate(connector: Connector, authenticator: Authenticator | None) -> None:
+    """Have a connector show the certificate of a ``CertificateAuthenticator``; do nothing for any other.
+
+    Raises:
+        InvalidArgumentException: there is no certificate to show, its files cannot be read, or the connector is not ours, and
+            does TLS itself.
+    """
+    if not isinstance(authenticator, CertificateAuthenticator):
+        return
+    if not isinstance(connector, TcpConnector):
+        if authenticator.cert_path is not None:
+            raise InvalidArgumentException(
+                "authenticator names files that a connector of your own does not read; let it show the certificate, and "
+                "pass CertificateAuthenticator()",
+                parameter="authenticator",
+            )
+    elif authenticator.cert_path is not None:
+        connector.load_certificate(lambda context: _load(context, authenticator))
+    elif connector.has_default_context:
+        raise InvalidArgumentException(
+            "authenticator names no file, and there is no ssl_context that has a certificate; give cert_path",
+            parameter="authenticator",
+        )
+
+
+def _load(context: ssl.SSLContext, authenticator: CertificateAuthenticator) -> None:
+    path, key_path = authenticator.cert_path, authenticator.key_path
+    assert path is not None
+    try:
+        # Without any password OpenSSL would ask for it on the terminal.
+        context.load_cert_chain(path, key_path, password=authenticator.key_password or "")
+    except (OSError, ValueError) as error:
+        files = path if key_path is None else f"{path} and {key_path}"
+        raise InvalidArgumentException(
+            f"authenticator: the certificate and its key cannot be read from {files}: {error}",
+            parameter="authenticator",
+        ) from error

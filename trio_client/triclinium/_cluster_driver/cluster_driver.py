@@ -1,0 +1,507 @@
+"""The driver of the client machine: each call of a user goes through here to the machine, and back.
+
+A call parks its task until the machine settles its operation, inquiry or request. Nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from contextvars import copy_context
+from threading import get_ident
+from typing import ParamSpec, TypeVar
+
+import trio
+
+from triclinium._cluster_driver.certificates import show_certificate
+from triclinium._cluster_driver.log import Log
+from triclinium._cluster_driver.open_rows import OpenRows
+from triclinium._cluster_driver.resolver import DnsResolver, looked_up
+from triclinium._cluster_driver.retry_reports import RetryReports
+from triclinium._cluster_driver.subscriptions import Subscriptions
+from triclinium._cluster_driver.watched_operations import WatchedOperations
+from triclinium._context import block_strategy, block_values
+from triclinium._deadlines import AbandonedOperation, Report, abandon_reason, leave_reason, reports_of
+from triclinium._driver.machine_driver import MachineDriver
+from triclinium._driver.streams import new_nonce
+from triclinium._driver.waiters import Waiter
+from triclinium._telemetry.calls import Calls
+from triclinium._telemetry.telemetry import Telemetry
+from triclinium._telemetry.wrapping import SharedCall
+from triclinium.abc import Connector, Resolver
+from triclinium_core.argument_error import ArgumentError
+from triclinium_core.client.health.statistics import ClientStatistics
+from triclinium_core.client.machine import ClusterMachine
+from triclinium_core.contract.couchbase import (
+    AbandonReason,
+    Action,
+    AuthenticatorChanged,
+    CallEnded,
+    CompleteOperation,
+    CompleteRequest,
+    Event,
+    FailOperation,
+    InquirySubmitted,
+    LookUpService,
+    OperationAbandoned,
+    OperationsSubmitted,
+    OperationSubmitted,
+    PublishTopology,
+    ReportAnswer,
+    ReportDispatch,
+    ReportEnd,
+    ReportRefusal,
+    ReportRetry,
+    ReportTelemetry,
+    RequestSubmitted,
+    RowsReceived,
+    RowsWanted,
+    SubscribersChanged,
+)
+from triclinium_core.contract.neutral import ReportStrategyError, Token
+from triclinium_core.decoder_faults import DecoderFault
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import InternalError, TimeoutException
+from triclinium_core.kv.operation.inquiries import Inquiry
+from triclinium_core.kv.operation.reports import DiagnosticsResult
+from triclinium_core.kv.operation.requests import DocumentOperation, Operation
+from triclinium_core.kv.operation.results import Result
+from triclinium_core.options import Authenticator
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.services.request import ServiceRequest, ServiceResult
+from triclinium_core.telemetry.span_names import WrappingCall
+from triclinium_core.telemetry.tracing import RequestSpan
+
+R = TypeVar("R")
+P = ParamSpec("P")
+
+Asked = Operation | Inquiry | ServiceRequest
+"""Everything that a user asks the machine for."""
+Outcome = Result | ServiceResult | RowsReceived
+"""Everything that a task is resumed with, if not with an error."""
+
+
+class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
+    """One client at work.
+
+    Args:
+        machine: decides everything.
+        connector: opens streams to nodes.
+        log: takes the machine's reports.
+        telemetry: a user's tracer and meter; None without them.
+        measures_encoding: whether the machine needs to know how long payloads took to encode.
+        resolver: looks up the names of clusters; DNS unless given.
+        make_nonce: returns entropy for SCRAM, one nonce for each stream.
+    """
+
+    def __init__(
+        self,
+        machine: ClusterMachine,
+        *,
+        connector: Connector,
+        log: Log,
+        telemetry: Telemetry | None = None,
+        measures_encoding: bool = False,
+        resolver: Resolver | None = None,
+        make_nonce: Callable[[], str] = new_nonce,
+        call_timeout: float = math.inf,
+    ) -> None:
+        self.call_timeout: float = call_timeout
+        """Seconds that a call of several operations or requests may take; for those who make such calls."""
+        self.redacts: bool = log.redact
+        """Whether the log marks user data."""
+        self.subscriptions: Subscriptions = Subscriptions(
+            lambda: machine.topologies, self.check_caller, self._subscribers_changed
+        )
+        self.vbucket_count: Callable[[str | None], int] = machine.vbucket_count
+        self.replica_count: Callable[[str | None], int | None] = machine.replica_count
+        self.telemetry: Telemetry | None = telemetry
+        self.measures_encoding: bool = measures_encoding
+        self._cluster_machine = machine
+        self._connector = connector
+        self._log = log
+        self._resolver: Resolver = resolver if resolver is not None else DnsResolver()
+        self._traces = telemetry is not None and telemetry.traces
+        self._context = copy_context()
+        self._calls = calls = Calls(telemetry)
+        self._watched = watched = WatchedOperations()
+        self._submissions: dict[Token, OperationSubmitted] = {}
+        """Submissions of tasks since the machine got the last ones; the submitter feeds all of them at once."""
+        self._submitter: trio.lowlevel.Task | None = None
+        """The task that feeds them, while it sleeps."""
+        super().__init__(machine, connector=connector, log=log, make_nonce=make_nonce)
+        reports = RetryReports(log, self._waiters, calls, watched)
+        self._reports = reports
+        self._handlers |= {
+            LookUpService: self._look_up_service,
+            RowsReceived: self._rows_received,
+            CompleteOperation: self._complete,
+            CompleteRequest: self._complete,
+            FailOperation: self._fail,
+            ReportStrategyError: reports.strategy_error,
+            ReportRetry: reports.retry,
+            ReportRefusal: reports.refusal,
+            ReportDispatch: calls.dispatched,
+            ReportAnswer: calls.answered,
+            ReportEnd: calls.ended,
+            ReportTelemetry: log.telemetry,
+            PublishTopology: self.subscriptions.publish,
+        }
+        self._give_up = self._abandon
+        """Bound once, and not for every operation."""
+
+    async def _work(self) -> None:
+        self._nursery.start_soon(self._submit_together)
+        await super()._work()
+
+    @trio.lowlevel.enable_ki_protection
+    def close(self) -> None:
+        """End all connections and background tasks at once; calls that still wait raise ``trio.ClosedResourceError``.
+
+        Only strategies that are recording a success go on, until the scopes around ``run`` are cancelled.
+        """
+        # Token strategies get back their tokens. The collector does not look into requests in flight, which would keep
+        # their strategies, and with these the client, alive.
+        for token in tuple(self._waiters.open):
+            self.feed(OperationAbandoned(token))
+        for report in self._cluster_machine.last_reports(self.current_time()):
+            self._log.telemetry(report)
+        super().close()
+        # Of rows that are being read, and that no task waits for just now.
+        self._calls.end_all(self._ending("its rows were not read to the end"))
+        self.subscriptions.close()
+
+    @trio.lowlevel.enable_ki_protection
+    async def perform(
+        self,
+        returns: type[R],
+        make: Callable[P, Asked],
+        strategy: AnyRetryStrategy | None,
+        parent: RequestSpan | SharedCall | None,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> R:
+        """Submit the operation, inquiry, or request without rows that ``make`` returns, and return its result.
+
+        Where nobody else waits it is sent at once, otherwise with what others ask for in the same pass of trio's loop.
+        Always a checkpoint; if ``make`` raises or the operation settles while it is submitted, it cannot be cancelled.
+
+        Args:
+            make: builds the operation out of ``args`` and ``kwargs``; a pending cancellation may be noticed only later.
+            strategy: the call's own; None for that of the block, or the cluster. No matter for an inquiry.
+            parent: the span that the call's is a part of, or its shared call; None for what the tracer takes for it.
+
+        Raises:
+            trio.ClosedResourceError: the cluster is closed, or was closed meanwhile.
+            InternalError: a background task crashed.
+            CouchbaseException: what the machine decided.
+            RuntimeError: it is called in another trio run; that is no checkpoint.
+            Exception: whatever ``make`` raised, or that ``parent`` is no span; nothing was sent.
+
+        Cancellation: one that is pending sends nothing. Later, the operation is abandoned; a write may have been applied.
+        """
+        if get_ident() != self._thread:
+            self._run.check_caller()
+        is_alone = not self._waiters.open
+        if is_alone:  # Beside others it is submitted when the task is parked, and so known not to be cancelled.
+            await trio.lowlevel.checkpoint_if_cancelled()
+        token = next(self._tokens)
+        make = make if self.telemetry is None and parent is None else self._calls.told(token, parent, make)
+        try:
+            operation = make(*args, **kwargs)
+            if self._is_ended:
+                self._run.check_caller()
+                raise self._ending(f"{operation.name} was not sent")
+        except Exception as error:
+            self._calls.end(token, error)
+            await trio.lowlevel.cancel_shielded_checkpoint()
+            raise
+        del make, args, kwargs  # Ten thousand tasks that wait need not keep them.
+        waiter = Waiter(token, operation, trio.lowlevel.current_task(), self._give_up)
+        if not isinstance(operation, Operation):
+            await self._submit_asked(waiter, operation, strategy)
+        else:
+            self._waiters.open[token] = waiter
+            strategy = strategy if strategy is not None else block_strategy.get()
+            is_part = parent is not None and isinstance(parent, SharedCall)
+            submission = OperationSubmitted(token, operation, strategy, block_values.get(), self._traces, is_part)
+            if is_alone:
+                self.feed(submission)
+            else:
+                self._submissions[token] = submission
+                if self._submitter is not None:
+                    trio.lowlevel.reschedule(self._submitter)
+                    self._submitter = None
+            del submission  # While the task waits, only the machine needs it.
+        del operation  # A traceback may keep this frame, and the collector skips operations.
+        if token in self._waiters.open:
+            waiter.is_parked = True
+            result = await trio.lowlevel.wait_task_rescheduled(waiter.abort)
+        else:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+            result = waiter.unwrap()
+        assert isinstance(result, returns), f"{waiter.asked.name} returned {result!r}"
+        return result
+
+    @trio.lowlevel.enable_ki_protection
+    async def open_rows(
+        self, request: ServiceRequest, strategy: AnyRetryStrategy | None, parent: RequestSpan | None
+    ) -> OpenRows:
+        """Submit a request with rows; return them when the first have come, or the end.
+
+        Its span lasts until the answer is whole, or the rows are closed.
+
+        Raises:
+            trio.ClosedResourceError: the cluster is closed, or was closed meanwhile.
+            InternalError: a background task crashed.
+            CouchbaseException: what the machine decided.
+            RuntimeError: it is called in another trio run; that is no checkpoint.
+
+        Cancellation: the request is abandoned; one that is not read-only may have been applied.
+        """
+        rows = OpenRows(next(self._tokens), request)
+        if self.telemetry is not None:
+            self.check_caller()
+            self._calls.told(rows.token, parent, lambda: request)()
+        await self._take_rows(rows, self._submission(rows.token, request, strategy))
+        return rows
+
+    @trio.lowlevel.enable_ki_protection
+    async def more_rows(self, rows: OpenRows) -> None:
+        """Wait until ``rows`` have more, or their end.
+
+        What it raises is that of ``open_rows``; after that, or after being cancelled, the request is over.
+        """
+        await self._take_rows(rows, RowsWanted(rows.token))
+
+    @trio.lowlevel.enable_ki_protection
+    def close_rows(self, rows: OpenRows, fault: DecoderFault | None = None) -> None:
+        """Abandon a request whose rows are no longer needed. Harmless if it has ended.
+
+        Args:
+            fault: the defect if the decoder of the rows failed.
+        """
+        if not rows.is_over:
+            rows.is_over = True
+            self._abandon_rows(rows, leave_reason(), fault)
+
+    async def _take_rows(self, rows: OpenRows, event: Event) -> None:
+        self.check_caller()
+        token, is_over, rows.is_over = rows.token, rows.is_over, True
+        try:
+            await trio.lowlevel.checkpoint_if_cancelled()
+            if self._is_ended:
+                raise self._ending(f"{rows.request.name} got no answer")
+        except trio.Cancelled:
+            reason = abandon_reason(trio.lowlevel.current_task())
+            if is_over:
+                self._calls.abandon(token, reason)
+            else:
+                self._abandon_rows(rows, reason)
+            raise
+        except BaseException as error:
+            self._calls.end(token, error)
+            if not is_over:
+                self.feed(OperationAbandoned(token))
+            raise
+        waiter = self._waiters.open[token] = Waiter(token, rows.request, trio.lowlevel.current_task(), self._give_up)
+        self.feed(event)
+        if token in self._waiters.open:
+            waiter.is_parked = True
+            result = await trio.lowlevel.wait_task_rescheduled(waiter.abort)
+        else:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+            result = waiter.unwrap()
+        if isinstance(result, RowsReceived):
+            rows.rows, rows.is_over = result.rows, False
+        else:
+            rows.rows, rows.result = (), result
+
+    def _abandon_rows(self, rows: OpenRows, reason: AbandonReason, fault: DecoderFault | None = None) -> None:
+        """Abandon a request of which rows have arrived, and nothing waits for more."""
+        if reason is AbandonReason.NOT_NEEDED:
+            self._calls.end(rows.token, None)
+        else:
+            abandoned = self._last_words(rows.token, rows.request)
+            self._note(abandoned, reports_of(trio.lowlevel.current_task()))
+            self._calls.abandon(rows.token, reason, is_ambiguous=abandoned.ambiguous)
+        self.feed(OperationAbandoned(rows.token, fault, reason))
+
+    @trio.lowlevel.enable_ki_protection
+    def set_authenticator(self, authenticator: Authenticator) -> None:
+        """Have connections speak for ``authenticator`` from now on.
+
+        Raises:
+            InvalidArgumentException: it cannot follow the present one, or its files cannot be read.
+            trio.ClosedResourceError: the cluster is closed.
+            InternalError: a background task crashed.
+            RuntimeError: it is called in another trio run, or in none.
+        """
+        self.check_caller()
+        if self._is_ended:
+            raise self._ending("the authenticator was not set")
+        self._cluster_machine.check_authenticator(authenticator)
+        show_certificate(self._connector, authenticator)
+        self._log.authenticator(authenticator)
+        self.feed(AuthenticatorChanged(authenticator, self.make_nonce()))
+
+    @trio.lowlevel.enable_ki_protection
+    def send_off(self, operation: Operation) -> None:
+        """Have an operation sent, if its connection is ready, whose result nothing waits for.
+
+        For tasks of ours, which run where this works.
+        """
+        token = next(self._tokens)
+        self.feed(OperationSubmitted(token, operation))
+        self.feed(OperationAbandoned(token, reason=AbandonReason.NOT_NEEDED))
+
+    @trio.lowlevel.enable_ki_protection
+    def call_ended(self, name: WrappingCall, seconds: float) -> None:
+        """Report that a call of several operations has ended. For tasks of ours, as ``send_off``."""
+        self.feed(CallEnded(name, seconds))
+
+    @trio.lowlevel.enable_ki_protection
+    def _subscribers_changed(self, count: int) -> None:
+        self.feed(SubscribersChanged(count))
+
+    def statistics(self) -> ClientStatistics:
+        """Return the machine's snapshot."""
+        return self._cluster_machine.statistics()
+
+    def diagnostics(self, report_id: str) -> DiagnosticsResult:
+        """Return the machine's report.
+
+        Raises:
+            RuntimeError: it is called in another trio run, which has another clock, or in none.
+        """
+        self.check_caller()
+        return self._cluster_machine.diagnostics(report_id, trio.current_time())
+
+    @trio.lowlevel.enable_ki_protection
+    async def _submit_together(self) -> None:
+        """Submit what all tasks of one pass of trio's loop have asked for."""
+        while True:
+            if not self._submissions:
+                self._submitter = trio.lowlevel.current_task()
+                await trio.lowlevel.wait_task_rescheduled(self._stop_submitting)
+            submitted = OperationsSubmitted(tuple(self._submissions.values()))
+            self._submissions.clear()
+            self.feed(submitted)
+            # They may be large, and the next ones may be long in coming.
+            del submitted
+
+    def _stop_submitting(self, _: object) -> trio.lowlevel.Abort:
+        self._submitter = None
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    def _abandon(self, waiter: Waiter[Asked, Outcome]) -> trio.lowlevel.Abort:
+        """Give up an operation whose task is being cancelled. Trio calls this, so it must not raise."""
+        token = waiter.token
+        del self._waiters.open[token]
+        # Given up before it was submitted, it was never sent.
+        self._submissions.pop(token, None)
+        reason, reports, is_ambiguous = abandon_reason(waiter.task), reports_of(waiter.task), False
+        if reports and reason is not AbandonReason.NOT_NEEDED:
+            abandoned = self._last_words(token, waiter.asked)
+            is_ambiguous = abandoned.ambiguous
+            self._note(abandoned, reports)
+        self._consultations.call_off(token)
+        self._watched.forget(token)
+        self._calls.abandon(token, reason, is_ambiguous=is_ambiguous)
+        self.feed(OperationAbandoned(token, reason=reason))
+        waiter.release()
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    def _note(self, abandoned: AbandonedOperation, reports: Iterable[Report]) -> None:
+        """Add an abandoned operation to the reports of open blocks."""
+        for report in reports:
+            report.add(abandoned)
+            report.redact |= self._log.redact
+
+    def _last_words(self, token: Token, asked: Asked) -> AbandonedOperation:
+        """Return what the machine knows of an operation that is about to be abandoned. Never raises."""
+        name, key = asked.name, asked.key if isinstance(asked, DocumentOperation) else None
+        try:
+            # While the machine is at work it may be about to send the operation, whatever it knows of it now.
+            ambiguous = self._cluster_machine.is_ambiguous(token) or (self._is_feeding and not asked.idempotent)
+            context = self._cluster_machine.error_context(token, trio.current_time())
+        except BaseException as error:
+            self._break_down(error)
+            return AbandonedOperation(name, key, ambiguous=True)
+        return AbandonedOperation(name, key, ambiguous, context or ErrorContext(operation=name, key=key))
+
+    async def _submit_asked(
+        self, waiter: Waiter[Asked, Outcome], asked: Inquiry | ServiceRequest, strategy: AnyRetryStrategy | None
+    ) -> None:
+        """Submit an inquiry or a request, unless a cancellation is pending."""
+        token = waiter.token
+        try:
+            await trio.lowlevel.checkpoint_if_cancelled()
+        except trio.Cancelled:
+            self._calls.abandon(token, abandon_reason(trio.lowlevel.current_task()))
+            raise
+        self._waiters.open[token] = waiter
+        self.feed(self._submission(token, asked, strategy))
+
+    def _submission(
+        self, token: Token, asked: Inquiry | ServiceRequest, strategy: AnyRetryStrategy | None
+    ) -> InquirySubmitted | RequestSubmitted:
+        if isinstance(asked, Inquiry):
+            return InquirySubmitted(token, asked, self._traces)
+        strategy = strategy if strategy is not None else block_strategy.get()
+        encoding = self._calls.encoding(token) if self._traces or self.measures_encoding else None
+        return RequestSubmitted(token, asked, strategy, block_values.get(), self.telemetry is not None, encoding)
+
+    def _refused(self, event: Event, error: ArgumentError) -> None:
+        if isinstance(event, OperationsSubmitted):
+            # One mistake of many: each of them alone, before anything that happened meanwhile.
+            self._events.extendleft(reversed(event.submissions))
+        elif isinstance(event, OperationSubmitted | RequestSubmitted | InquirySubmitted):
+            self._settle(event.token, None, error)
+        else:
+            raise error
+
+    # -- Actions.
+
+    def _look_up_service(self, action: LookUpService) -> None:
+        self._context.run(self._nursery.start_soon, self._look_up, action)
+
+    @trio.lowlevel.enable_ki_protection
+    async def _look_up(self, action: LookUpService) -> None:
+        self.feed(await looked_up(action.service, self._resolver))
+
+    def _complete(self, action: CompleteOperation | CompleteRequest) -> None:
+        if self._calls.open or self._watched.open or self._consultations.open:
+            self._settle(action.token, action.result, None)
+        else:
+            # By far the most frequent.
+            self._waiters.settle(action.token, action.result, None)
+
+    def _rows_received(self, action: RowsReceived) -> None:
+        self._settle(action.token, action, None)
+
+    def _fail(self, action: FailOperation) -> None:
+        if isinstance(action.error, TimeoutException):
+            self._reports.timeout(action.token, action.error)
+        self._settle(action.token, None, action.error)
+
+    def _settle(self, token: Token, result: Outcome | None, error: Exception | None) -> None:
+        if self._calls.open and type(result) is not RowsReceived:
+            self._calls.end(token, error)
+        waiter = self._waiters.open.get(token)
+        if waiter is not None and self._watched.open:
+            self._watched.settled(waiter, error)
+        super()._settle(token, result, error)
+
+    # -- Endings.
+
+    def _state_of(self, waiter: Waiter[Asked, Outcome]) -> str:
+        state = "was not sent" if waiter.token in self._submissions else "got no answer"
+        return f"{waiter.asked.name} {state}"
+
+    def _ending(self, state: str) -> InternalError | trio.ClosedResourceError:
+        if not isinstance(self._defect, Exception):
+            return trio.ClosedResourceError(f"the cluster is closed, and {state}; use it inside its block only")
+        error = InternalError(f"a background task crashed ({self._defect!r}); please report this")
+        error.__cause__ = self._defect
+        return error

@@ -1,0 +1,105 @@
+"""Asynchronous strategies at work: each question is a task, in the context of the task that waits for the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextvars import Context, copy_context
+from typing import Generic, TypeVar
+
+import trio
+
+from triclinium._driver.waiters import Waiters
+from triclinium_core.contract.neutral import (
+    AcquirePermit,
+    ConsultStrategy,
+    RecordSuccess,
+    ReportStrategyError,
+    StrategyDecided,
+    Token,
+)
+
+Q = TypeVar("Q")
+R = TypeVar("R")
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+class Consultations(Generic[Q, R]):
+    """Questions to strategies that have no answer yet.
+
+    Args:
+        feed: passes an answer to the machine.
+        waiters: the tasks that wait, whose contexts the strategies see.
+        report: writes the exception of a strategy that could not record a success to the log.
+    """
+
+    nursery: trio.Nursery
+    """Nursery of the questions; set before the first one."""
+    recorders: trio.Nursery
+    """Nursery of what strategies record of successes, which may go on when all else has ended."""
+
+    def __init__(
+        self,
+        feed: Callable[[StrategyDecided], None],
+        waiters: Waiters[Q, R],
+        report: Callable[[ReportStrategyError], None],
+    ) -> None:
+        self._feed = feed
+        self._waiters = waiters
+        self._report = report
+        self.open: dict[Token, trio.CancelScope] = {}
+        """Scope of each open question; empty most of the time, so that a settlement has nothing to look up."""
+
+    def consult(self, action: ConsultStrategy) -> None:
+        """Ask a strategy about a failed attempt."""
+        self._ask(action.token, lambda: action.strategy.retry_after(action.request, action.reason))
+
+    def acquire(self, action: AcquirePermit) -> None:
+        """Ask a strategy for the permit of a first attempt."""
+        self._ask(action.token, action.permit.acquire)
+
+    def record(self, action: RecordSuccess) -> None:
+        """Have a strategy record a success, in the background."""
+        self._context(action.token).run(self.recorders.start_soon, self._record, action)
+
+    def call_off(self, token: Token) -> None:
+        """Cancel the open question of a token that is settled or given up, if it has one."""
+        scope = self.open.pop(token, None)
+        if scope is not None:
+            scope.cancel()
+
+    def _ask(self, token: Token, question: Callable[[], Awaitable[object]]) -> None:
+        if token in self._waiters.open:
+            scope = self.open[token] = trio.CancelScope()
+            self._context(token).run(self.nursery.start_soon, self._answer, token, question, scope)
+
+    def _context(self, token: Token) -> Context:
+        """Return the context of the task that waits, so that the strategy sees that task's variables."""
+        waiter = self._waiters.open.get(token)
+        return waiter.task.context if waiter is not None and waiter.is_parked else copy_context()
+
+    @trio.lowlevel.enable_ki_protection
+    async def _answer(self, token: Token, question: Callable[[], Awaitable[object]], scope: trio.CancelScope) -> None:
+        with scope:
+            answer, raised = await _outcome(question)
+        if not scope.cancelled_caught:
+            self._feed(StrategyDecided(token, answer, raised))
+
+    @trio.lowlevel.enable_ki_protection
+    async def _record(self, action: RecordSuccess) -> None:
+        _, raised = await _outcome(action.permit.record)
+        if raised is not None:
+            self._report(ReportStrategyError(action.token, raised))
+
+
+async def _outcome(question: Callable[[], Awaitable[T]]) -> tuple[T | None, Exception | None]:
+    """Return what a strategy answered, or what it raised."""
+    try:
+        return await question(), None
+    except Exception as error:
+        return None, error
+    except BaseExceptionGroup as group:
+        # It was cancelled, and failed on top: no caller waits for its errors any more.
+        _, rest = group.split(Exception)
+        assert rest is not None, "a group of nothing but Exceptions is an Exception itself"
+        raise rest from None

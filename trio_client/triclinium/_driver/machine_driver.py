@@ -1,0 +1,261 @@
+"""The only caller of a machine: feeds it every event, and carries out what it orders.
+
+The driver decides nothing. Every event goes through ``feed``, which looks up each action's handler by its type. Tasks wait
+until the machine settles what they asked for; one task sleeps until the machine's ``wakeup`` (``alarm``); each stream has
+its own tasks (``streams``). All of these live in a nursery that is shielded from the caller's cancel scopes, so that a body
+that is being cancelled can still clean up through the client. Leaving the block ends them.
+
+Control-C must not strike while an event is half handled. So every function that leads to ``feed`` is protected from it,
+and it strikes at the main task's next checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from threading import get_ident
+from typing import Any, Generic, Protocol, TypeVar
+
+import trio
+
+from triclinium._driver.alarm import Alarm
+from triclinium._driver.consultations import Consultations
+from triclinium._driver.pace import Pace
+from triclinium._driver.streams import StreamEvent, Streams, new_nonce
+from triclinium._driver.waiters import Waiter, Waiters
+from triclinium._trio_run import TrioRun
+from triclinium.abc import Connector
+from triclinium_core.argument_error import ArgumentError
+from triclinium_core.contract.neutral import (
+    AcquirePermit,
+    CloseStream,
+    ConsultStrategy,
+    Machine,
+    OpenStream,
+    PauseReading,
+    RecordSuccess,
+    ReportConnection,
+    ReportDecoderFault,
+    ReportStrategyError,
+    ResumeReading,
+    SendBytes,
+    StrategyDecided,
+    TimePassed,
+    Token,
+)
+
+E = TypeVar("E")
+A = TypeVar("A")
+Q = TypeVar("Q")
+R = TypeVar("R")
+
+NeutralEvent = StreamEvent | TimePassed | StrategyDecided
+"""Event that the driver feeds by itself, to any machine."""
+
+
+class NeutralLog(Protocol):
+    """Log of the reports that any machine may order."""
+
+    def connection(self, report: ReportConnection) -> None:
+        """Write an event of a connection."""
+        ...
+
+    def decoder_fault(self, report: ReportDecoderFault) -> None:
+        """Write a defect of a decoder, with its traceback."""
+        ...
+
+    def strategy_error(self, report: ReportStrategyError) -> None:
+        """Write the exception of a strategy that could not record a success."""
+        ...
+
+
+class MachineDriver(Generic[E, A, Q, R]):
+    """One machine at work.
+
+    A protocol derives a class from it. Its methods submit the protocol's events, and it adds the handlers of the protocol's
+    actions to ``_handlers``.
+
+    Args:
+        machine: decides everything. ``E`` has its own events, ``A`` all its actions.
+        connector: opens streams.
+        log: takes the reports.
+        make_nonce: returns entropy for authentication, once for each stream.
+    """
+
+    _nursery: trio.Nursery
+
+    def __init__(
+        self,
+        machine: Machine[E | NeutralEvent, A],
+        *,
+        connector: Connector,
+        log: NeutralLog,
+        make_nonce: Callable[[], str] = new_nonce,
+    ) -> None:
+        self.started: trio.Event = trio.Event()
+        """Set when tasks may submit."""
+        self.make_nonce: Callable[[], str] = make_nonce
+        self.current_time: Callable[[], float] = trio.current_time
+        """Clock of the run, called directly once that is known."""
+        self._machine = machine
+        self._waiters: Waiters[Q, R] = Waiters()
+        pace = Pace()
+        self._alarm: Alarm[E, A, Q, R] = Alarm(machine, self.feed, self._waiters, pace)
+        self._streams = Streams(connector=connector, feed=self._alarm.hear, make_nonce=make_nonce, pace=pace)
+        self._alarm.streams = self._streams
+        self._consultations: Consultations[Q, R] = Consultations(self.feed, self._waiters, log.strategy_error)
+        self._tokens = map(Token, count(1))
+        self._run: TrioRun
+        self._thread = 0
+        """Thread of the run. There is no other run in it as long as this one lasts."""
+        self._scope = trio.CancelScope(shield=True)
+        self._recording = trio.CancelScope(shield=True)
+        """Scope of what strategies record of successes, which may go on when all else has ended."""
+        self._events: deque[E | NeutralEvent] = deque()
+        self._is_feeding = False
+        self._is_ended = False
+        """Closed, or broken down: nothing more is fed."""
+        self._defect: BaseException | None = None
+        streams, consultations = self._streams, self._consultations
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            OpenStream: lambda action: streams.open(action, self._nursery),
+            SendBytes: streams.send,
+            CloseStream: streams.close,
+            PauseReading: streams.pause_reading,
+            ResumeReading: streams.resume_reading,
+            ConsultStrategy: consultations.consult,
+            AcquirePermit: consultations.acquire,
+            RecordSuccess: consultations.record,
+            ReportStrategyError: log.strategy_error,
+            ReportConnection: log.connection,
+            ReportDecoderFault: log.decoder_fault,
+        }
+        """Function that carries out each type of action."""
+
+    @trio.lowlevel.enable_ki_protection
+    async def run(self) -> None:
+        """Work until ``close``, and then until strategies have recorded their successes.
+
+        The caller's cancel scopes do not reach in here before ``close``.
+
+        Raises:
+            BaseExceptionGroup: a background task crashed, which is a defect.
+        """
+        self._run, self._thread = TrioRun(), get_ident()
+        self.current_time = trio.lowlevel.current_clock().current_time
+        try:
+            with self._recording:
+                async with trio.open_nursery() as self._consultations.recorders:
+                    with self._scope:
+                        async with trio.open_nursery() as self._nursery:
+                            self._consultations.nursery = self._nursery
+                            await self._work()
+        except BaseException as error:
+            self._is_ended, self._defect = True, error
+            raise
+        finally:
+            self.close()
+
+    async def _work(self) -> None:
+        """Start the machine, and keep its time. A protocol starts its own tasks before."""
+        self.feed(TimePassed())
+        self.started.set()
+        await self._alarm.run()
+
+    def check_caller(self) -> None:
+        """Refuse callers from another trio run.
+
+        Raises:
+            RuntimeError: it is another one, such as that of another thread.
+        """
+        self._run.check_caller()
+
+    @trio.lowlevel.enable_ki_protection
+    def close(self) -> None:
+        """End all streams and background tasks at once; calls that still wait raise ``trio.ClosedResourceError``.
+
+        Only strategies that are recording a success go on, until the scopes around ``run`` are cancelled.
+        """
+        self._is_ended = True
+        self._scope.cancel()
+        self._recording.shield = False
+        self._settle_all()
+
+    # -- Events in, actions out.
+
+    def feed(self, event: E | NeutralEvent) -> None:
+        """Let the machine handle ``event``, and carry out what it orders. Never raises.
+
+        An event that happens meanwhile waits until that is done: a retry strategy that cancels a scope makes trio abandon
+        that scope's operations on the spot, while the machine asks the strategy, and the machine is not re-entrant.
+        """
+        if self._is_feeding:
+            self._events.append(event)
+            return
+        if self._is_ended:
+            return
+        self._is_feeding = True
+        try:
+            while True:
+                try:
+                    actions = self._machine.handle(event, self.current_time())
+                except ArgumentError as error:
+                    # A caller's mistake. The machine is as it was before.
+                    self._refused(event, error)
+                    actions = ()
+                for action in actions:
+                    self._handlers[type(action)](action)
+                wakeup = self._machine.wakeup
+                if wakeup < self._alarm.time:
+                    self._alarm.set_earlier(wakeup)
+                if not self._events:
+                    break
+                event = self._events.popleft()
+        except BaseException as error:
+            self._break_down(error)
+        finally:
+            self._is_feeding = False
+
+    def _refused(self, event: E | NeutralEvent, error: ArgumentError) -> None:
+        """Settle what a refused event has submitted. Raise an error that is no caller's mistake."""
+        raise error
+
+    # -- Endings.
+
+    def _settle(self, token: Token, result: R | None, error: Exception | None) -> None:
+        """Resume the task that waits for a token with its outcome."""
+        if self._consultations.open:
+            self._consultations.call_off(token)
+        self._waiters.settle(token, result, error)
+
+    def _break_down(self, error: BaseException) -> None:
+        """Note a defect: fail everything that waits, and let the nursery raise it. Never raises."""
+        self._is_ended, self._defect = True, error
+        self._settle_all()
+        self._nursery.start_soon(_raise, error)
+
+    def _settle_all(self) -> None:
+        for token, waiter in list(self._waiters.open.items()):
+            self._settle(token, None, self._ending(self._state_of(waiter)))
+
+    def _state_of(self, waiter: Waiter[Q, R]) -> str:
+        """Return what has become of a task's request when the driver ends, in words."""
+        return f"{waiter.asked} got no answer"
+
+    def _ending(self, state: str) -> Exception:
+        """Return the error of a caller when the driver has ended.
+
+        Args:
+            state: what has become of the call, in words.
+        """
+        if not isinstance(self._defect, Exception):
+            # Closed, or on the way out with the whole program, as when a strategy raised SystemExit.
+            return trio.ClosedResourceError(f"the client is closed, and {state}; use it inside its block only")
+        error = RuntimeError(f"a background task crashed ({self._defect!r}); please report this")
+        error.__cause__ = self._defect
+        return error
+
+
+async def _raise(error: BaseException) -> None:
+    raise error
