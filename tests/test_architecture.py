@@ -30,6 +30,16 @@ print(*sorted(set(sys.modules) - before), sep="\\n")
 """
 """A program that imports the modules it is given and prints all that came with them."""
 
+CLIENT_PROGRAM = """\
+import sys, trio, triclinium
+async def main():
+    async with triclinium.open_cluster("memcached://127.0.0.1:1"):
+        pass
+trio.run(main)
+print(*sys.modules, sep="\\n")
+"""
+"""A program that opens a client and prints all modules that it has loaded."""
+
 EXCUSED = [source for source in SOURCES[CORE] if source.module in policy.PROGRAMS]
 PURE = [source for source in SOURCES[CORE] if source.module not in policy.PROGRAMS]
 
@@ -100,6 +110,31 @@ def test_the_heart_stands_alone_in_effect(package: str) -> None:
     ]
 
 
+def test_the_neutral_halves_stand_alone() -> None:
+    """The contract of any machine, and the half of the driver that feeds any machine, import nothing of Couchbase."""
+    assert [] == import_rules.imports_beyond([*SOURCES[CORE], *SOURCES[CLIENT]], policy.IMPORTS_OF_NEUTRAL)
+
+
+def test_neutral_folders_have_no_couchbase_word() -> None:
+    """The neutral contract, its laws and its driver name nothing that only Couchbase has."""
+    sources = [source for source in ALL_SOURCES if source.path.startswith(tuple(policy.NEUTRAL_FOLDERS))]
+
+    assert dict.fromkeys(policy.NEUTRAL_FOLDERS, True) == {
+        folder: any(source.path.startswith(folder) for source in sources) for folder in policy.NEUTRAL_FOLDERS
+    }
+    assert [] == shape_rules.words_in(sources, policy.COUCHBASE_WORDS)
+
+
+@pytest.mark.native
+def test_a_client_loads_no_tools() -> None:
+    """A program with a client on a fake connection string loads none of the packages that are no client."""
+    run = subprocess.run([sys.executable, "-c", CLIENT_PROGRAM], capture_output=True, text=True, check=True)
+    loaded = run.stdout.split()
+
+    assert "triclinium_core.client.client_machine" in loaded
+    assert [] == [name for name in loaded if any(is_within(name, package) for package in policy.NO_CLIENT)]
+
+
 def test_imports_point_one_way() -> None:
     """A module imports what stands to its left, never what stands to its right."""
     assert [] == import_rules.upward_imports(SOURCES[CORE], policy.LAYERS)
@@ -114,6 +149,8 @@ def test_the_policy_names_what_is_there() -> None:
         *policy.EXTRA_OF,
         *policy.NEEDS_PYTHON,
         *policy.INIT_WITH_CODE,
+        *policy.NO_CLIENT,
+        *policy.IMPORTS_OF_NEUTRAL,
     }
 
     assert set() == named - names_of(ALL_SOURCES)

@@ -167,6 +167,62 @@ IMPORTS_OF: Mapping[str, Sequence[str]] = {
 }
 """Modules and packages that import the standard library and, of everything else, only this."""
 
+IMPORTS_OF_NEUTRAL: Mapping[str, Sequence[str]] = {
+    "triclinium_core.contract.neutral": (
+        "msgspec",
+        "triclinium_core.argument_error",
+        "triclinium_core.contract.neutral",
+        "triclinium_core.decoder_faults",
+        "triclinium_core.retry.checks",
+        "triclinium_core.shown",
+    ),
+    "triclinium._driver": (
+        "msgspec",
+        "trio",
+        "triclinium._driver",
+        "triclinium._trio_run",
+        "triclinium.abc",
+        "triclinium_core.argument_error",
+        "triclinium_core.contract.neutral",
+        "triclinium_core.work",
+    ),
+}
+"""All that the contract of any machine and its driver import, beside the standard library."""
+
+NEUTRAL_FOLDERS: Sequence[str] = (
+    "core/triclinium_core/contract/neutral",
+    "core/triclinium_core/testing/driver_laws/neutral",
+    "trio_client/triclinium/_driver",
+)
+COUCHBASE_WORDS: Sequence[str] = (
+    "analytics",
+    "bucket",
+    "couchbase",
+    "document",
+    "durability",
+    "kv",
+    "memcached",
+    "query",
+    "rfc 0",
+    "sasl",
+    "scram",
+    "sdk-rfc",
+    "vbucket",
+)
+"""Words that stand in no neutral folder, however they are spelt."""
+
+NO_CLIENT: Sequence[str] = (
+    "triclinium_core.adapters",
+    "triclinium_core.explain",
+    "triclinium_core.testing",
+    "triclinium_core.tools",
+    "triclinium._cli",
+    "triclinium.adapters",
+    "triclinium.opentelemetry",
+    "triclinium.testing",
+)
+"""Packages that are no part of a client, so that no client loads them."""
+
 LAYERS: Sequence[Sequence[str]] = (
     ("triclinium_core.concealment", "triclinium_core.shown"),
     (

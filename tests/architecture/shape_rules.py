@@ -135,3 +135,14 @@ def wordless_tests(sources: Sequence[SourceFile]) -> list[str]:
         and not isinstance(node, ast.ClassDef)
         and (not (words := ast.get_docstring(node) or "").endswith((".", "?", "!")) or "\n\n" in words)
     ]
+
+
+def words_in(sources: Sequence[SourceFile], words: Sequence[str]) -> list[str]:
+    """Find lines that have one of ``words`` as a word or as a part of a name, in any case."""
+    pattern = re.compile(rf"(?<![a-z])(?:{'|'.join(map(re.escape, words))})s?(?![a-z])", re.IGNORECASE)
+    return [
+        f"{source.path}:{number}: has {found[0]!r}"
+        for source in sources
+        for number, line in enumerate(source.text.splitlines(), 1)
+        if (found := pattern.search(line))
+    ]

@@ -130,3 +130,14 @@ def test_wordless_tests_lets_helpers_be() -> None:
     text = "def helper(): ...\ndef test_a():\n    '''One sentence\n    on two lines.'''"
 
     assert [] == shape_rules.wordless_tests([parse("a", text)])
+
+
+@pytest.mark.parametrize("line", ["x = bucket_of(y)", "# two Buckets", "'SDK-RFC 0049'", "_kv = 1"])
+def test_words_in(line: str) -> None:
+    """A word is found in names, comments and texts, in any case."""
+    assert 1 == len(shape_rules.words_in([parse("a", line)], ["bucket", "kv", "sdk-rfc"]))
+
+
+def test_words_in_lets_longer_words_be() -> None:
+    """A longer word that has one of them inside is another word."""
+    assert [] == shape_rules.words_in([parse("a", "# akvavit, bucketful")], ["bucket", "kv"])

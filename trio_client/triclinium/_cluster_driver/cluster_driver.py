@@ -147,7 +147,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
             ReportTelemetry: log.telemetry,
             PublishTopology: self.subscriptions.publish,
         }
-        self._give_up = self._abandon
+        self._give_up = self._leave
         """Bound once, and not for every operation."""
 
     async def _work(self) -> None:
@@ -306,12 +306,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
             raise
         waiter = self._waiters.open[token] = Waiter(token, rows.request, trio.lowlevel.current_task(), self._give_up)
         self.feed(event)
-        if token in self._waiters.open:
-            waiter.is_parked = True
-            result = await trio.lowlevel.wait_task_rescheduled(waiter.abort)
-        else:
-            await trio.lowlevel.cancel_shielded_checkpoint()
-            result = waiter.unwrap()
+        result = await self._outcome(waiter)
         if isinstance(result, RowsReceived):
             rows.rows, rows.is_over = result.rows, False
         else:
@@ -394,10 +389,8 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         self._submitter = None
         return trio.lowlevel.Abort.SUCCEEDED
 
-    def _abandon(self, waiter: Waiter[Asked, Outcome]) -> trio.lowlevel.Abort:
-        """Give up an operation whose task is being cancelled. Trio calls this, so it must not raise."""
+    def _abandoned(self, waiter: Waiter[Asked, Outcome]) -> OperationAbandoned:
         token = waiter.token
-        del self._waiters.open[token]
         # Given up before it was submitted, it was never sent.
         self._submissions.pop(token, None)
         reason, reports, is_ambiguous = abandon_reason(waiter.task), reports_of(waiter.task), False
@@ -405,12 +398,9 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
             abandoned = self._last_words(token, waiter.asked)
             is_ambiguous = abandoned.ambiguous
             self._note(abandoned, reports)
-        self._consultations.call_off(token)
         self._watched.forget(token)
         self._calls.abandon(token, reason, is_ambiguous=is_ambiguous)
-        self.feed(OperationAbandoned(token, reason=reason))
-        waiter.release()
-        return trio.lowlevel.Abort.SUCCEEDED
+        return OperationAbandoned(token, reason=reason)
 
     def _note(self, abandoned: AbandonedOperation, reports: Iterable[Report]) -> None:
         """Add an abandoned operation to the reports of open blocks."""

@@ -11,6 +11,7 @@ and it strikes at the main task's next checkpoint.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from itertools import count
@@ -70,14 +71,15 @@ class NeutralLog(Protocol):
         ...
 
 
-class MachineDriver(Generic[E, A, Q, R]):
+class MachineDriver(ABC, Generic[E, A, Q, R]):
     """One machine at work.
 
     A protocol derives a class from it. Its methods submit the protocol's events, and it adds the handlers of the protocol's
-    actions to ``_handlers``.
+    actions to ``_handlers``. ``E`` has the protocol's own events, ``A`` all actions of its machine; ``Q`` is what tasks ask
+    for, and ``R`` what they are resumed with.
 
     Args:
-        machine: decides everything. ``E`` has its own events, ``A`` all its actions.
+        machine: decides everything.
         connector: opens streams.
         log: takes the reports.
         make_nonce: returns entropy for authentication, once for each stream.
@@ -181,6 +183,52 @@ class MachineDriver(Generic[E, A, Q, R]):
         self._scope.cancel()
         self._recording.shield = False
         self._settle_all()
+
+    # -- Tasks that wait.
+
+    async def _perform(self, asked: Q, submission: Callable[[Token], E]) -> R:
+        """Feed a submission with a new token, and return its result. Always a checkpoint.
+
+        Raises:
+            trio.ClosedResourceError: the driver is closed, or was closed meanwhile.
+            RuntimeError: it is called in another trio run; that is no checkpoint.
+            Exception: the error with which the machine settled the token.
+
+        Cancellation: one that is pending submits nothing. Later, the submission is abandoned.
+        """
+        self.check_caller()
+        await trio.lowlevel.checkpoint_if_cancelled()
+        waiter = Waiter(next(self._tokens), asked, trio.lowlevel.current_task(), self._leave)
+        if self._is_ended:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+            raise self._ending(f"{asked} was not sent")
+        self._waiters.open[waiter.token] = waiter
+        self.feed(submission(waiter.token))
+        return await self._outcome(waiter)
+
+    async def _outcome(self, waiter: Waiter[Q, R]) -> R:
+        """Return the result of a waiter whose submission was fed, or raise its error. Always a checkpoint.
+
+        A token that was settled while it was submitted cannot be cancelled.
+        """
+        if waiter.token in self._waiters.open:
+            waiter.is_parked = True
+            result: R = await trio.lowlevel.wait_task_rescheduled(waiter.abort)
+            return result
+        await trio.lowlevel.cancel_shielded_checkpoint()
+        return waiter.unwrap()
+
+    def _leave(self, waiter: Waiter[Q, R]) -> trio.lowlevel.Abort:
+        """Give up what a task asked for, because the task is being cancelled. Trio calls this, so it never raises."""
+        del self._waiters.open[waiter.token]
+        self._consultations.call_off(waiter.token)
+        self.feed(self._abandoned(waiter))
+        waiter.release()
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    @abstractmethod
+    def _abandoned(self, waiter: Waiter[Q, R]) -> E:
+        """Return the event that a task has left."""
 
     # -- Events in, actions out.
 

@@ -63,7 +63,7 @@ class Stream:
     Args:
         order: what to connect to.
         feed: takes the events of this stream.
-        make_nonce: returns entropy for SCRAM; called once, when the stream is open.
+        make_nonce: returns entropy for authentication; called once, when the stream is open.
         pace: limits the work of all readers of the client.
     """
 

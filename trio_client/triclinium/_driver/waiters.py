@@ -87,16 +87,3 @@ class Waiters(Generic[Q, R]):
     def end_alarm(self) -> None:
         """Count no longer which of the settled tokens are old."""
         self.newest_at_alarm = None
-
-    async def outcome(self, waiter: Waiter[Q, R]) -> R:
-        """Return the result of a waiter that was submitted, or raise its error. Always a checkpoint.
-
-        A token that was settled while it was submitted cannot be cancelled.
-
-        Cancellation: calls the waiter's ``give_up``.
-        """
-        if waiter.token in self.open:
-            waiter.is_parked = True
-            return await trio.lowlevel.wait_task_rescheduled(waiter.abort)  # type: ignore[no-any-return]  # what unwrap returns
-        await trio.lowlevel.cancel_shielded_checkpoint()
-        return waiter.unwrap()

@@ -1,0 +1,83 @@
+"""The echo half of a driver: one method for users, and two handlers."""
+
+from __future__ import annotations
+
+import trio
+
+from tests.trio_client._driver.echo.machine import (
+    EchoAbandoned,
+    EchoAction,
+    Echoed,
+    EchoEvent,
+    EchoFailed,
+    EchoSubmitted,
+)
+from triclinium._driver.machine_driver import MachineDriver, NeutralEvent
+from triclinium._driver.waiters import Waiter
+from triclinium.abc import Connector
+from triclinium_core.argument_error import ArgumentError
+from triclinium_core.contract.neutral import (
+    Machine,
+    NeutralAction,
+    ReportConnection,
+    ReportDecoderFault,
+    ReportStrategyError,
+)
+
+
+class EchoLog:
+    """Log of one client, as a list of lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def connection(self, report: ReportConnection) -> None:
+        """Write an event of the connection."""
+        self.lines.append(f"{report.node} {report.text}")
+
+    def decoder_fault(self, report: ReportDecoderFault) -> None:
+        """Write a defect of a decoder."""
+        self.lines.append(str(report.fault))
+
+    def strategy_error(self, report: ReportStrategyError) -> None:
+        """Write the exception of a strategy."""
+        self.lines.append(repr(report.error))
+
+
+class EchoDriver(MachineDriver[EchoEvent, EchoAction | NeutralAction, str, str]):
+    """One echo client at work."""
+
+    def __init__(
+        self, machine: Machine[EchoEvent | NeutralEvent, EchoAction | NeutralAction], connector: Connector
+    ) -> None:
+        self.log = EchoLog()
+        super().__init__(machine, connector=connector, log=self.log)
+        self._handlers |= {Echoed: self._echoed, EchoFailed: self._failed}
+
+    @trio.lowlevel.enable_ki_protection
+    async def echo(self, text: str, *, seconds: float = 10.0) -> str:
+        """Return the text when it has come back.
+
+        Raises:
+            EchoError: it has not come back in time, or the connection was lost.
+            ArgumentError: the text is no line.
+            trio.ClosedResourceError: the client is closed.
+
+        Cancellation: abandons the text, which may have been sent.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        return await self._perform(text, lambda token: EchoSubmitted(token, text, seconds))
+
+    def _abandoned(self, waiter: Waiter[str, str]) -> EchoAbandoned:
+        return EchoAbandoned(waiter.token)
+
+    def _refused(self, event: EchoEvent | NeutralEvent, error: ArgumentError) -> None:
+        if not isinstance(event, EchoSubmitted):
+            raise error
+        self._settle(event.token, None, error)
+
+    def _echoed(self, action: Echoed) -> None:
+        self._settle(action.token, action.text, None)
+
+    def _failed(self, action: EchoFailed) -> None:
+        self._settle(action.token, None, action.error)

@@ -1,0 +1,209 @@
+"""The machine of the echo protocol.
+
+A client sends a line with the token and a text, and the server sends the line back. Each text has a deadline. A line that
+may have been sent is never sent again; a text that waits for a connection is sent on the next one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, unique
+
+from triclinium_core.argument_error import ArgumentError
+from triclinium_core.contract.neutral import (
+    BytesReceived,
+    CloseStream,
+    NeutralAction,
+    NeutralEvent,
+    OpenStream,
+    ReportConnection,
+    SendBytes,
+    StreamId,
+    StreamLost,
+    StreamOpened,
+    TimePassed,
+    TimerId,
+    Timers,
+    Token,
+)
+
+LINE_SIZE_MAX = 1000
+"""Bytes of the longest line."""
+RECONNECT_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class EchoSubmitted:
+    """A user wants a text back."""
+
+    token: Token
+    text: str
+    seconds: float
+    """Time until the deadline."""
+
+
+@dataclass(frozen=True)
+class EchoAbandoned:
+    """The user has left."""
+
+    token: Token
+
+
+@dataclass(frozen=True)
+class Echoed:
+    """Resume the user with the text."""
+
+    token: Token
+    text: str
+
+
+@dataclass(frozen=True)
+class EchoFailed:
+    """Raise ``error`` in the user's task."""
+
+    token: Token
+    error: EchoError
+
+
+class EchoError(Exception):
+    """No echo came."""
+
+
+EchoEvent = EchoSubmitted | EchoAbandoned
+EchoAction = Echoed | EchoFailed
+
+
+@unique
+class EchoTimer(Enum):
+    """Kinds of timers."""
+
+    DEADLINE = "the echo is late"
+    RECONNECT = "it is time to connect again"
+
+
+@dataclass
+class _Open:
+    """A text that has not come back."""
+
+    line: bytes
+    deadline: TimerId
+    is_sent: bool = False
+
+
+class EchoMachine:
+    """Client of one echo server, over one connection.
+
+    Args:
+        host: address of the server.
+        port: port of the server.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        self._host, self._port = host, port
+        self._node = f"{host}:{port}"
+        self._timers: Timers[EchoTimer] = Timers()
+        self._open: dict[Token, _Open] = {}
+        self._streams = 0
+        self._stream: StreamId | None = None
+        """The stream that is open, or is being opened."""
+        self._is_ready = False
+        self._received = b""
+        """Part of a line."""
+        self._has_started = False
+        self.work: int = 0
+
+    @property
+    def wakeup(self) -> float:
+        """Instant when ``TimePassed`` is due."""
+        return self._timers.wakeup if self._has_started else -math.inf
+
+    def handle(self, event: EchoEvent | NeutralEvent, now: float) -> Sequence[EchoAction | NeutralAction]:
+        """Return the actions that follow from ``event``."""
+        match event:
+            case EchoSubmitted(token, text, seconds):
+                return self._submitted(token, text, now + seconds)
+            case EchoAbandoned(token):
+                if token in self._open:
+                    self._forget(token)
+                return ()
+            case StreamOpened():
+                self._is_ready = True
+                return [ReportConnection(event.stream, self._node, "is open"), *self._unsent()]
+            case BytesReceived():
+                return self._read(event.data)
+            case StreamLost():
+                return self._lost(event, now)
+            case TimePassed():
+                return self._pass_time(now)
+        raise ArgumentError(f"event={event!r} is none of an echo client; feed one of its own", parameter="event")
+
+    def _submitted(self, token: Token, text: str, deadline: float) -> Sequence[EchoAction | NeutralAction]:
+        line = b"%d %s\n" % (token, text.encode())
+        if "\n" in text or len(line) > LINE_SIZE_MAX:
+            raise ArgumentError(f"text={text[:20]!r} must be one line of {LINE_SIZE_MAX} bytes", parameter="text")
+        self._open[token] = _Open(line, self._timers.schedule(deadline, EchoTimer.DEADLINE, token))
+        return self._unsent() if self._is_ready else ()
+
+    def _unsent(self) -> Sequence[NeutralAction]:
+        """Send every line that waits for the connection."""
+        unsent = [each for each in self._open.values() if not each.is_sent]
+        for each in unsent:
+            each.is_sent = True
+        return [SendBytes(self._number, b"".join(each.line for each in unsent))] if unsent else ()
+
+    @property
+    def _number(self) -> StreamId:
+        assert self._stream is not None, "there is a connection"
+        return self._stream
+
+    def _read(self, data: bytes) -> Sequence[EchoAction | NeutralAction]:
+        self.work += len(data)
+        *lines, self._received = (self._received + data).split(b"\n")
+        actions: list[EchoAction | NeutralAction] = []
+        for line in lines:
+            number, _, text = line.partition(b" ")
+            token = Token(int(number)) if number.isdigit() and len(number) < LINE_SIZE_MAX else None
+            if token is None or token not in self._open or line + b"\n" != self._open[token].line:
+                return [*actions, CloseStream(self._number, "a line came that nobody has sent")]
+            self._forget(token)
+            actions.append(Echoed(token, text.decode()))
+        if len(self._received) > LINE_SIZE_MAX:
+            actions.append(CloseStream(self._number, "a line has no end"))
+        return actions
+
+    def _lost(self, event: StreamLost, now: float) -> Sequence[EchoAction | NeutralAction]:
+        self._stream, self._is_ready, self._received = None, False, b""
+        self._timers.schedule(now + RECONNECT_SECONDS, EchoTimer.RECONNECT, None)
+        sent = [token for token, each in self._open.items() if each.is_sent]
+        for token in sent:
+            self._forget(token)
+        report = ReportConnection(event.stream, self._node, f"is lost: {event.cause.value}")
+        return [report, *(EchoFailed(token, EchoError("the connection was lost")) for token in sent)]
+
+    def _pass_time(self, now: float) -> Sequence[EchoAction | NeutralAction]:
+        actions: list[EchoAction | NeutralAction] = []
+        if not self._has_started:
+            self._has_started = True
+            actions.append(self._connect())
+        newest = self._timers.newest
+        while (due := self._timers.pop_due(now, newest)) is not None:
+            kind, subject = due
+            if kind is EchoTimer.RECONNECT:
+                actions.append(self._connect())
+            else:
+                token = next(token for token in self._open if token == subject)
+                state = "it was sent" if self._forget(token).is_sent else "it was not sent"
+                actions.append(EchoFailed(token, EchoError(f"the echo is late; {state}")))
+        return actions
+
+    def _connect(self) -> OpenStream:
+        self._streams += 1
+        self._stream = StreamId(self._streams)
+        return OpenStream(self._stream, self._host, self._port, tls=False)
+
+    def _forget(self, token: Token) -> _Open:
+        forgotten = self._open.pop(token)
+        self._timers.cancel(forgotten.deadline)
+        return forgotten

@@ -1,0 +1,273 @@
+"""The neutral half of the driver runs a machine of another protocol, with a real server, and keeps the neutral laws."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from tests.trio_client._driver.echo.driver import EchoDriver
+from tests.trio_client._driver.echo.machine import (
+    EchoAbandoned,
+    EchoAction,
+    Echoed,
+    EchoError,
+    EchoEvent,
+    EchoMachine,
+    EchoSubmitted,
+)
+from triclinium._driver.connector import TcpConnector
+from triclinium_core.argument_error import ArgumentError
+from triclinium_core.contract.neutral import NeutralAction, NeutralEvent, Token
+from triclinium_core.testing.driver_laws import NEUTRAL_LAWS, NeutralLaw, ScriptedMachine
+
+pytestmark = pytest.mark.native
+
+Serve = Callable[[trio.SocketStream], Awaitable[None]]
+
+
+async def echo(stream: trio.SocketStream) -> None:
+    """Send everything back."""
+    async for data in stream:
+        await stream.send_all(data)
+
+
+@asynccontextmanager
+async def running(driver: EchoDriver) -> AsyncIterator[EchoDriver]:
+    """Give the block a driver at work."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(driver.run)
+        await driver.started.wait()
+        yield driver
+        driver.close()
+
+
+@asynccontextmanager
+async def client_of(serve: Serve) -> AsyncIterator[EchoDriver]:
+    """Give the block a client of a server on loopback."""
+    async with trio.open_nursery() as nursery:
+        [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        nursery.start_soon(trio.serve_listeners, serve, [listener])
+        port = listener.socket.getsockname()[1]
+        async with running(EchoDriver(EchoMachine("127.0.0.1", port), TcpConnector())) as driver:
+            yield driver
+        nursery.cancel_scope.cancel()
+
+
+async def test_many_texts_come_back() -> None:
+    """A hundred tasks that echo at once get their own texts, over one connection."""
+    texts: list[str] = []
+
+    async def ask(driver: EchoDriver, text: str) -> None:
+        texts.append(await driver.echo(text))
+
+    async with client_of(echo) as driver:
+        async with trio.open_nursery() as nursery:
+            for number in range(100):
+                nursery.start_soon(ask, driver, f"text {number}")
+        opened = [line for line in driver.log.lines if line.endswith("is open")]
+
+    assert {f"text {number}" for number in range(100)} == set(texts)
+    assert 1 == len(opened)
+
+
+async def test_a_deadline_passes(autojump_clock: MockClock) -> None:
+    """A text that does not come back in time fails at its deadline; others still come back."""
+
+    async def swallow(stream: trio.SocketStream) -> None:
+        async for data in stream:
+            if b"lost" not in data:
+                await stream.send_all(data)
+
+    async with client_of(swallow) as driver:
+        began = trio.current_time()
+        with pytest.raises(EchoError, match="it was sent"):
+            await driver.echo("lost", seconds=2.5)
+        waited = trio.current_time() - began
+        found = await driver.echo("found")
+
+    assert "found" == found
+    assert 2.5 == pytest.approx(waited)
+
+
+async def test_a_lost_connection_fails_what_was_sent(autojump_clock: MockClock) -> None:
+    """A sent text fails with the connection; the next one is echoed on a new connection."""
+    connections = 0
+
+    async def hang_up_first(stream: trio.SocketStream) -> None:
+        nonlocal connections
+        connections += 1
+        if connections == 1:
+            await stream.receive_some()
+        else:
+            await echo(stream)
+
+    async with client_of(hang_up_first) as driver:
+        with pytest.raises(EchoError, match="the connection was lost"):
+            await driver.echo("one")
+        second = await driver.echo("two")
+
+    assert "two" == second
+    assert 2 == connections
+
+
+async def test_a_server_that_talks_nonsense_costs_its_connection(autojump_clock: MockClock) -> None:
+    """A line that was not sent closes the connection, and the text fails."""
+
+    async def babble(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+        await stream.send_all(b"77 seven\n")
+        await trio.sleep_forever()
+
+    async with client_of(babble) as driver:
+        with pytest.raises(EchoError, match="the connection was lost"):
+            await driver.echo("one")
+
+    assert driver.log.lines[-1].endswith("is lost: closed by the client")
+
+
+async def test_a_mistake_is_raised_in_its_task() -> None:
+    """A text of two lines raises before a byte is sent; the client goes on."""
+    async with client_of(echo) as driver:
+        with pytest.raises(ArgumentError):
+            await driver.echo("one\ntwo")
+        text = await driver.echo("three")
+
+    assert "three" == text
+
+
+async def test_a_task_that_leaves_abandons_its_text() -> None:
+    """A cancelled task leaves, and its late echo costs the connection, because the machine no longer knows it."""
+
+    async def late(stream: trio.SocketStream) -> None:
+        data = await stream.receive_some()
+        await trio.sleep(0.01)
+        await stream.send_all(bytes(data))
+
+    async with client_of(late) as driver:
+        with trio.move_on_after(0) as scope:
+            await driver.echo("one")
+        with trio.CancelScope() as later:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(driver.echo, "two")
+                await wait_all_tasks_blocked()
+                later.cancel()
+
+    assert scope.cancelled_caught
+    assert later.cancelled_caught
+
+
+async def test_a_closed_client_answers_at_once() -> None:
+    """A task that waits when the client is closed, and one that comes later, raise ``ClosedResourceError``."""
+
+    async def deaf(stream: trio.SocketStream) -> None:
+        await trio.sleep_forever()
+
+    errors: list[Exception] = []
+
+    async def ask(driver: EchoDriver) -> None:
+        try:
+            await driver.echo("text")
+        except trio.ClosedResourceError as error:
+            errors.append(error)
+
+    async with client_of(deaf) as driver, trio.open_nursery() as nursery:
+        nursery.start_soon(ask, driver)
+        await wait_all_tasks_blocked()
+        driver.close()
+        await ask(driver)
+
+    assert 2 == len(errors)
+
+
+class Caller:
+    """A task that wants a text back."""
+
+    def __init__(self) -> None:
+        self.outcome: object = None
+        self._scope = trio.CancelScope()
+
+    async def ask(self, driver: EchoDriver) -> None:
+        """Note what the driver returns or raises."""
+        with self._scope:
+            try:
+                self.outcome = await driver.echo("text")
+            except Exception as error:
+                self.outcome = error
+            except trio.Cancelled as error:
+                self.outcome = error
+                raise
+
+    def leave(self) -> None:
+        """Cancel it."""
+        self._scope.cancel()
+
+
+class EchoDriverUnderTest:
+    """The driver, and the run that it lives in."""
+
+    def __init__(self, driver: EchoDriver, callers: trio.Nursery, clock: MockClock) -> None:
+        self._driver = driver
+        self._callers = callers
+        self.pass_time = clock.jump
+
+    def submit(self) -> Caller:
+        """Start a task that wants a text back."""
+        caller = Caller()
+        self._callers.start_soon(caller.ask, self._driver)
+        return caller
+
+    def listen(self) -> socket.socket:
+        """Listen on loopback."""
+        return socket.create_server(("127.0.0.1", 0))
+
+    async def turn(self) -> None:
+        """Let the run go round."""
+        time.sleep(0.001)  # noqa: ASYNC251  # the system's turn; the run's clock stands still
+        for _ in range(5):
+            await trio.lowlevel.checkpoint()
+
+    async def close(self) -> None:
+        """Close the driver."""
+        self._driver.close()
+        await trio.lowlevel.checkpoint()
+
+
+class EchoBench:
+    """The echo protocol on the bench of the laws."""
+
+    def __init__(self, clock: MockClock) -> None:
+        self._clock = clock
+
+    @asynccontextmanager
+    async def open(
+        self,
+    ) -> AsyncIterator[tuple[ScriptedMachine[EchoEvent, EchoAction | NeutralAction], EchoDriverUnderTest]]:
+        """Give the block a scripted machine and a driver at work on it."""
+        machine: ScriptedMachine[EchoEvent, EchoAction | NeutralAction] = ScriptedMachine()
+        driver = EchoDriver(machine, TcpConnector())
+        async with trio.open_nursery() as callers, running(driver):
+            yield machine, EchoDriverUnderTest(driver, callers, self._clock)
+
+    def submitted(self, event: EchoEvent | NeutralEvent) -> Token | None:
+        """Return the token of a submitted text."""
+        return event.token if isinstance(event, EchoSubmitted) else None
+
+    def abandoned(self, event: EchoEvent | NeutralEvent) -> Token | None:
+        """Return the token of an abandoned text."""
+        return event.token if isinstance(event, EchoAbandoned) else None
+
+    def completion(self, token: Token) -> Echoed:
+        """Return the echo of a text."""
+        return Echoed(token, "text")
+
+
+@pytest.mark.parametrize("law", NEUTRAL_LAWS, ids=lambda law: law.__name__)
+async def test_the_echo_driver_keeps(law: NeutralLaw, mock_clock: MockClock) -> None:
+    """The neutral laws hold for a driver that knows nothing of Couchbase."""
+    await law(EchoBench(mock_clock))
