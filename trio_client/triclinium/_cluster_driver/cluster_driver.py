@@ -150,9 +150,9 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         self._give_up = self._leave
         """Bound once, and not for every operation."""
 
-    async def _work(self) -> None:
+    def _start(self) -> None:
         self._nursery.start_soon(self._submit_together)
-        await super()._work()
+        super()._start()
 
     @trio.lowlevel.enable_ki_protection
     def close(self) -> None:

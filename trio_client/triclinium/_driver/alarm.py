@@ -16,7 +16,7 @@ import trio
 from triclinium._driver.pace import Pace
 from triclinium._driver.streams import StreamEvent, Streams
 from triclinium._driver.waiters import Waiters
-from triclinium_core.contract.neutral import BytesReceived, Machine, StreamId, StreamLost, TimePassed
+from triclinium_core.contract.neutral import BytesReceived, Machine, StreamId, TimePassed
 from triclinium_core.work import WORK_BEFORE_TIME_MAX
 
 E = TypeVar("E")
@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 
 class Alarm(Generic[E, A, Q, R]):
-    """Feeds the events of streams, and ``TimePassed`` when it is due.
+    """Feeds ``TimePassed`` when it is due, and before it what the streams have received.
 
     Args:
         feed: passes an event to the machine, and carries out what it orders.
@@ -51,6 +51,8 @@ class Alarm(Generic[E, A, Q, R]):
         self._scope = trio.CancelScope()
         self.time: float = -math.inf
         """Instant when it rings, or an earlier one."""
+        self.is_ringing: bool = False
+        """Whether the readers are feeding what came before ``TimePassed``."""
         self._unread: set[StreamId] = set()
         """Streams that may have more of what came before the alarm."""
 
@@ -58,6 +60,7 @@ class Alarm(Generic[E, A, Q, R]):
         """Ring at ``wakeup``, which is before ``time``."""
         self.time = self._scope.deadline = wakeup
 
+    @trio.lowlevel.enable_ki_protection
     async def run(self) -> None:
         """Ring whenever the machine's ``wakeup`` has come. One that has moved away makes a harmless extra event."""
         while True:
@@ -69,6 +72,7 @@ class Alarm(Generic[E, A, Q, R]):
 
     async def _read_what_came(self) -> Collection[StreamId]:
         """Let the readers feed what arrived before the alarm, and return the streams that may have more of it."""
+        self.is_ringing = True
         self._waiters.begin_alarm()
         work_max = self._machine.work + WORK_BEFORE_TIME_MAX
         before = {*self.streams.numbers}
@@ -84,24 +88,18 @@ class Alarm(Generic[E, A, Q, R]):
                 break
             before = unread
         self._waiters.end_alarm()
+        self.is_ringing = False
         return frozenset(unread | before)
 
     def hear(self, event: StreamEvent) -> None:
-        """Feed an event of a stream; of bytes, note whether more may follow that came before the alarm.
+        """Feed an event of a stream while the alarm rings; of bytes, note whether more may follow that came before it.
 
         More may follow an answer to a token that is older than the alarm, and a piece that answered none, such as a part of
         an answer: records of TLS may be small. A piece that answers only younger tokens came later: a client that is always
         busy would never see the end of that.
         """
-        if type(event) is StreamLost:
-            self.streams.forget(event.stream)
         waiters = self._waiters
         waiting, old = len(waiters.open), waiters.old_settled
         self._feed(event)
-        work = self._machine.work
-        if work >= self._pace.limit:
-            self._pace.note(work)
-        if waiters.newest_at_alarm is None or not isinstance(event, BytesReceived):
-            return
-        if old != waiters.old_settled or waiting == len(waiters.open):
+        if isinstance(event, BytesReceived) and (old != waiters.old_settled or waiting == len(waiters.open)):
             self._unread.add(event.stream)

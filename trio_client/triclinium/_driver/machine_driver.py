@@ -42,6 +42,7 @@ from triclinium_core.contract.neutral import (
     ResumeReading,
     SendBytes,
     StrategyDecided,
+    StreamLost,
     TimePassed,
     Token,
 )
@@ -102,9 +103,9 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
         """Clock of the run, called directly once that is known."""
         self._machine = machine
         self._waiters: Waiters[Q, R] = Waiters()
-        pace = Pace()
+        self._pace = pace = Pace()
         self._alarm: Alarm[E, A, Q, R] = Alarm(machine, self.feed, self._waiters, pace)
-        self._streams = Streams(connector=connector, feed=self._alarm.hear, make_nonce=make_nonce, pace=pace)
+        self._streams = Streams(connector=connector, feed=self._hear, make_nonce=make_nonce, pace=pace)
         self._alarm.streams = self._streams
         self._consultations: Consultations[Q, R] = Consultations(self.feed, self._waiters, log.strategy_error)
         self._tokens = map(Token, count(1))
@@ -152,18 +153,18 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
                     with self._scope:
                         async with trio.open_nursery() as self._nursery:
                             self._consultations.nursery = self._nursery
-                            await self._work()
+                            self._start()
         except BaseException as error:
             self._is_ended, self._defect = True, error
             raise
         finally:
             self.close()
 
-    async def _work(self) -> None:
-        """Start the machine, and keep its time. A protocol starts its own tasks before."""
+    def _start(self) -> None:
+        """Start the machine and the background tasks."""
         self.feed(TimePassed())
+        self._nursery.start_soon(self._alarm.run)
         self.started.set()
-        await self._alarm.run()
 
     def check_caller(self) -> None:
         """Refuse callers from another trio run.
@@ -231,6 +232,17 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
         """Return the event that a task has left."""
 
     # -- Events in, actions out.
+
+    def _hear(self, event: StreamEvent) -> None:
+        """Feed an event of a stream, and note how much work it was."""
+        if type(event) is StreamLost:
+            self._streams.forget(event.stream)
+        if self._alarm.is_ringing:
+            self._alarm.hear(event)
+        else:
+            self.feed(event)
+        if self._machine.work >= self._pace.limit:
+            self._pace.note(self._machine.work)
 
     def feed(self, event: E | NeutralEvent) -> None:
         """Let the machine handle ``event``, and carry out what it orders. Never raises.
