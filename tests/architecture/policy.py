@@ -244,6 +244,7 @@ LAYERS: Sequence[Sequence[str]] = (
     ("triclinium_core.environment",),
     ("triclinium_core.services",),
     ("triclinium_core.contract.couchbase",),
+    ("triclinium_core.runtime.toolkit",),
     ("triclinium_core.runtime.lifecycle",),
     ("triclinium_core.runtime.kv",),
     ("triclinium_core.runtime.services",),

@@ -88,7 +88,7 @@ LONG = upsert("long", value=b'"%s"' % (b"x" * 4096))
 PLANTS: Sequence[Plant] = (
     Plant(
         Decoder.CLUSTER_CONFIG,
-        f"{CORE}.runtime.kv.keyspaces.parse_cluster_config",
+        f"{CORE}.runtime.kv.config_follower.parse_cluster_config",
         _operation(get()),
         UnambiguousTimeoutException,
     ),
@@ -108,7 +108,7 @@ PLANTS: Sequence[Plant] = (
     Plant(Decoder.KEY_VALUE_ERROR, f"{CORE}.runtime.kv.carrier.read_failure", _operation(get("missing"))),
     Plant(
         Decoder.COLLECTION_ID,
-        f"{CORE}.runtime.kv.keyspaces._decode_collection_id",
+        f"{CORE}.runtime.kv.collection_ids._decode_collection_id",
         _operation(get("k", HOTELS)),
         UnambiguousTimeoutException,
     ),
@@ -230,7 +230,7 @@ def test_a_config_behind_not_my_vbucket(monkeypatch: pytest.MonkeyPatch) -> None
     simulation.result(upsert())
     simulation.node.faults.next(Opcode.GET, not_my_vbucket())
     with monkeypatch.context() as planted:
-        planted.setattr("triclinium_core.runtime.kv.keyspaces.parse_cluster_config", boom)
+        planted.setattr("triclinium_core.runtime.kv.config_follower.parse_cluster_config", boom)
         token = simulation.submit(get())
         simulation.flow()
 
@@ -242,7 +242,7 @@ def test_a_config_behind_not_my_vbucket(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     ("service", "target"),
     [
-        (Service.KV, "triclinium_core.runtime.kv.keyspaces.parse_cluster_config"),
+        (Service.KV, "triclinium_core.runtime.kv.config_follower.parse_cluster_config"),
         (Service.QUERY, "triclinium_core.services.ping_request.PingQuery.decode"),
         (Service.SEARCH, "triclinium_core.runtime.services.connection.connection.HttpConnection._begin"),
     ],

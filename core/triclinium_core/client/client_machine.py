@@ -23,24 +23,21 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import count
 from operator import attrgetter
-from types import NoneType
-from typing import Any, cast
 
 from triclinium_core.checks import check_integer, check_type, is_number
-from triclinium_core.client.health.inquiries import Inquiries
+from triclinium_core.client.conclusions import Conclusions
+from triclinium_core.client.due_timers import DueTimers
+from triclinium_core.client.health.diagnostics import diagnostics_of
 from triclinium_core.client.health.statistics import ClientStatistics, describe_connection, describe_endpoint
+from triclinium_core.client.own_answers import OwnAnswers
+from triclinium_core.client.unused_buckets import UnusedBuckets
+from triclinium_core.client.wiring import wired
 from triclinium_core.contract.couchbase import (
-    TIMERS_OF_CONNECTIONS,
-    TIMERS_OF_HTTP_STREAMS,
-    TIMERS_OF_INQUIRIES,
-    TIMERS_OF_KEEP_ALIVE,
     Action,
     AuthenticatorChanged,
     CallEnded,
     Event,
-    Gathering,
     InquirySubmitted,
     OperationAbandoned,
     OperationsSubmitted,
@@ -50,7 +47,6 @@ from triclinium_core.contract.couchbase import (
     RowsWanted,
     ServiceLookedUp,
     SubscribersChanged,
-    TimerKind,
 )
 from triclinium_core.contract.neutral import (
     BytesReceived,
@@ -60,70 +56,30 @@ from triclinium_core.contract.neutral import (
     StreamLost,
     StreamOpened,
     TimePassed,
-    Timers,
     Token,
 )
-from triclinium_core.decoder_faults import DecoderFault
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.codec import CODECS
-from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.inquiries import Inquiry, Ping, WaitForNodes, WaitUntilReady
 from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.operation.requests import Noop, Operation
 from triclinium_core.kv.topology.connection_string import Scheme, check_bucket, parse_connection_string
-from triclinium_core.kv.topology.networks import Network
 from triclinium_core.kv.topology.topology import Topology
-from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import Authenticator, ClientOptions
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.combined.strategies import require_strategy
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
-from triclinium_core.retry.couchbase.events import DispatchFailed
-from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.retry.invalid_event import InvalidEvent
-from triclinium_core.runtime.kv.carrier import KeyValueCarrier
-from triclinium_core.runtime.kv.connection.bootstrap import BootstrapFailure, FailureKind
 from triclinium_core.runtime.kv.connection.connection import Connection
-from triclinium_core.runtime.kv.connection.connection_events import (
-    Answered,
-    AuthenticatedAgain,
-    BecameReady,
-    BecameUnusable,
-    BucketSelected,
-    BytesOrdered,
-    ConfigAnnounced,
-    News,
-    SaslAnswered,
-    Strayed,
-)
-from triclinium_core.runtime.kv.connection.in_flight import (
-    AbandonedScan,
-    CollectionQuestion,
-    ManifestQuestion,
-    Probe,
-    Purpose,
-    is_last,
-)
+from triclinium_core.runtime.kv.connection.connection_events import Answered, News, Strayed
 from triclinium_core.runtime.kv.connection.states import ConnectionState
-from triclinium_core.runtime.kv.destinations import Destinations
-from triclinium_core.runtime.kv.keyspaces import Keyspaces
-from triclinium_core.runtime.kv.known_configs import KnownConfigs
+from triclinium_core.runtime.kv.known_cluster import KnownCluster
 from triclinium_core.runtime.kv.live_operation import LiveOperation
 from triclinium_core.runtime.kv.pool.authentication import check_authenticator
-from triclinium_core.runtime.kv.pool.connection_timers import ConnectionTimers
-from triclinium_core.runtime.kv.pool.connections import Connections, Loss
-from triclinium_core.runtime.kv.pool.keepalive import KeepAlive
-from triclinium_core.runtime.lifecycle.lifecycle import Lifecycle
-from triclinium_core.runtime.lifecycle.measured import Measured
 from triclinium_core.runtime.lifecycle.stages import Stage
-from triclinium_core.runtime.services.carrier import HttpCarrier
-from triclinium_core.runtime.services.pings import ServicePings
-from triclinium_core.runtime.services.pool.pool import Pool
+from triclinium_core.runtime.toolkit import toolkit_of
 from triclinium_core.services.request import ServiceRequest
 from triclinium_core.shown import shown, total_repr
 from triclinium_core.work import PIECE_WORK
@@ -158,99 +114,30 @@ class ClientMachine:
         connection_string = parse_connection_string(options.connection_string)
         options = connection_string.over(options)
         check_authenticator(options.authenticator, connection_string, tls_is_verified=options.tls_is_verified)
-        self._bare, tls = connection_string.scheme is Scheme.MEMCACHED, connection_string.tls
-        self._actions: list[Action] = []
         self._scheme = connection_string.scheme
-        self._timers: Timers[TimerKind] = Timers()
-        timers = self._timers
-        self._started, self._now, self._orphans, self._subscribers = False, -TIME_MAX, 0, 0
-        error_maps, terminal_states, destinations = ErrorMapStore(), TerminalStates(), Destinations()
-        self._configs = configs = KnownConfigs()
-        connection_timers = ConnectionTimers(timers)
-        emit, stream_ids = self._actions.append, cast("Callable[[], StreamId]", count(1).__next__)
-        self._gathering = Gathering(options.tracer, options.meter, options.orphans, timers=timers, emit=emit)
-        self._connections = Connections(
-            options,
-            connection_string,
-            timers=timers,
-            connection_timers=connection_timers,
-            rng=rng,
-            terminal_states=terminal_states,
-            error_maps=error_maps,
-            destinations=destinations,
-            configs=configs,
-            stream_ids=stream_ids,
-            emit=emit,
-        )
-        self._keep_alive = KeepAlive(self._connections, configs, connection_timers, options.timeouts)
-        self._keyspaces = Keyspaces(
-            self._connections,
-            configs,
-            self._keep_alive,
-            tls=tls,
-            network=Network(options.network, connection_string.addresses),
-            terminal_states=terminal_states,
-            error_maps=error_maps,
-            timers=timers,
-            destinations=destinations,
-            emit=emit,
-        )
-        self._lifecycle = Lifecycle(timers=timers, rng=rng, error_maps=error_maps, gathering=self._gathering, emit=emit)
-        self._pool, self._requests, self._service_pings = self._add_http(options, tls, stream_ids, terminal_states, rng)
-        self._inquiries = Inquiries(
-            self._connections,
-            self._keyspaces,
-            self._pool,
-            self._service_pings,
-            timeouts=options.timeouts,
-            sdk=options.user_agent,
-            terminal_states=terminal_states,
-            timers=timers,
-            emit=emit,
-        )
-        self._operations = KeyValueCarrier(
-            self._lifecycle,
-            timeouts=options.timeouts,
-            strategy=options.retry_strategy,
-            connections=self._connections,
-            keyspaces=self._keyspaces,
-            keep_alive=self._keep_alive,
-            terminal_states=terminal_states,
-            destinations=destinations,
-            timers=timers,
-            gathering=self._gathering,
-            emit=emit,
-        )
-
-    def _add_http(
-        self,
-        options: ClientOptions,
-        tls: bool,
-        stream_ids: Callable[[], StreamId],
-        terminal_states: TerminalStates,
-        rng: Random,
-    ) -> tuple[Pool, HttpCarrier, ServicePings]:
-        """Return the connections to services over HTTP, the requests to these, and the pings of them."""
-        pool = Pool(
-            options,
-            tls=tls,
-            stream_ids=stream_ids,
-            topologies=lambda: self._keyspaces.topologies,
-            timers=self._timers,
-            emit=self._actions.append,
-        )
-        requests = HttpCarrier(
-            self._lifecycle,
-            options,
-            pool,
-            configs=self._configs,
-            own_addresses=self._keyspaces.own_addresses,
-            terminal_states=terminal_states,
-            timers=self._timers,
-            rng=rng,
-            emit=self._actions.append,
-        )
-        return pool, requests, ServicePings(pool, requests)
+        self._bare = connection_string.scheme is Scheme.MEMCACHED
+        self._started, self._now = False, -TIME_MAX
+        self._actions: list[Action] = []
+        tools = toolkit_of(options, rng=rng, emit=self._actions.append)
+        cluster = KnownCluster()
+        parts = wired(connection_string, cluster, tools)
+        self._options = options
+        self._timers = tools.timers
+        self._gathering = tools.gathering
+        self._configs = cluster.configs
+        self._topologies = cluster.topologies
+        self._connections = parts.connections
+        self._keep_alive = parts.keep_alive
+        self._lifecycle = parts.lifecycle
+        self._operations = parts.operations
+        self._pool = parts.pool
+        self._requests = parts.requests
+        self._service_pings = parts.service_pings
+        self._inquiries = parts.inquiries
+        self._own_answers = OwnAnswers(parts, tools)
+        self._conclusions = Conclusions(parts, cluster.configs)
+        self._unused_buckets = UnusedBuckets(parts, cluster.configs)
+        self._due_timers = DueTimers(parts, self._unused_buckets, tools)
 
     @total_repr
     def __repr__(self) -> str:
@@ -293,7 +180,7 @@ class ClientMachine:
             )
         handler(self, event, now)
         while self._connections.losses:
-            self._on_loss(self._connections.losses.popleft(), now)
+            self._conclusions.lost(self._connections.losses.popleft(), now)
         if self._connections.routes.fresh:
             fresh = self._connections.routes.take_fresh()
             if self._inquiries:
@@ -334,14 +221,14 @@ class ClientMachine:
 
     def vbucket_count(self, bucket: str | None) -> int:
         """Return how many vbuckets a bucket has; 0 as long as no map of it has come."""
-        return self._keyspaces.vbucket_count(bucket)
+        return self._configs.vbucket_count(bucket)
 
     def replica_count(self, bucket: str | None) -> int | None:
         """Return how many replicas a bucket keeps of each document; None as long as no map of it has come.
 
         On too few nodes some of them are missing, and so they are after a failover.
         """
-        return self._keyspaces.replica_count(bucket)
+        return self._configs.replica_count(bucket)
 
     def statistics(self) -> ClientStatistics:
         """Return a snapshot."""
@@ -352,10 +239,10 @@ class ClientMachine:
             ),
             open_operations=self._open_count,
             in_flight=sum(len(connection.in_flight) for connection in connections),
-            orphans=self._orphans,
+            orphans=self._own_answers.orphans,
             endpoints=tuple(map(describe_endpoint, self._pool.endpoints)),
             retries_by_reason=self._lifecycle.retries_by_reason.copy(),
-            topologies=self._keyspaces.topologies,
+            topologies=tuple(self._topologies.values()),
         )
 
     def last_reports(self, now: float | None = None) -> Sequence[ReportTelemetry]:
@@ -375,12 +262,12 @@ class ClientMachine:
         Raises:
             InvalidArgumentException: the report cannot be called so.
         """
-        return self._inquiries.diagnostics(report_id, now)
+        return diagnostics_of(self._connections, self._pool, report_id=report_id, sdk=self._options.user_agent, now=now)
 
     @property
     def topologies(self) -> Sequence[Topology]:
         """The newest topology of each bucket, and of the cluster: from where ``PublishTopology`` goes on."""
-        return self._keyspaces.topologies
+        return tuple(self._topologies.values())
 
     @property
     def cluster_labels(self) -> Mapping[str, str]:
@@ -473,10 +360,8 @@ class ClientMachine:
             durations.count(event.name.service, event.name.value, event.seconds, now)
 
     def _on_subscribers_changed(self, event: SubscribersChanged, now: float) -> None:
-        self._subscribers = check_integer(event.count, "count", 0, sys.maxsize)
-        if not self._subscribers:
-            for bucket in self._connections.routes.buckets:
-                self._forget_if_unused(bucket, now)
+        count = check_integer(event.count, "count", 0, sys.maxsize)
+        self._unused_buckets.subscribers_changed(count, now)
 
     def _on_strategy_decided(self, event: StrategyDecided, now: float) -> None:
         self._lifecycle.strategy_decided(event, now)
@@ -495,61 +380,10 @@ class ClientMachine:
         self._keep_alive.read_at = now
         if self._lifecycle.next_deadline <= now:
             self._lifecycle.deadlines_passed(event, now)
-        # What becomes due because of this event waits for the next one, so that this call ends.
-        newest = self._timers.newest
-        while (due := self._timers.pop_due(now, newest)) is not None:
-            kind, subject = due
-            _ON_TIMER[kind](self, kind, subject, event, now)
+        if self._timers.wakeup <= now:
+            self._due_timers.fire(event, now)
 
-    def _on_bucket_unused(self, connection: Connection, now: float) -> None:
-        """Look whether a bucket that a connection's node does not have or refuses can be forgotten."""
-        self._connections.unused_timer_passed(connection)
-        if connection.bucket is not None and not connection.is_leaving:
-            self._forget_if_unused(connection.bucket, now)
-
-    def _forget_if_unused(self, bucket: str, now: float) -> None:
-        """Forget a bucket that its nodes do not have or refuse, unless something uses it (decision C7)."""
-        if not self._connections.can_forget(bucket, now):
-            self._connections.keep_bucket(bucket, now)
-            return
-        is_known = bucket in self._configs
-        if is_known and self._subscribers:
-            # A subscriber has seen its topology. When the last one leaves, the client looks again.
-            return
-        # Without a config of the cluster, the services over HTTP are found by the last topology.
-        is_needed = is_known and len(self._configs.all) == 1
-        if is_needed or self._lifecycle.use(bucket) or self._inquiries.use(bucket):
-            self._connections.keep_bucket(bucket, now)
-            return
-        self._connections.forget_bucket(bucket)
-        self._keyspaces.forget_bucket(bucket)
-
-    def _on_collection_id(self, connection: Connection, question: CollectionQuestion, frame: Frame, now: float) -> None:
-        try:
-            answer = self._keyspaces.take_collection_id(connection, question, frame)
-        except MalformedResponse as error:
-            # Those who wait were not sent: the question is asked again, like one without an answer.
-            self._report(connection, str(error))
-            return
-        except DecoderFault as fault:
-            self._connections.close_after_fault(connection, fault, now)
-            return
-        if answer.reason is None and answer.error is None:
-            self._operations.resume(answer.waiters, now)
-            return
-        for token in answer.waiters:
-            if answer.reason is not None:
-                failed = DispatchFailed(answer.reason, answer.detail, answer.error, connection.node)
-                self._operations.collection_not_found(token, failed, now)
-            elif answer.error is not None:
-                self._operations.fail_waiting(token, answer.error, answer.detail, now)
-        if answer.close_connection is not None:
-            self._connections.close(connection, answer.close_connection, now)
-
-    def _report(self, connection: Connection, text: str) -> None:
-        self._actions.append(ReportConnection(StreamId(connection.stream_number), connection.node, text))
-
-    # -- What connections tell.
+    # -- Events of streams.
 
     def _on_stream_opened(self, event: StreamOpened, now: float) -> None:
         opened = self._connections.stream_opened(event, now)
@@ -586,7 +420,8 @@ class ClientMachine:
         for item in news:
             if type(item) is Answered:
                 if item.problem is not None:
-                    self._report(connection, f"sent {item.problem}")
+                    text = f"sent {item.problem}"
+                    self._actions.append(ReportConnection(StreamId(stream), connection.node, text))
                 owner = item.request.owner
                 if type(owner) is LiveOperation:
                     answers += 1
@@ -595,116 +430,16 @@ class ClientMachine:
                         # A traceback may keep the request, and the collector does not look into it.
                         item.request.owner = None
                 else:
-                    self._on_own_answer(connection, item, now)
+                    self._own_answers.answered(connection, item, now)
             elif type(item) is Strayed:
-                self._orphans += 1
+                self._own_answers.orphans += 1
             elif connection.state is not ConnectionState.LOST and connection.stream_number == stream:
-                self._conclude(connection, item, now)
+                self._conclusions.draw(connection, item, now)
             # Else an answer has cost the stream. Only the answers behind it are still due to somebody.
         if answers:
             connection.breaker.handle(_ANSWERED, now, answers)
         if connection.is_leaving:
             self._connections.part_with(connection, now)
-
-    def _on_own_answer(self, connection: Connection, answered: Answered, now: float) -> None:
-        """Handle the answer to a request of the client's own, or to one whose caller has left."""
-        owner = answered.request.owner
-        handler = _ON_OWN_ANSWER[owner if isinstance(owner, Purpose) else type(owner)]
-        handler(self, connection, owner, answered.frame, now)
-
-    def _on_sign_of_life(self, connection: Connection, purpose: Purpose, frame: Frame, now: float) -> None:
-        self._keep_alive.answered(connection, purpose, now)
-
-    def _on_manifest(self, connection: Connection, purpose: Purpose, frame: Frame, now: float) -> None:
-        self._keyspaces.manifest_received(connection, frame, now)
-
-    def _on_config(self, connection: Connection, purpose: Purpose, frame: Frame, now: float) -> None:
-        connection.config_asked_at = -math.inf
-        connection.questions.reset()
-        self._keyspaces.take_config(connection, frame.value if frame.status == Status.SUCCESS else None, now)
-        # One more question where the answer is older than what was announced meanwhile, and no third.
-        self._fetch_announced(connection, now)
-        connection.announced = None
-
-    def _on_opened_scan(self, connection: Connection, scan: AbandonedScan, frame: Frame, now: float) -> None:
-        self._orphans += scan.is_orphan
-        self._operations.end_scan(connection, scan, frame, now)
-
-    def _on_late_answer(self, connection: Connection, measured: Measured, frame: Frame, now: float) -> None:
-        self._orphans += 1
-        if is_last(frame.opcode, frame.status):
-            self._operations.orphaned(measured, frame, now)
-
-    def _on_forgotten(self, connection: Connection, owner: None, frame: Frame, now: float) -> None:
-        self._orphans += 1
-
-    def _on_needless(self, connection: Connection, purpose: Purpose, frame: Frame, now: float) -> None:
-        """Do nothing: no part of the client waits for the answer."""
-
-    def _on_probe(self, connection: Connection, probe: Probe, frame: Frame, now: float) -> None:
-        self._orphans += not self._inquiries.answered(connection, probe, frame, now)
-
-    def _on_node_manifest(self, connection: Connection, question: ManifestQuestion, frame: Frame, now: float) -> None:
-        self._orphans += not self._inquiries.manifest_told(connection, question, frame, now)
-
-    def _conclude(self, connection: Connection, item: News, now: float) -> None:
-        """Do what follows from what a connection tells besides answers."""
-        match item:
-            case BytesOrdered(data):
-                self._connections.order(connection, data)
-            case SaslAnswered(status):
-                self._connections.sasl_answered(connection, status)
-            case BucketSelected(bucket, status):
-                self._connections.bucket_selected(connection, bucket, status)
-            case ConfigAnnounced():
-                self._fetch_announced(connection, now)
-            case BecameReady(losses):
-                self._on_ready(connection, losses, now)
-            case AuthenticatedAgain():
-                self._connections.authenticated_again(connection)
-                self._operations.resume_waiting(connection, now)
-                self._fetch_announced(connection, now)
-                self._connections.catch_up(connection, now)
-            case BecameUnusable(text, failure):
-                self._connections.close(connection, text, now, failure=failure)
-
-    def _fetch_announced(self, connection: Connection, now: float) -> None:
-        """Fetch the config that a node announced, unless it is known."""
-        known = self._configs.version(connection.bucket)
-        if connection.announced is not None and (known is None or known < connection.announced):
-            self._keep_alive.refresh_config(connection, now)
-
-    def _on_ready(self, connection: Connection, losses: int, now: float) -> None:
-        """Use a connection that became ready after so many losses, unless it has brought no config."""
-        self._keep_alive.begin(connection, now)
-        self._connections.became_ready(connection, losses)
-        failure = self._keyspaces.take_config(connection, connection.negotiated.config, now)
-        has_map = connection.bucket is None or connection.bucket in self._configs
-        if failure is None and not has_map:
-            failure = BootstrapFailure(FailureKind.PROTOCOL, "gave no cluster config")
-        # Without vbuckets it is no config yet: an earlier one stays in use.
-        if failure is not None and not (has_map and failure.kind is FailureKind.NO_VBUCKETS):
-            self._connections.close(connection, failure.text, now, failure=failure)
-            return
-        if self._configs.is_lost(connection.bucket):
-            self._keep_alive.refresh_config(connection, now)
-        self._operations.resume_waiting(connection, now)
-        self._connections.catch_up(connection, now)
-
-    def _on_loss(self, loss: Loss, now: float) -> None:
-        """Retry or fail what waited for a connection that is gone, or whose node has left the map."""
-        connection = loss.connection
-        if not connection.is_leaving:
-            # While a map is being followed, the connections to its new nodes are not there yet.
-            self._keyspaces.search_if_lost(connection.bucket, now)
-        waiting = [*loss.waiting, *self._keyspaces.connection_lost(connection)]
-        is_refused = connection.is_refused
-        reason = RetryReason.AUTHENTICATION_ERROR if is_refused else RetryReason.NODE_NOT_AVAILABLE
-        self._requests.cluster_not_found(reason, loss.detail, now)
-        if connection.is_unsupported:
-            self._inquiries.unsupported(connection, loss.detail, now)
-        for token in waiting:
-            self._operations.connection_lost(token, connection, loss.detail, now)
 
 
 def _check_context(context: object) -> None:
@@ -732,49 +467,3 @@ _HANDLERS: Mapping[type, Callable[..., None]] = {
     AuthenticatorChanged: ClientMachine._on_authenticator_changed,
 }
 """Handler of each event."""
-
-_ON_OWN_ANSWER: Mapping[object, Callable[..., None]] = {
-    Purpose.KEEP_ALIVE: ClientMachine._on_sign_of_life,
-    Purpose.CANARY: ClientMachine._on_sign_of_life,
-    Purpose.CONFIG: ClientMachine._on_config,
-    Purpose.MANIFEST: ClientMachine._on_manifest,
-    Purpose.AUTHENTICATION: ClientMachine._on_needless,
-    Purpose.SCAN_CANCEL: ClientMachine._on_needless,
-    Purpose.NOT_NEEDED: ClientMachine._on_needless,
-    AbandonedScan: ClientMachine._on_opened_scan,
-    Measured: ClientMachine._on_late_answer,
-    CollectionQuestion: ClientMachine._on_collection_id,
-    Probe: ClientMachine._on_probe,
-    ManifestQuestion: ClientMachine._on_node_manifest,
-    NoneType: ClientMachine._on_forgotten,
-}
-"""Handler of each answer that no open operation waits for, by the purpose of the request or by the type of its owner."""
-
-_ON_TIMER: Mapping[TimerKind, Callable[[ClientMachine, TimerKind, Any, TimePassed, float], object]] = {
-    TimerKind.DEADLINE: lambda machine, _, live, event, now: machine._lifecycle.deadline_passed(live, event, now),
-    TimerKind.RETRY: lambda machine, _, live, __, now: machine._lifecycle.backoff_over(live, now),
-    TimerKind.DECODING: lambda machine, _, live, __, now: machine._requests.decode_on(live, now),
-    TimerKind.COLLECTION_QUESTION: lambda machine, _, asked, __, now: machine._keyspaces.question_overdue(
-        asked[0], asked[1], now
-    ),
-    TimerKind.SERVICE_LOOKUP: lambda machine, _, __, ___, now: machine._connections.look_up_no_longer(now),
-    TimerKind.OPENING: lambda machine, _, __, ___, now: machine._connections.open_next(now),
-    TimerKind.TELEMETRY: lambda machine, _, kind, __, now: machine._gathering.interval_over(kind, now),
-    TimerKind.HTTP_BREAKER: lambda machine, _, endpoint, __, now: machine._service_pings.breaker_woken(endpoint, now),
-    TimerKind.UNUSED_BUCKET: lambda machine, _, connection, __, now: machine._on_bucket_unused(connection, now),
-    **dict.fromkeys(
-        TIMERS_OF_HTTP_STREAMS, lambda machine, _, stream, __, now: machine._requests.stream_timer_passed(stream, now)
-    ),
-    **dict.fromkeys(
-        TIMERS_OF_INQUIRIES, lambda machine, kind, subject, _, now: machine._inquiries.on_timer(kind, subject, now)
-    ),
-    **dict.fromkeys(
-        TIMERS_OF_CONNECTIONS,
-        lambda machine, kind, connection, _, now: machine._connections.on_timer(kind, connection, now),
-    ),
-    **dict.fromkeys(
-        TIMERS_OF_KEEP_ALIVE,
-        lambda machine, kind, connection, _, now: machine._keep_alive.on_timer(kind, connection, now),
-    ),
-}
-"""Handler of each kind of timer. It gets the kind and the subject of the timer, the event, and the instant."""

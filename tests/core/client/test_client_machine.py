@@ -27,7 +27,6 @@ from tests.core.runtime.kv.simulated import (
     upsert,
 )
 from tests.rows import rows
-from triclinium_core.client import client_machine
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.contract.couchbase import (
     Action,
@@ -37,7 +36,6 @@ from triclinium_core.contract.couchbase import (
     OperationsSubmitted,
     OperationSubmitted,
     ReportRetry,
-    TimerKind,
 )
 from triclinium_core.contract.neutral import (
     BytesReceived,
@@ -87,8 +85,6 @@ from triclinium_core.retry.couchbase.strategy import (
 )
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.invalid_event import InvalidEvent
-from triclinium_core.runtime.kv.connection.in_flight import Owner, Purpose
-from triclinium_core.runtime.kv.live_operation import LiveOperation
 from triclinium_core.testing.fakes.faults import (
     delay,
     drop_response,
@@ -731,11 +727,3 @@ def test_seeded_randomness_is_the_only_one() -> None:
         return [at for at, _ in simulation.opened_at]
 
     assert play(7) == play(7) != play(8)
-
-
-def test_each_timer_and_each_own_request_has_a_handler() -> None:
-    """The tables of handlers list all kinds of timers, and all owners of requests except open operations."""
-    owners = set(get_args(Owner)) - {LiveOperation, Purpose}
-
-    assert set(TimerKind) == client_machine._ON_TIMER.keys()
-    assert {*owners, *Purpose} == client_machine._ON_OWN_ANSWER.keys()

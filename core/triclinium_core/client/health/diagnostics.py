@@ -9,11 +9,14 @@ import math
 from collections.abc import Iterator, Mapping
 
 from triclinium_core.contract.neutral import StreamId
-from triclinium_core.kv.operation.reports import ClusterState, EndpointDiagnostics, EndpointState
+from triclinium_core.kv.operation.inquiries import check_report_id
+from triclinium_core.kv.operation.reports import ClusterState, DiagnosticsResult, EndpointDiagnostics, EndpointState
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.states import ConnectionState
+from triclinium_core.runtime.kv.pool.connections import Connections
 from triclinium_core.runtime.services.pool.endpoint import Endpoint
+from triclinium_core.runtime.services.pool.pool import Pool
 
 ENDPOINT_STATES: Mapping[ConnectionState, EndpointState] = {
     ConnectionState.CONNECTING: EndpointState.CONNECTING,
@@ -41,6 +44,31 @@ def endpoint_id(connection: Connection) -> str:
 def stream_id(number: int) -> str:
     """Return what reports call a stream."""
     return f"0x{number:x}"
+
+
+def diagnostics_of(connections: Connections, pool: Pool, *, report_id: str, sdk: str, now: float) -> DiagnosticsResult:
+    """Return the states of all connections, key-value and HTTP.
+
+    Args:
+        sdk: name of this client in the report.
+
+    Raises:
+        InvalidArgumentException: ``report_id`` is invalid.
+    """
+    present = tuple(connections.all)
+    endpoints: dict[Service, tuple[EndpointDiagnostics, ...]] = {
+        Service.KV: tuple(diagnose(connection, now) for connection in (*present, *connections.draining))
+    }
+    for endpoint in pool.endpoints:
+        found = tuple(diagnose_endpoint(endpoint, now))
+        if found:
+            endpoints[endpoint.service] = (*endpoints.get(endpoint.service, ()), *found)
+    return DiagnosticsResult(
+        id=check_report_id(report_id),
+        sdk=sdk,
+        state=cluster_state(sum(connection.state is ConnectionState.READY for connection in present), len(present)),
+        endpoints=endpoints,
+    )
 
 
 def diagnose(connection: Connection, now: float) -> EndpointDiagnostics:

@@ -5,30 +5,24 @@ After each event the client machine has the open inquiries look at the connectio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import assert_never, cast
 
-from triclinium_core.client.health.diagnostics import cluster_state, diagnose, diagnose_endpoint
 from triclinium_core.client.health.node_waits import NodeWaits, OpenNodeWait
 from triclinium_core.client.health.pings import OpenPing, Pings
 from triclinium_core.client.health.readiness import OpenWait, Readiness
-from triclinium_core.contract.couchbase import Action, TimerKind
-from triclinium_core.contract.neutral import Timers, Token
+from triclinium_core.contract.couchbase import TimerKind
+from triclinium_core.contract.neutral import Token
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.kv.operation.inquiries import Ping, WaitForNodes, WaitUntilReady, check_report_id
-from triclinium_core.kv.operation.reports import DiagnosticsResult, EndpointDiagnostics
+from triclinium_core.kv.operation.inquiries import Ping, WaitForNodes, WaitUntilReady
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.couchbase.terminal_states import TerminalStates
+from triclinium_core.runtime.kv.config_follower import ConfigFollower
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.in_flight import ManifestQuestion, Probe
-from triclinium_core.runtime.kv.connection.states import ConnectionState
-from triclinium_core.runtime.kv.keyspaces import Keyspaces
 from triclinium_core.runtime.kv.pool.connections import Connections
-from triclinium_core.runtime.services.pings import PingOutcome, ServicePings
+from triclinium_core.runtime.services.pings import PingOutcome
 from triclinium_core.runtime.services.pool.endpoint import Endpoint
-from triclinium_core.runtime.services.pool.pool import Pool
 
 
 class Inquiries:
@@ -37,44 +31,16 @@ class Inquiries:
     def __init__(
         self,
         connections: Connections,
-        keyspaces: Keyspaces,
-        pool: Pool,
-        service_pings: ServicePings,
-        *,
-        timeouts: TimeoutOptions,
-        sdk: str,
-        terminal_states: TerminalStates,
-        timers: Timers[TimerKind],
-        emit: Callable[[Action], None],
+        follower: ConfigFollower,
+        pings: Pings,
+        readiness: Readiness,
+        node_waits: NodeWaits,
     ) -> None:
-        self._sdk = sdk
         self._connections = connections
-        self._keyspaces = keyspaces
-        self._pool = pool
-        self._pings = Pings(
-            connections,
-            pool,
-            service_pings,
-            timeouts=timeouts,
-            sdk=sdk,
-            config_revision=keyspaces.newest_revision,
-            own_addresses=keyspaces.own_addresses,
-            terminal_states=terminal_states,
-            timers=timers,
-            emit=emit,
-        )
-        self._readiness = Readiness(
-            connections,
-            pool,
-            service_pings,
-            timeouts=timeouts,
-            terminal_states=terminal_states,
-            timers=timers,
-            emit=emit,
-        )
-        self._node_waits = NodeWaits(
-            connections, keyspaces, timeouts=timeouts, terminal_states=terminal_states, timers=timers, emit=emit
-        )
+        self._follower = follower
+        self._pings = pings
+        self._readiness = readiness
+        self._node_waits = node_waits
         self.tables: tuple[Mapping[int, object], ...] = self._pings.open, self._readiness.open, self._node_waits.open
         """Open inquiries of each kind, by token."""
 
@@ -99,7 +65,7 @@ class Inquiries:
     ) -> None:
         """Begin an inquiry, and open the connections that it is about."""
         if inquiry.bucket is None and Service.KV in inquiry.services:
-            self._keyspaces.reach_all_nodes(now)
+            self._follower.reach_all_nodes(now)
         self._connections.of_bucket(inquiry.bucket, now)
         for connection in self._connections.routes.all_of(inquiry.bucket):
             self._connections.expect(connection, now)
@@ -153,29 +119,6 @@ class Inquiries:
         self._pings.review(fresh, now)
         self._readiness.review(now)
         self._node_waits.review(fresh, now)
-
-    def diagnostics(self, report_id: str, now: float) -> DiagnosticsResult:
-        """Return how the connections stand.
-
-        Raises:
-            InvalidArgumentException: the report cannot be called so.
-        """
-        connections = tuple(self._connections.all)
-        endpoints: dict[Service, tuple[EndpointDiagnostics, ...]] = {
-            Service.KV: tuple(diagnose(connection, now) for connection in (*connections, *self._connections.draining))
-        }
-        for endpoint in self._pool.endpoints:
-            found = tuple(diagnose_endpoint(endpoint, now))
-            if found:
-                endpoints[endpoint.service] = (*endpoints.get(endpoint.service, ()), *found)
-        return DiagnosticsResult(
-            id=check_report_id(report_id),
-            sdk=self._sdk,
-            state=cluster_state(
-                sum(connection.state is ConnectionState.READY for connection in connections), len(connections)
-            ),
-            endpoints=endpoints,
-        )
 
     def answered(self, connection: Connection, probe: Probe, frame: Frame, now: float) -> bool:
         """Record an answer to a ping's NOOP, and return whether anybody still waited for it."""

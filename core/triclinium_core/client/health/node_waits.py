@@ -11,12 +11,12 @@ Source: SDK-RFC 0049 "Controlled Backoff for Always Retry"; kv_engine ``docs/Col
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from triclinium_core import decoder_faults
-from triclinium_core.contract.couchbase import Action, CompleteOperation, FailOperation, ReportAnswer, TimerKind
-from triclinium_core.contract.neutral import StreamId, TimerId, Timers, Token
+from triclinium_core.contract.couchbase import CompleteOperation, FailOperation, ReportAnswer, TimerKind
+from triclinium_core.contract.neutral import StreamId, TimerId, Token
 from triclinium_core.decoder_faults import Decoder
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
@@ -32,21 +32,21 @@ from triclinium_core.kv.operation.reports import NodesServe
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.kv.wire.framing_extras import server_duration
-from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.backoff import controlled
 from triclinium_core.retry.couchbase.failures import refused
 from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.couchbase.terminal_states import TerminalStates
+from triclinium_core.runtime.kv.collection_ids import CollectionLookups
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.in_flight import ManifestQuestion
 from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.runtime.kv.dispatcher import dispatch_report
-from triclinium_core.runtime.kv.keyspaces import Keyspaces
+from triclinium_core.runtime.kv.known_cluster import KnownCluster
 from triclinium_core.runtime.kv.pool.connection_texts import status_text
 from triclinium_core.runtime.kv.pool.connections import Connections
+from triclinium_core.runtime.toolkit import Toolkit
 from triclinium_core.telemetry.attributes import answer_attributes
 from triclinium_core.telemetry.tracing import AttributeValue
 
@@ -94,19 +94,17 @@ class NodeWaits:
     def __init__(
         self,
         connections: Connections,
-        keyspaces: Keyspaces,
-        *,
-        timeouts: TimeoutOptions,
-        terminal_states: TerminalStates,
-        timers: Timers[TimerKind],
-        emit: Callable[[Action], None],
+        collections: CollectionLookups,
+        cluster: KnownCluster,
+        tools: Toolkit,
     ) -> None:
         self._connections = connections
-        self._keyspaces = keyspaces
-        self._timeouts = timeouts
-        self._terminal_states = terminal_states
-        self._timers = timers
-        self._emit = emit
+        self._collections = collections
+        self._own_addresses = cluster.own_addresses
+        self._terminal_states = cluster.terminal_states
+        self._timeouts = tools.options.timeouts
+        self._timers = tools.timers
+        self._emit = tools.emit
         self.open: dict[int, OpenNodeWait] = {}
         """By token."""
 
@@ -230,7 +228,7 @@ class NodeWaits:
         self._connections.send(connection, ManifestQuestion(wait.token), frame)
         if wait.is_traced:
             node.told_on = connection.stream_number
-            self._emit(dispatch_report(wait.token, connection, opaque, self._keyspaces.own_addresses))
+            self._emit(dispatch_report(wait.token, connection, opaque, self._own_addresses))
         # An answer that is lost on the way must not hold up the wait.
         self._ask_later(wait, connection, node, now + self._timeouts.kv)
 
@@ -257,7 +255,7 @@ class NodeWaits:
             return f"{connection.node}: {fault}"
         if wait.manifest_uid is not None and manifest.uid < wait.manifest_uid:
             return f"{connection.node}: has manifest {manifest.uid}, and {wait.manifest_uid} is waited for"
-        self._keyspaces.take_manifest(wait.bucket, manifest)
+        self._collections.take_manifest(wait.bucket, manifest)
         return None
 
     def _end_if_over(self, wait: OpenNodeWait) -> None:

@@ -9,7 +9,7 @@ Source: SDK-RFC 0061 "The ping Command".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from triclinium_core.client.health.diagnostics import endpoint_id, stream_id
@@ -20,27 +20,26 @@ from triclinium_core.client.health.service_pings import (
     state_of,
     unanswered_text,
 )
-from triclinium_core.contract.couchbase import Action, CompleteOperation, ReportAnswer, TimerKind
-from triclinium_core.contract.neutral import StreamId, TimerId, Timers, Token
+from triclinium_core.contract.couchbase import CompleteOperation, ReportAnswer, TimerKind
+from triclinium_core.contract.neutral import StreamId, TimerId, Token
 from triclinium_core.kv.operation.inquiries import Ping
 from triclinium_core.kv.operation.reports import EndpointPingReport, PingResult, PingState
-from triclinium_core.kv.topology.own_addresses import OwnAddresses
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.kv.wire.framing_extras import server_duration
-from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.in_flight import Probe
 from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.runtime.kv.dispatcher import dispatch_report
+from triclinium_core.runtime.kv.known_cluster import KnownCluster
 from triclinium_core.runtime.kv.pool.connection_texts import status_text
 from triclinium_core.runtime.kv.pool.connections import Connections
 from triclinium_core.runtime.services.pings import PingOutcome, ServicePings
 from triclinium_core.runtime.services.pool.endpoint import Endpoint
 from triclinium_core.runtime.services.pool.pool import Pool
+from triclinium_core.runtime.toolkit import Toolkit
 from triclinium_core.telemetry.attributes import answer_attributes
 from triclinium_core.telemetry.tracing import AttributeValue
 
@@ -119,39 +118,26 @@ class OpenPing:
 
 
 class Pings:
-    """All open pings, by token.
-
-    Args:
-        timeouts: after how many seconds silence is reported as such, by service.
-        sdk: who reports.
-        config_revision: tells the newest of all configs.
-        own_addresses: what nodes are called in their own network.
-    """
+    """All open pings, by token."""
 
     def __init__(
         self,
         connections: Connections,
         pool: Pool,
         service_pings: ServicePings,
-        *,
-        timeouts: TimeoutOptions,
-        sdk: str,
-        config_revision: Callable[[], int | None],
-        own_addresses: OwnAddresses,
-        terminal_states: TerminalStates,
-        timers: Timers[TimerKind],
-        emit: Callable[[Action], None],
+        cluster: KnownCluster,
+        tools: Toolkit,
     ) -> None:
         self._connections = connections
         self._pool = pool
         self._service_pings = service_pings
-        self._timeouts = timeouts
-        self._sdk = sdk
-        self._config_revision = config_revision
-        self._own_addresses = own_addresses
-        self._terminal_states = terminal_states
-        self._timers = timers
-        self._emit = emit
+        self._timeouts = tools.options.timeouts
+        self._sdk = tools.options.user_agent
+        self._configs = cluster.configs
+        self._own_addresses = cluster.own_addresses
+        self._terminal_states = cluster.terminal_states
+        self._timers = tools.timers
+        self._emit = tools.emit
         self.open: dict[int, OpenPing] = {}
         """By token."""
 
@@ -307,7 +293,6 @@ class Pings:
                 found += self._outside(ping, service, now)
             if found:
                 endpoints[service] = tuple(found)
-        result = PingResult(
-            id=ping.request.report_id, sdk=self._sdk, config_rev=self._config_revision(), endpoints=endpoints
-        )
+        revision = self._configs.newest_revision()
+        result = PingResult(id=ping.request.report_id, sdk=self._sdk, config_rev=revision, endpoints=endpoints)
         self._emit(CompleteOperation(Token(ping.token), result))

@@ -9,14 +9,14 @@ Source: SDK-RFC 0061 "The waitUntilReady Command"; SDK-RFC 0049 rev 16 "Fail Fas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
 from triclinium_core.client.health.diagnostics import cluster_state
 from triclinium_core.client.health.service_pings import endpoints_of, error_text, unanswered_text
-from triclinium_core.contract.couchbase import Action, CompleteOperation, FailOperation, TimerKind
-from triclinium_core.contract.neutral import TimerId, Timers, Token
+from triclinium_core.contract.couchbase import CompleteOperation, FailOperation, TimerKind
+from triclinium_core.contract.neutral import TimerId, Token
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
     AuthenticationFailureException,
@@ -26,19 +26,19 @@ from triclinium_core.errors import (
 )
 from triclinium_core.kv.operation.inquiries import WaitUntilReady
 from triclinium_core.kv.operation.reports import ClusterState, Ready
-from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase.failures import refused
 from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.states import ConnectionState
+from triclinium_core.runtime.kv.known_cluster import KnownCluster
 from triclinium_core.runtime.kv.pool.connection_texts import status_text
 from triclinium_core.runtime.kv.pool.connections import Connections
 from triclinium_core.runtime.services.pings import PingOutcome, ServicePings
 from triclinium_core.runtime.services.pool.endpoint import Endpoint
 from triclinium_core.runtime.services.pool.pool import Pool
+from triclinium_core.runtime.toolkit import Toolkit
 
 PING_SECONDS_MAX = 10.0
 """For the answer to one ping of a wait: a service that has just begun may have lost it, and the timeout of its requests
@@ -90,19 +90,16 @@ class Readiness:
         connections: Connections,
         pool: Pool,
         service_pings: ServicePings,
-        *,
-        timeouts: TimeoutOptions,
-        terminal_states: TerminalStates,
-        timers: Timers[TimerKind],
-        emit: Callable[[Action], None],
+        cluster: KnownCluster,
+        tools: Toolkit,
     ) -> None:
         self._connections = connections
         self._pool = pool
         self._service_pings = service_pings
-        self._timeouts = timeouts
-        self._terminal_states = terminal_states
-        self._timers = timers
-        self._emit = emit
+        self._timeouts = tools.options.timeouts
+        self._terminal_states = cluster.terminal_states
+        self._timers = tools.timers
+        self._emit = tools.emit
         self.open: dict[int, OpenWait] = {}
         """By token."""
 

@@ -1,7 +1,6 @@
-"""Which vbucket a document is in, and which node holds it, by the address at which this client reaches it.
+"""Map of a bucket: the nodes that hold each vbucket, by the addresses at which this client reaches them.
 
-Source: kv_engine ``docs/BinaryProtocol.md`` (0xb5), fields ``nodesExt`` and ``vBucketServerMap``; the hash that all
-Couchbase clients use.
+Source: kv_engine ``docs/BinaryProtocol.md`` (0xb5), fields ``nodesExt`` and ``vBucketServerMap``.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from zlib import crc32
 
 from triclinium_core.kv.address import PORT_MAX, Address
 from triclinium_core.kv.topology.cluster_config import ClusterConfig, NodeEntry
@@ -134,13 +132,3 @@ def parse_server(server: str) -> Address | None:
     host, _, digits = server.rpartition(":")
     port = int(digits) if _PORT.fullmatch(digits) is not None else 0
     return Address(host.removeprefix("[").removesuffix("]"), port) if host and 1 <= port <= PORT_MAX else None
-
-
-def vbucket_of(key: bytes, count: int) -> int:
-    """Return the vbucket of a document id.
-
-    Args:
-        key: the id without its collection prefix, which is not hashed.
-        count: number of vbuckets of the bucket: 1024, or 128; 0 for a bucket that has none, or as long as no map tells.
-    """
-    return ((crc32(key) >> 16) & 0x7FFF) % count if count else 0

@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple, cast
 
 from triclinium_core import decoder_faults
 from triclinium_core.contract.couchbase import (
-    Action,
     CompleteOperation,
     FailOperation,
-    Gathering,
     OperationSubmitted,
     ReportAnswer,
     TimerKind,
 )
-from triclinium_core.contract.neutral import StreamId, TimePassed, Timers, Token
+from triclinium_core.contract.neutral import StreamId, TimePassed, Token
 from triclinium_core.decoder_faults import Decoder, DecoderFault
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, DecodingFailureException
@@ -36,9 +34,7 @@ from triclinium_core.kv.operation.scan.codec import encode_cancel
 from triclinium_core.kv.operation.scan.requests import SCAN_ID_SIZE, RangeScanCreate
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.framing_extras import server_duration
-from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.combined.permits import permit_of
-from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase import actions as orders, events as facts
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
 from triclinium_core.retry.couchbase.failures import loaded, subject
@@ -47,15 +43,13 @@ from triclinium_core.retry.couchbase.tables import kv_responses
 from triclinium_core.retry.couchbase.tables.kv_status import Status, status_name
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.retry.kinds import COUCHBASE
+from triclinium_core.runtime.kv.config_follower import ConfigFollower
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.connection_events import Answered
 from triclinium_core.runtime.kv.connection.in_flight import AbandonedScan, Purpose, is_last
 from triclinium_core.runtime.kv.connection.states import ConnectionState
-from triclinium_core.runtime.kv.destinations import Destinations
 from triclinium_core.runtime.kv.dispatcher import KeyValueDispatcher, load_of
-from triclinium_core.runtime.kv.keyspaces import Keyspaces
 from triclinium_core.runtime.kv.live_operation import LiveOperation
 from triclinium_core.runtime.kv.pool.connection_texts import status_text
 from triclinium_core.runtime.kv.pool.connections import Connections
@@ -64,6 +58,7 @@ from triclinium_core.runtime.lifecycle.carrier import Departure, OrderOfKeyValue
 from triclinium_core.runtime.lifecycle.lifecycle import Lifecycle
 from triclinium_core.runtime.lifecycle.measured import Measured
 from triclinium_core.runtime.lifecycle.stages import Stage
+from triclinium_core.runtime.toolkit import Toolkit
 from triclinium_core.telemetry.attributes import answer_attributes
 from triclinium_core.telemetry.facts import MICROSECONDS
 from triclinium_core.telemetry.span_names import SPAN_NAMES
@@ -88,37 +83,31 @@ class KeyValueCarrier:
     def __init__(
         self,
         lifecycle: Lifecycle,
-        *,
-        timeouts: TimeoutOptions,
-        strategy: AnyRetryStrategy,
+        dispatcher: KeyValueDispatcher,
         connections: Connections,
-        keyspaces: Keyspaces,
+        *,
         keep_alive: KeepAlive,
-        terminal_states: TerminalStates,
-        destinations: Destinations,
-        timers: Timers[TimerKind],
-        gathering: Gathering,
-        emit: Callable[[Action], None],
+        follower: ConfigFollower,
+        tools: Toolkit,
     ) -> None:
+        strategy, gathering = tools.options.retry_strategy, tools.gathering
         self._lifecycle = lifecycle
         lifecycle.carriers[LiveOperation] = self
         self._open = cast("dict[int, LiveOperation]", lifecycle.open)
-        """All that is open. The tokens that connections and keyspaces keep are those of operations."""
-        self._timeouts = timeouts
+        """Everything that is open. Connections and collection lookups keep only tokens of operations."""
+        self._timeouts = tools.options.timeouts
         self._strategy = strategy
         self._lends_permits = not hasattr(strategy, COUCHBASE)
         """Whether the strategy of the client is a token strategy."""
+        self._dispatcher = dispatcher
         self._connections = connections
-        self._keyspaces = keyspaces
         self._keep_alive = keep_alive
-        self._timers = timers
-        self._emit = emit
+        self._follower = follower
+        self._timers = tools.timers
+        self._emit = tools.emit
         self._gathering = gathering
         self._slow_after = gathering.thresholds[Service.KV] if gathering.thresholds is not None else math.inf
         """Seconds from which on an operation is slow."""
-        self._dispatcher = KeyValueDispatcher(
-            connections, keyspaces, keep_alive, terminal_states, destinations, emit=emit
-        )
 
     # -- Operations begin.
 
@@ -244,7 +233,7 @@ class KeyValueCarrier:
         if frame.status == Status.NOT_MY_VBUCKET:
             operation.wrong_node_count += 1
             # Decision C10: an embedded config is applied before the retry.
-            has_config = bool(frame.value) and self._keyspaces.take_config(connection, frame.value, now) is None
+            has_config = bool(frame.value) and self._follower.take(connection, frame.value, now) is None
         try:
             response = read_failure(operation.request, frame, connection.node)
         except MalformedResponse as error:
@@ -392,7 +381,7 @@ class KeyValueCarrier:
         """Fetch the newest config, forget a collection id, or close the connection that sent the answer."""
         match order, origin:
             case orders.RefreshCollection(), _:
-                self._keyspaces.outdated(live.request.keyspace)
+                self._dispatcher.collection_outdated(live.request.keyspace)
             case orders.RefreshTopology(), _Origin(connection, has_config=False):
                 self._keep_alive.refresh_config(connection, now)
             case orders.CloseConnection(why), _Origin(connection):

@@ -6,15 +6,27 @@ It is only a memory of the whole search, and is dropped whole with every change 
 
 from __future__ import annotations
 
+from zlib import crc32
+
 import msgspec
 
 from triclinium_core.kv.operation.requests import Keyspace, Operation
-from triclinium_core.kv.topology.bucket_map import BucketMap, vbucket_of
+from triclinium_core.kv.topology.bucket_map import BucketMap
 from triclinium_core.runtime.kv.connection.connection import Connection
 
 REMEMBERED_MAX = 65_536
 """Ways that are remembered at most, some 130 bytes each: those of 64 collections of 1024 vbuckets. Beyond that all of them
 are forgotten, and found again as they are needed."""
+
+
+def vbucket_of(key: bytes, count: int) -> int:
+    """Return the vbucket of a document id.
+
+    Args:
+        key: the id without its collection prefix, which is not hashed.
+        count: number of vbuckets of the bucket: 1024, or 128; 0 for a bucket that has none, or before its first map.
+    """
+    return ((crc32(key) >> 16) & 0x7FFF) % count if count else 0
 
 
 class Destination(msgspec.Struct, frozen=True, eq=False):

@@ -17,16 +17,18 @@ from triclinium_core.errors import (
     UnsupportedOperationException,
 )
 from triclinium_core.kv.operation.codec import check_bare, encode_operation
+from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, Operation
+from triclinium_core.kv.operation.scan.requests import VBucketOperation
 from triclinium_core.kv.topology.own_addresses import OwnAddresses
 from triclinium_core.retry.couchbase.events import Dispatched, DispatchFailed, Load
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.couchbase.terminal_states import TerminalStates
+from triclinium_core.runtime.kv.collection_ids import CollectionLookups
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.runtime.kv.connection.waiting_line import WAITING_MAX
-from triclinium_core.runtime.kv.destinations import Destination, Destinations
-from triclinium_core.runtime.kv.keyspaces import Keyspaces
+from triclinium_core.runtime.kv.destinations import Destination, vbucket_of
+from triclinium_core.runtime.kv.known_cluster import KnownCluster
 from triclinium_core.runtime.kv.live_operation import LiveOperation
 from triclinium_core.runtime.kv.pool.connection_texts import status_text
 from triclinium_core.runtime.kv.pool.connections import Connections
@@ -58,18 +60,20 @@ class KeyValueDispatcher:
     def __init__(
         self,
         connections: Connections,
-        keyspaces: Keyspaces,
         keep_alive: KeepAlive,
-        terminal_states: TerminalStates,
-        destinations: Destinations,
+        collections: CollectionLookups,
+        cluster: KnownCluster,
         *,
         emit: Callable[[Action], None],
     ) -> None:
         self._connections = connections
-        self._keyspaces = keyspaces
         self._keep_alive = keep_alive
-        self._terminal_states = terminal_states
-        self._destinations = destinations
+        self._collections = collections
+        self._configs = cluster.configs
+        self._maps = cluster.maps
+        self._own_addresses = cluster.own_addresses
+        self._terminal_states = cluster.terminal_states
+        self._destinations = cluster.destinations
         self._emit = emit
         self._waits_for: dict[int, Connection] = {}
         """By token, the connection that an operation waits for: to become ready, or to tell a collection's id."""
@@ -82,11 +86,15 @@ class KeyValueDispatcher:
         """Record that what an operation waited for has come, or will not."""
         self._waits_for.pop(token, None)
 
+    def collection_outdated(self, keyspace: Keyspace) -> None:
+        """Forget a collection id that a node has rejected (decision C9)."""
+        self._collections.outdated(keyspace)
+
     def stop_waiting(self, operation: LiveOperation) -> None:
         """Have an operation wait no longer, if it does."""
         connection = self._waits_for.pop(operation.token, None)
         if connection is not None:
-            self._keyspaces.stop_waiting(operation.request.keyspace, operation.token)
+            self._collections.stop_waiting(operation.request.keyspace, operation.token)
             connection.waiting.leave(operation.token)
 
     def dispatch(
@@ -137,7 +145,7 @@ class KeyValueDispatcher:
             operation.permit.begin()
         self._connections.send(connection, operation, frame)
         if operation.is_traced:
-            self._emit(dispatch_report(operation.token, connection, opaque, self._keyspaces.own_addresses))
+            self._emit(dispatch_report(operation.token, connection, opaque, self._own_addresses))
         if operation.retry is not None:
             operation.retry.handle(Dispatched(connection.node, opaque, connection.link.local_address), now)
         return None
@@ -170,27 +178,42 @@ class KeyValueDispatcher:
     def _search(self, operation: LiveOperation, now: float) -> Destination | None:
         """Return where an operation goes by all that is known; None where no node has its document now."""
         request = operation.request
-        known = self._keyspaces.map_of(request.keyspace.bucket)
+        bucket, copy = request.keyspace.bucket, request.copy
+        known = self._maps.get(bucket)
         if known is not operation.map:
             operation.map, operation.wrong_node_count = known, 0
         # Decision C29: resolved again for every attempt.
-        operation.vbucket = self._keyspaces.vbucket(request)
-        # Until a newer map comes, the one before and the one after the rebalance are tried in turn.
-        forward = operation.wrong_node_count % 2 == 1
-        connection = self._keyspaces.connection_for(request, operation.vbucket, now, forward=forward)
-        return Destination(known, operation.vbucket, connection) if connection is not None else None
+        vbucket = operation.vbucket = self._vbucket(request)
+        if known is None or not isinstance(request, DocumentOperation | VBucketOperation):
+            return Destination(known, vbucket, self._connections.of_bucket(bucket, now))
+        # Until a newer map arrives, attempts alternate between the maps from before and after the rebalance.
+        address = known.next_holder(vbucket, copy) if operation.wrong_node_count % 2 == 1 else None
+        address = address or known.holder(vbucket, copy)
+        if address is None:
+            return None
+        return Destination(known, vbucket, self._connections.of_address(bucket, address, now))
+
+    def _vbucket(self, request: Operation) -> int:
+        """Return the vbucket of an operation or of its document; 0 if it has none."""
+        if isinstance(request, VBucketOperation):
+            return request.vbucket
+        if not isinstance(request, DocumentOperation):
+            return 0
+        return vbucket_of(request.key.encode(), self._configs.vbucket_count(request.keyspace.bucket))
 
     def _lack_node(self, operation: LiveOperation) -> Undispatched:
-        """Return why no node has an operation's document, or the copy of it."""
-        request = operation.request
+        """Return the reason why no node has an operation's document, or the copy of it."""
+        request, known, vbucket = operation.request, operation.map, operation.vbucket
         if request.copy:
             # RFC 0053 §GetReplica Strategies: what the map lacks fails at once. The other copies are as good.
-            text = f"vbucket {operation.vbucket} has no replica {request.copy} on any node now; read another copy"
-            kept = self._keyspaces.replica_count(request.keyspace.bucket) or 0
+            text = f"vbucket {vbucket} has no replica {request.copy} on any node now; read another copy"
+            kept = self._configs.replica_count(request.keyspace.bucket) or 0
             if request.copy > kept:
                 text = f"there is no replica {request.copy}: the bucket keeps {kept} of each document"
             return Refused(DocumentUnretrievableException, text)
-        return DispatchFailed(*self._keyspaces.obstacle(request, operation.vbucket))
+        assert known is not None, "without a map any node of the bucket is a destination"
+        reason = RetryReason.SERVICE_NOT_AVAILABLE if known.lacks_service(vbucket) else RetryReason.NODE_NOT_AVAILABLE
+        return DispatchFailed(reason, known.obstacle(vbucket))
 
     def _hold(self, operation: LiveOperation, connection: Connection) -> Undispatched | None:
         """Have an operation wait for a connection that is on its way, or return why it cannot be sent."""
@@ -220,24 +243,39 @@ class KeyValueDispatcher:
         return None
 
     def _prefix(self, operation: LiveOperation, connection: Connection) -> bytes | None:
-        """Return what stands before an operation's key, and remember the way; None where an id has to be asked for.
+        """Return the prefix of an operation's key, and cache the route; None if the collection id is not known.
 
         Raises:
             FeatureNotAvailableException: the bucket, or the connection, does not offer what the operation needs.
         """
         request = operation.request
-        self._keyspaces.check_capability(request)
-        prefix = self._keyspaces.prefix(connection, request)
+        self._check_capability(request)
+        prefix = self._collections.prefix(connection, request)
         if prefix is not None and request.is_for_active_copy and not operation.wrong_node_count:
-            count = self._keyspaces.vbucket_count(request.keyspace.bucket)
+            count = self._configs.vbucket_count(request.keyspace.bucket)
             found = Destination(operation.map, operation.vbucket, connection, prefix)
             self._destinations.remember(request.keyspace, count, found)
         return prefix
 
+    def _check_capability(self, request: Operation) -> None:
+        """Check the newest config of the bucket for the capability that an operation needs.
+
+        A node may have negotiated a feature that the cluster, half upgraded, does not have yet.
+
+        Raises:
+            FeatureNotAvailableException: the bucket lacks the capability.
+        """
+        config = self._configs.get(request.keyspace.bucket)
+        if request.capability is not None and config and request.capability not in config.can:
+            raise FeatureNotAvailableException(
+                f"{request.name} needs the capability {request.capability}, which bucket "
+                f"{request.keyspace.bucket!r} does not have; its servers may be too old"
+            )
+
     def _wait_for_collection(self, operation: LiveOperation, connection: Connection, now: float) -> Undispatched | None:
         """Have an operation wait for the id of its collection, unless too many do (decision C37)."""
         keyspace = operation.request.keyspace
-        if not self._keyspaces.wait_for_collection(connection, keyspace, operation.token, now):
+        if not self._collections.wait(connection, keyspace, operation.token, now):
             path = f"{keyspace.scope}.{keyspace.collection}"
             detail = f"{connection.node}: {WAITING_MAX} operations wait for the id of collection {path} already"
             return self.lost(operation, connection, detail)

@@ -69,6 +69,22 @@ class KnownConfigs:
         """Return the newest config of a bucket; None before the first."""
         return self._configs.get(bucket)
 
+    def newest_revision(self) -> int | None:
+        """Return the highest revision of all configs; None before the first."""
+        newest = max((config.revision for config in self._configs.values()), default=None)
+        return newest[1] if newest is not None else None
+
+    def vbucket_count(self, bucket: str | None) -> int:
+        """Return the number of vbuckets of a bucket; 0 before its first config."""
+        config = self._configs.get(bucket)
+        return config.vbucket_count if config is not None else 0
+
+    def replica_count(self, bucket: str | None) -> int | None:
+        """Return the number of replicas of each document of a bucket; None before its first map."""
+        config = self._configs.get(bucket)
+        servers = config.v_bucket_server_map if config is not None else None
+        return servers.num_replicas if servers is not None else None
+
     def capabilities_of(self, service: Service) -> frozenset[ClusterCapability]:
         """Return what a service over HTTP can do, by the newest config of the cluster, or else of any bucket."""
         newest = self._configs.get(None) or max(self._configs.values(), key=lambda each: each.revision, default=None)

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, assert_never, cast
 
-from triclinium_core.contract.couchbase import AbandonReason, Action, Gathering, ReportRefusal, ReportRetry, TimerKind
+from triclinium_core.contract.couchbase import AbandonReason, ReportRefusal, ReportRetry, TimerKind
 from triclinium_core.contract.neutral import (
     AcquirePermit,
     ConsultStrategy,
@@ -25,12 +24,10 @@ from triclinium_core.contract.neutral import (
     ReportStrategyError,
     StrategyDecided,
     TimePassed,
-    Timers,
     Token,
 )
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException
-from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.combined.permits import AsyncPermit, says_well
 from triclinium_core.retry.couchbase import actions as orders, events as facts
 from triclinium_core.retry.couchbase.failures import not_begun, subject
@@ -41,6 +38,7 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.runtime.lifecycle.carrier import Carrier, Departure, Refused, Undispatched
 from triclinium_core.runtime.lifecycle.live import Live
 from triclinium_core.runtime.lifecycle.stages import Stage
+from triclinium_core.runtime.toolkit import Toolkit
 from triclinium_core.telemetry.span_names import SPAN_NAMES
 
 
@@ -53,18 +51,14 @@ class Lifecycle:
 
     def __init__(
         self,
-        *,
-        timers: Timers[TimerKind],
-        rng: Random,
         error_maps: ErrorMapStore,
-        gathering: Gathering,
-        emit: Callable[[Action], None],
+        tools: Toolkit,
     ) -> None:
-        self._timers = timers
-        self._rng = rng
+        self._timers = tools.timers
+        self._rng = tools.rng
         self._error_maps = error_maps
-        self._gathering = gathering
-        self._emit = emit
+        self._gathering = tools.gathering
+        self._emit = tools.emit
         self.open: dict[int, Live[Any]] = {}
         """In the order of submission. That is the order of the deadlines that have no timers."""
         self.carriers: dict[type[Live[Any]], Carrier[Any, Any]] = {}

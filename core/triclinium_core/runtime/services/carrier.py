@@ -9,14 +9,13 @@ Source: SDK-RFC 0049 "Client Dispatch", "Response Received"; SDK-RFC 0059 "HTTP"
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple, cast
 
 from triclinium_core import decoder_faults
 from triclinium_core.contract.couchbase import (
     AbandonReason,
-    Action,
     CompleteRequest,
     FailOperation,
     FaultReports,
@@ -37,15 +36,12 @@ from triclinium_core.contract.neutral import (
     StreamLost,
     StreamOpened,
     TimePassed,
-    Timers,
     Token,
 )
 from triclinium_core.decoder_faults import Decoder, DecoderFault
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, DecodingFailureException
-from triclinium_core.kv.topology.own_addresses import OwnAddresses
-from triclinium_core.options import Authenticator, ClientOptions
-from triclinium_core.retry.backoff import Random
+from triclinium_core.options import Authenticator
 from triclinium_core.retry.combined.permits import permit_of
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase import events as facts, failures, strategy as couchbase
@@ -53,9 +49,8 @@ from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
 from triclinium_core.retry.couchbase.tables import service_responses
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service_responses import ServiceVerdict
-from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.retry.kinds import COUCHBASE
-from triclinium_core.runtime.kv.known_configs import KnownConfigs
+from triclinium_core.runtime.kv.known_cluster import KnownCluster
 from triclinium_core.runtime.lifecycle.carrier import Departure, OrderOfKeyValue, Undispatched
 from triclinium_core.runtime.lifecycle.lifecycle import Lifecycle
 from triclinium_core.runtime.lifecycle.link import Link
@@ -66,6 +61,7 @@ from triclinium_core.runtime.services.live_request import LiveRequest, waits_for
 from triclinium_core.runtime.services.pool.endpoint import Endpoint
 from triclinium_core.runtime.services.pool.pool import LostConnection, Pool
 from triclinium_core.runtime.services.prepared_statements import PreparedStatements
+from triclinium_core.runtime.toolkit import Toolkit
 from triclinium_core.services.answer.context_ids import ContextIds
 from triclinium_core.services.answer.incoming_answer import ForeignAnswer, Outcome, UnreadableAnswer
 from triclinium_core.services.answer.rows import MalformedRows
@@ -99,33 +95,20 @@ class HttpCarrier:
     def __init__(
         self,
         lifecycle: Lifecycle,
-        options: ClientOptions,
         pool: Pool,
-        *,
-        configs: KnownConfigs,
-        own_addresses: OwnAddresses,
-        terminal_states: TerminalStates,
-        timers: Timers[TimerKind],
-        rng: Random,
-        emit: Callable[[Action], None],
+        cluster: KnownCluster,
+        tools: Toolkit,
     ) -> None:
         self._lifecycle = lifecycle
         lifecycle.carriers[LiveRequest] = self
-        self._options = options
+        self._options = tools.options
         self._pool = pool
-        self._statements = PreparedStatements(configs)
-        self._dispatcher = HttpDispatcher(
-            pool,
-            self._statements,
-            configs=configs,
-            own_addresses=own_addresses,
-            terminal_states=terminal_states,
-            emit=emit,
-        )
-        self._timers = timers
-        self._context_ids = ContextIds(rng)
-        self._emit = emit
-        self._faults = FaultReports(emit=emit)
+        self._statements = PreparedStatements(cluster.configs)
+        self._dispatcher = HttpDispatcher(pool, self._statements, cluster, emit=tools.emit)
+        self._timers = tools.timers
+        self._context_ids = ContextIds(tools.rng)
+        self._emit = tools.emit
+        self._faults = FaultReports(emit=tools.emit)
         self.unplaced: Mapping[int, LiveRequest] = self._dispatcher.unplaced
         """Requests that wait for the first cluster config."""
         self.own_answers: list[OwnAnswer] = []

@@ -15,13 +15,11 @@ from functools import partial
 from triclinium_core.contract.couchbase import Action, ReportDispatch
 from triclinium_core.contract.neutral import StreamId
 from triclinium_core.errors import FeatureNotAvailableException
-from triclinium_core.kv.topology.own_addresses import OwnAddresses
 from triclinium_core.retry.couchbase.events import Dispatched, DispatchFailed, HandedOver, SocketClosed
 from triclinium_core.retry.couchbase.states import RequestState
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.couchbase.terminal_states import TerminalStates
-from triclinium_core.runtime.kv.known_configs import KnownConfigs
+from triclinium_core.runtime.kv.known_cluster import KnownCluster
 from triclinium_core.runtime.lifecycle.carrier import Refused, Undispatched
 from triclinium_core.runtime.lifecycle.link import Link
 from triclinium_core.runtime.lifecycle.stages import Stage
@@ -44,17 +42,15 @@ class HttpDispatcher:
         self,
         pool: Pool,
         statements: PreparedStatements,
+        cluster: KnownCluster,
         *,
-        configs: KnownConfigs,
-        own_addresses: OwnAddresses,
-        terminal_states: TerminalStates,
         emit: Callable[[Action], None],
     ) -> None:
         self._pool = pool
         self._statements = statements
-        self._configs = configs
-        self._own_addresses = own_addresses
-        self._terminal_states = terminal_states
+        self._configs = cluster.configs
+        self._own_addresses = cluster.own_addresses
+        self._terminal_states = cluster.terminal_states
         self._emit = emit
         self.last_loss: str | None = None
         """Reason why the newest connection that should have brought the first cluster config was lost."""

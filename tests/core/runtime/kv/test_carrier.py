@@ -820,7 +820,7 @@ def test_config_request_closes_before_the_retry() -> None:
 
 def test_too_many_wait_for_a_collection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those beyond the bound are told, and try again; nobody is forgotten (decision C37)."""
-    monkeypatch.setattr("triclinium_core.runtime.kv.keyspaces.WAITING_MAX", 50)
+    monkeypatch.setattr("triclinium_core.runtime.kv.collection_ids.WAITING_MAX", 50)
     simulation = ready()
     simulation.node.faults.next(Opcode.GET_COLLECTION_ID, delay(0.1))
     for position in range(50):

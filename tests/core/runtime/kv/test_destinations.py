@@ -12,7 +12,7 @@ from tests.core.runtime.kv.simulated import HOTELS, TRAVEL, get, ready, upsert
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.contract.couchbase import Action, Event
 from triclinium_core.kv.operation.requests import Get, Keyspace
-from triclinium_core.runtime.kv.destinations import Destination, Destinations
+from triclinium_core.runtime.kv.destinations import Destination, Destinations, vbucket_of
 from triclinium_core.testing.simulation.history import play
 
 
@@ -29,8 +29,8 @@ def remembered(client: ClientMachine) -> Sequence[tuple[Keyspace, Destination]]:
 
 def found_afresh(client: ClientMachine, keyspace: Keyspace, vbucket: int) -> Destination:
     """Return where a search leads now."""
-    keyspaces, routes = client._keyspaces, client._connections.routes
-    known = keyspaces.map_of(keyspace.bucket)
+    dispatcher, routes = client._operations._dispatcher, client._connections.routes
+    known = dispatcher._maps.get(keyspace.bucket)
     if known is None:
         node = routes.any_of(keyspace.bucket)
     else:
@@ -38,7 +38,7 @@ def found_afresh(client: ClientMachine, keyspace: Keyspace, vbucket: int) -> Des
         assert address is not None
         node = routes.get((keyspace.bucket, address))
     assert node is not None
-    return Destination(known, vbucket, node, keyspaces.prefix(node, Get(keyspace, "k")))
+    return Destination(known, vbucket, node, dispatcher._collections.prefix(node, Get(keyspace, "k")))
 
 
 @pytest.mark.history
@@ -76,7 +76,7 @@ def test_a_way_is_searched_once(keyspace: Keyspace) -> None:
     with counted() as again:
         simulation.finish(get("k", keyspace))
 
-    assert 0 == again["connection_for"] + again["map_of"] + again["prefix"]
+    assert 0 == again["_search"] + again["prefix"]
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,3 +90,35 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         found.append(len(remembered(client)))
 
     assert [1, 2, 3, 4, 1] == found[:5]
+
+
+def crc32(data: bytes) -> int:
+    """Return the IEEE checksum, computed bit by bit."""
+    register = 0xFFFF_FFFF
+    for byte in data:
+        register ^= byte
+        for _ in range(8):
+            register = register >> 1 ^ (0xEDB8_8320 if register & 1 else 0)
+    return register ^ 0xFFFF_FFFF
+
+
+@pytest.mark.parametrize(
+    ("key", "count", "expected"),
+    [
+        # The check value of the checksum's own definition: CBF43926 for these nine digits.
+        (b"123456789", 1024, 0xCBF4 & 0x7FFF & 1023),
+        (b"123456789", 128, 0xCBF4 & 0x7FFF & 127),
+        (b"123456789", 0x10000, 0x4BF4),
+        (b"", 1024, 0),
+        (b"a", 1, 0),
+    ],
+)
+def test_known_answers(key: bytes, count: int, expected: int) -> None:
+    """The vbucket is the remainder of 15 bits from the upper half of the checksum."""
+    assert expected == vbucket_of(key, count)
+
+
+@given(st.binary(max_size=60), st.sampled_from([1, 2, 3, 64, 128, 1000, 1024, 0x8000, 0x10000]))
+def test_against_the_definition(key: bytes, count: int) -> None:
+    """The vbucket of any key follows the definition for any number of vbuckets."""
+    assert (crc32(key) >> 16 & 0x7FFF) % count == vbucket_of(key, count)

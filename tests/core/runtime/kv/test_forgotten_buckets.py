@@ -84,16 +84,13 @@ def test_a_dropped_bucket() -> None:
     simulation.result(upsert("ada", HOTELS))
     drop(simulation)
     simulation.live(SETTLED)
-    keyspaces = machine_of(simulation)._keyspaces
+    machine = machine_of(simulation)
 
     assert {None} == names(simulation)
-    assert [None] == [topology.bucket for topology in machine_of(simulation).topologies]
-    assert "travel" not in machine_of(simulation)._configs
-    assert (0, None, {}) == (
-        keyspaces.vbucket_count("travel"),
-        keyspaces.map_of("travel"),
-        keyspaces._collections,
-    )
+    assert [None] == [topology.bucket for topology in machine.topologies]
+    assert "travel" not in machine._configs
+    dispatcher = machine._operations._dispatcher
+    assert (0, {}, {}) == (machine.vbucket_count("travel"), dispatcher._maps, dispatcher._collections._collections)
 
 
 def test_the_next_use_after_forgetting() -> None:

@@ -22,12 +22,12 @@ from triclinium_core.errors import (
 from triclinium_core.kv.operation.results import Done, RangeScanCreated, ScanPage
 from triclinium_core.kv.operation.scan.requests import RangeScanCancel, RangeScanContinue, RangeScanCreate
 from triclinium_core.kv.operation.scan.types import Bounds
-from triclinium_core.kv.topology.bucket_map import vbucket_of
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.runtime.kv.connection.in_flight import is_last
+from triclinium_core.runtime.kv.destinations import vbucket_of
 from triclinium_core.telemetry.defaults import OrphanReporter
 from triclinium_core.testing.fakes.error_map import ErrorMapDocument, ErrorMapRow
 from triclinium_core.testing.fakes.faults import drop_response, status, temporary_failure

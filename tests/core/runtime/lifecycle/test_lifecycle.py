@@ -11,17 +11,17 @@ import pytest
 
 from tests.core.kv.operation.examples import HOTELS
 from tests.core.retry.combined.token_book import AwaitedBook, BookedToken, TokenBook
-from triclinium_core.contract.couchbase import AbandonReason, Action, Gathering, TimerKind
+from triclinium_core.contract.couchbase import AbandonReason, Action, TimerKind
 from triclinium_core.contract.neutral import (
     AcquirePermit,
     RecordSuccess,
     ReportStrategyError,
     StrategyDecided,
-    Timers,
     Token,
 )
 from triclinium_core.errors import CouchbaseException, DocumentNotFoundException
 from triclinium_core.kv.operation.requests import Get
+from triclinium_core.options import ClientOptions
 from triclinium_core.retry.combined.permits import AnyPermit, AsyncPermit, Permit
 from triclinium_core.retry.couchbase.events import DispatchFailed
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, RetryAction
@@ -31,6 +31,7 @@ from triclinium_core.runtime.kv.live_operation import LiveOperation
 from triclinium_core.runtime.lifecycle.carrier import Departure, Refused, Undispatched
 from triclinium_core.runtime.lifecycle.lifecycle import Lifecycle
 from triclinium_core.runtime.lifecycle.stages import NEXT_STAGES, Stage
+from triclinium_core.runtime.toolkit import toolkit_of
 from triclinium_core.testing.simulation import MIDPOINT
 
 
@@ -85,15 +86,11 @@ class Scene:
 
     def __init__(self, permit: AnyPermit | None = None, *, deadline: float = 1.0) -> None:
         self.actions: list[Action] = []
-        self.timers: Timers[TimerKind] = Timers()
         self.carrier = Sink()
-        self.lifecycle = self.carrier.lifecycle = Lifecycle(
-            timers=self.timers,
-            rng=MIDPOINT,
-            error_maps=ErrorMapStore(),
-            gathering=Gathering(None, None, None, timers=self.timers, emit=self.actions.append),
-            emit=self.actions.append,
-        )
+        options = ClientOptions(connection_string="couchbase://a.example", tracer=None, meter=None, orphans=None)
+        tools = toolkit_of(options, rng=MIDPOINT, emit=self.actions.append)
+        self.timers = tools.timers
+        self.lifecycle = self.carrier.lifecycle = Lifecycle(ErrorMapStore(), tools)
         sink: Any = self.carrier
         self.lifecycle.carriers[LiveOperation] = sink
         strategy = permit if permit is not None else BestEffortRetryStrategy()

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 import sys
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from triclinium_core.contract.couchbase import Action, AuthenticatorChanged, FaultReports, TimerKind
+from triclinium_core.contract.couchbase import AuthenticatorChanged, FaultReports, TimerKind
 from triclinium_core.contract.neutral import (
     CloseStream,
     LossCause,
@@ -23,24 +23,20 @@ from triclinium_core.contract.neutral import (
     StreamId,
     StreamLost,
     StreamOpened,
-    Timers,
 )
 from triclinium_core.decoder_faults import DecoderFault
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN
 from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme
-from triclinium_core.options import ClientOptions, TimeoutOptions
-from triclinium_core.retry.backoff import ExponentialBackoff, Random
-from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
-from triclinium_core.retry.couchbase.terminal_states import TerminalStates
+from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry.backoff import ExponentialBackoff
 from triclinium_core.runtime.kv.connection.bootstrap import BootstrapFailure, FailureKind
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.connection_events import BecameUnusable, BytesOrdered, News
 from triclinium_core.runtime.kv.connection.grace_period import GracePeriod
 from triclinium_core.runtime.kv.connection.in_flight import InFlightRequest, Owner
 from triclinium_core.runtime.kv.connection.states import ConnectionState
-from triclinium_core.runtime.kv.destinations import Destinations
-from triclinium_core.runtime.kv.known_configs import KnownConfigs
+from triclinium_core.runtime.kv.known_cluster import KnownCluster
 from triclinium_core.runtime.kv.pool.authentication import UNVERIFIED_TLS, Authentication
 from triclinium_core.runtime.kv.pool.connection_texts import (
     LEFT_THE_MAP,
@@ -60,6 +56,7 @@ from triclinium_core.runtime.kv.pool.routes import RouteKey, Routes
 from triclinium_core.runtime.kv.pool.seeds import Seeds
 from triclinium_core.runtime.kv.pool.streams import ClosedStream, LostRequest, Streams
 from triclinium_core.runtime.lifecycle.link import Link
+from triclinium_core.runtime.toolkit import Toolkit
 
 NO_CONFIG_SECONDS = 1.0
 """So long may all nodes say that a bucket has no cluster config. One that was just created gets it well before; a
@@ -91,19 +88,12 @@ class Connections:
 
     def __init__(
         self,
-        options: ClientOptions,
         connection_string: ConnectionString,
-        *,
-        timers: Timers[TimerKind],
-        connection_timers: ConnectionTimers,
-        rng: Random,
-        terminal_states: TerminalStates,
-        error_maps: ErrorMapStore,
-        destinations: Destinations,
-        configs: KnownConfigs,
-        stream_ids: Callable[[], StreamId],
-        emit: Callable[[Action], None],
+        timers: ConnectionTimers,
+        cluster: KnownCluster,
+        tools: Toolkit,
     ) -> None:
+        options, rng, emit, configs = tools.options, tools.rng, tools.emit, cluster.configs
         self._bare = connection_string.scheme is Scheme.MEMCACHED
         self._options = options
         self.authentication: Authentication = Authentication(
@@ -112,16 +102,16 @@ class Connections:
         if connection_string.tls and not options.tls_is_verified:
             emit(ReportConnection(StreamId(0), "TLS", UNVERIFIED_TLS, ReportLevel.WARNING))
         self._timeouts: TimeoutOptions = options.timeouts
-        self._timers = connection_timers
+        self._timers = timers
         self._configs = configs
         self._rng = rng
-        self._terminal_states = terminal_states
-        self._error_maps = NegotiatedErrorMaps(error_maps)
+        self._terminal_states = cluster.terminal_states
+        self._error_maps = NegotiatedErrorMaps(cluster.error_maps)
         self._emit = emit
-        self.routes: Routes = Routes(destinations)
-        self.seeds: Seeds = Seeds(options, connection_string, self.routes, timers, emit)
-        self._openings = Openings(timers)
-        self.streams: Streams = Streams(emit, stream_ids, tls=connection_string.tls)
+        self.routes: Routes = Routes(cluster.destinations)
+        self.seeds: Seeds = Seeds(options, connection_string, self.routes, tools.timers, emit)
+        self._openings = Openings(tools.timers)
+        self.streams: Streams = Streams(emit, tools.stream_ids, tls=connection_string.tls)
         self.sending: list[Connection] = []
         """Connections on which something was ordered by the present event."""
         self._idle_until: dict[Connection, float] = {}

@@ -115,6 +115,12 @@ class KeepAlive:
             )
             self._send_own(connection, Purpose.CONFIG, Opcode.GET_CLUSTER_CONFIG, extras)
 
+    def fetch_announced(self, connection: Connection, now: float) -> None:
+        """Request the config that a node has announced, unless the client has it."""
+        known = self._configs.version(connection.bucket)
+        if connection.announced is not None and (known is None or known < connection.announced):
+            self.refresh_config(connection, now)
+
     def may_ask_again(self, connection: Connection, now: float) -> bool:
         """Return whether a question of ours is of use; a connection that answers none any more is closed instead."""
         if connection.questions.try_at(now, read_at=self.read_at):

@@ -5,7 +5,7 @@ Source: kv_engine ``docs/BinaryProtocol.md`` (0xb5), field ``nodesExt``; SDK-RFC
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.topology import Topology
@@ -19,7 +19,7 @@ NODES_NAMED_MAX = 8
 
 
 def addresses_of(
-    service: Service, topologies: Sequence[Topology], *, bucket: str | None, tls: bool
+    service: Service, topologies: Mapping[str | None, Topology], *, bucket: str | None, tls: bool
 ) -> tuple[Address, ...]:
     """Return where a service is reached, in the order of the config's nodes; nothing where no node has it.
 
@@ -36,7 +36,7 @@ def addresses_of(
 
 
 def outside_of(
-    service: Service, topologies: Sequence[Topology], *, bucket: str | None, tls: bool
+    service: Service, topologies: Mapping[str | None, Topology], *, bucket: str | None, tls: bool
 ) -> tuple[tuple[Address, str], ...]:
     """Return the nodes that have a service and are not in the client's network: where they say they are, and why not there.
 
@@ -53,7 +53,7 @@ def outside_of(
 
 
 def obstacle_of(
-    service: Service, topologies: Sequence[Topology], *, bucket: str | None, tls: bool
+    service: Service, topologies: Mapping[str | None, Topology], *, bucket: str | None, tls: bool
 ) -> tuple[RetryReason, str]:
     """Return why a service is reached nowhere, where ``addresses_of`` finds nothing: as a reason, and in words."""
     topology = _topology(topologies, bucket)
@@ -77,9 +77,11 @@ def _port(service: Service, *, tls: bool) -> str:
     return SERVICE_NAMES[service] + ("SSL" if tls else "")
 
 
-def _topology(topologies: Sequence[Topology], bucket: str | None) -> Topology | None:
-    of = {topology.bucket: topology for topology in topologies}
+def _topology(topologies: Mapping[str | None, Topology], bucket: str | None) -> Topology | None:
     # While nobody has opened a bucket, any node of the cluster may be asked: one that does not have it says so. A server
     # before 6.5 tells the nodes of the cluster with those of a bucket alone.
-    newest = max(topologies, key=lambda topology: topology.revision, default=None)
-    return of.get(bucket) or of.get(None) or newest
+    return (
+        topologies.get(bucket)
+        or topologies.get(None)
+        or max(topologies.values(), key=lambda topology: topology.revision, default=None)
+    )

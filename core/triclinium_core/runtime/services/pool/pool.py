@@ -5,10 +5,10 @@ Source: SDK-RFC 0059 "HTTP"; decision C24.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
-from triclinium_core.contract.couchbase import Action, TimerKind
+from triclinium_core.contract.couchbase import TimerKind
 from triclinium_core.contract.neutral import (
     CloseStream,
     OpenStream,
@@ -18,11 +18,10 @@ from triclinium_core.contract.neutral import (
     StreamId,
     StreamLost,
     StreamOpened,
-    Timers,
 )
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.topology import Topology
-from triclinium_core.options import Authenticator, ClientOptions
+from triclinium_core.options import Authenticator
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
@@ -30,6 +29,7 @@ from triclinium_core.runtime.services.connection.connection import HttpConnectio
 from triclinium_core.runtime.services.connection.credentials import has_credentials, headers_of
 from triclinium_core.runtime.services.pool.addresses import addresses_of, obstacle_of, outside_of
 from triclinium_core.runtime.services.pool.endpoint import Endpoint
+from triclinium_core.runtime.toolkit import Toolkit
 from triclinium_core.services.request import HttpRequest
 from triclinium_core.shown import one_line
 
@@ -53,25 +53,23 @@ class Pool:
     """All endpoints of a client and their streams; who travels on them is not its business.
 
     Args:
-        topologies: returns the newest of each bucket, and of the cluster.
+        topologies: newest topology of each bucket, and of the cluster.
     """
 
     def __init__(
         self,
-        options: ClientOptions,
+        topologies: Mapping[str | None, Topology],
+        tools: Toolkit,
         *,
         tls: bool,
-        stream_ids: Callable[[], StreamId],
-        topologies: Callable[[], tuple[Topology, ...]],
-        timers: Timers[TimerKind],
-        emit: Callable[[Action], None],
     ) -> None:
+        options = tools.options
         self._options = options
         self._tls = tls
         self._topologies = topologies
-        self._stream_ids = stream_ids
-        self._timers = timers
-        self._emit = emit
+        self._stream_ids = tools.stream_ids
+        self._timers = tools.timers
+        self._emit = tools.emit
         self._headers = headers_of(options.authenticator, options.user_agent)
         self._endpoints: dict[tuple[Service, Address], Endpoint] = {}
         self._streams: dict[StreamId, Endpoint] = {}
@@ -84,7 +82,7 @@ class Pool:
     @property
     def knows_topology(self) -> bool:
         """Whether a cluster config has come, which tells where the services are."""
-        return bool(self._topologies())
+        return bool(self._topologies)
 
     def endpoints_of(self, service: Service, bucket: str | None = None) -> list[Endpoint]:
         """Return the endpoints that have a service by the newest topology, in the order of the config's nodes.
@@ -92,7 +90,7 @@ class Pool:
         Args:
             bucket: whose nodes are meant; None for those of the cluster.
         """
-        addresses = addresses_of(service, self._topologies(), bucket=bucket, tls=self._tls)
+        addresses = addresses_of(service, self._topologies, bucket=bucket, tls=self._tls)
         if any((service, address) not in self._endpoints for address in addresses):
             # New nodes often replace others, and a busy client may have no idle stream whose timer prunes.
             self.prune()
@@ -100,15 +98,15 @@ class Pool:
 
     def obstacle_to(self, service: Service, bucket: str | None = None) -> tuple[RetryReason, str]:
         """Return why ``endpoints_of`` finds none."""
-        return obstacle_of(service, self._topologies(), bucket=bucket, tls=self._tls)
+        return obstacle_of(service, self._topologies, bucket=bucket, tls=self._tls)
 
     def outside(self, service: Service, bucket: str | None = None) -> tuple[tuple[Address, str], ...]:
         """Return the nodes that have a service where the client does not reach it, and why in words."""
-        return outside_of(service, self._topologies(), bucket=bucket, tls=self._tls)
+        return outside_of(service, self._topologies, bucket=bucket, tls=self._tls)
 
     def network_obstacle(self) -> str | None:
         """Return in words why no node of the cluster can be reached where it says that its nodes are; None where one can."""
-        obstacles = [topology.obstacle for topology in self._topologies()]
+        obstacles = [topology.obstacle for topology in self._topologies.values()]
         return obstacles[0] if obstacles and None not in obstacles else None
 
     @property
@@ -242,7 +240,7 @@ class Pool:
         """Forget the endpoints that no topology has any more, and that nobody uses."""
         known = {
             Address(node.host, port)
-            for topology in self._topologies()
+            for topology in self._topologies.values()
             for node in topology.nodes
             for port in node.ports.values()
         }

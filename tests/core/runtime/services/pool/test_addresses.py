@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tests.rows import rows
 from triclinium_core.kv.address import Address
@@ -19,6 +19,11 @@ TRAVEL = Topology("travel", (1, 4), (B,))
 HOTELS = Topology("hotels", (1, 9), (A, QUERY_ONLY))
 
 
+def by_bucket(*topologies: Topology) -> Mapping[str | None, Topology]:
+    """Return topologies by their buckets."""
+    return {topology.bucket: topology for topology in topologies}
+
+
 @rows(("known", "service", "bucket", "hosts"), [
         ((CLUSTER, HOTELS), Service.QUERY, None, ["10.0.0.1", "10.0.0.3"]),
         ((CLUSTER, HOTELS), Service.ANALYTICS, None, []),
@@ -31,14 +36,14 @@ HOTELS = Topology("hotels", (1, 9), (A, QUERY_ONLY))
     ])  # fmt: skip
 def test_nodes(known: Sequence[Topology], service: Service, bucket: str | None, hosts: list[str]) -> None:
     """Those of the bucket, of the cluster where nobody has opened it, or of whatever is newest."""
-    assert hosts == [each.host for each in addresses_of(service, known, bucket=bucket, tls=False)]
+    assert hosts == [each.host for each in addresses_of(service, by_bucket(*known), bucket=bucket, tls=False)]
 
 
 def test_tls() -> None:
     """It has ports of its own; a node without one for it is passed over."""
-    assert (Address("10.0.0.1", 18092),) == addresses_of(Service.VIEWS, (CLUSTER,), bucket=None, tls=True)
+    assert (Address("10.0.0.1", 18092),) == addresses_of(Service.VIEWS, by_bucket(CLUSTER), bucket=None, tls=True)
     assert (Address("10.0.0.1", 8092), Address("10.0.0.2", 8092)) == addresses_of(
-        Service.VIEWS, (CLUSTER,), bucket=None, tls=False
+        Service.VIEWS, by_bucket(CLUSTER), bucket=None, tls=False
     )
 
 
@@ -47,7 +52,7 @@ def test_nodes_in_no_network_of_the_client() -> None:
     elsewhere = TopologyNode("10.0.0.2", PORTS, is_reached=False)
 
     assert (Address("10.0.0.1", 8093),) == addresses_of(
-        Service.QUERY, (Topology(None, (1, 5), (A, elsewhere)),), bucket=None, tls=False
+        Service.QUERY, by_bucket(Topology(None, (1, 5), (A, elsewhere))), bucket=None, tls=False
     )
 
 
@@ -81,25 +86,24 @@ def test_why_a_service_is_reached_nowhere(
     nodes: tuple[TopologyNode, ...], tls: bool, reason: RetryReason, text: str
 ) -> None:
     """No node has it; or those that do are not where the client is, which is told with the networks that there are."""
-    known = (Topology("travel", (1, 5), nodes, None, "external", ("default", "other")),)
+    known = by_bucket(Topology("travel", (1, 5), nodes, None, "external", ("default", "other")))
 
     assert (reason, text) == obstacle_of(Service.QUERY, known, bucket="travel", tls=tls)
 
 
 def test_nodes_outside_the_network() -> None:
     """Each that has the service is told by its own address, and none that is reached."""
-    known = (
-        Topology(None, (1, 5), (OUTSIDE, INSIDE, A, TopologyNode("b", {"kv": 1}, is_reached=False)), None, "external"),
-    )
+    nodes = (OUTSIDE, INSIDE, A, TopologyNode("b", {"kv": 1}, is_reached=False))
+    known = by_bucket(Topology(None, (1, 5), nodes, None, "external"))
     told = "10.0.0.1:8093: the node has no address in network 'external'"
 
     assert ((Address("10.0.0.1", 8093), told),) == outside_of(Service.QUERY, known, bucket=None, tls=False)
     assert () == outside_of(Service.QUERY, known, bucket=None, tls=True)
-    assert () == outside_of(Service.QUERY, (), bucket=None, tls=False)
+    assert () == outside_of(Service.QUERY, {}, bucket=None, tls=False)
 
 
 def test_nothing_is_known() -> None:
     """Then no node has it."""
     assert (RetryReason.SERVICE_NOT_AVAILABLE, "no node has the query service") == obstacle_of(
-        Service.QUERY, (), bucket=None, tls=True
+        Service.QUERY, {}, bucket=None, tls=True
     )

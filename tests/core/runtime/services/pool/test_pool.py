@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import count
-from typing import cast
-
 import pytest
 
 from tests.core.runtime.services.asking import ADMINISTRATOR, Asking, asking
-from triclinium_core.contract.couchbase import Action, TimerKind
-from triclinium_core.contract.neutral import ReportConnection, ReportLevel, StreamId, Timers
+from triclinium_core.contract.couchbase import Action
+from triclinium_core.contract.neutral import ReportConnection, ReportLevel
 from triclinium_core.kv.operation.inquiries import Ping
 from triclinium_core.kv.topology.topology import Topology, TopologyNode
 from triclinium_core.options import Authenticator, ClientOptions, JwtAuthenticator
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.runtime.services.pool.pool import Pool
+from triclinium_core.runtime.toolkit import toolkit_of
+from triclinium_core.testing.simulation import MIDPOINT
 
 
 def warnings(simulation: Asking) -> list[str]:
@@ -79,21 +77,15 @@ class Changing:
     """A pool of a cluster with one node, whose address changes."""
 
     def __init__(self) -> None:
-        self.timers: Timers[TimerKind] = Timers()
-        self.topology = self._topology(0)
-        actions = list[Action]()
-        self.pool = Pool(
-            ClientOptions(connection_string="couchbase://a.example", authenticator=ADMINISTRATOR),
-            tls=False,
-            stream_ids=cast("Callable[[], StreamId]", count(1).__next__),
-            topologies=lambda: (self.topology,),
-            timers=self.timers,
-            emit=actions.append,
-        )
+        options = ClientOptions(connection_string="couchbase://a.example", authenticator=ADMINISTRATOR)
+        tools = toolkit_of(options, rng=MIDPOINT, emit=list[Action]().append)
+        self.timers = tools.timers
+        self.topologies: dict[str | None, Topology] = {None: self._topology(0)}
+        self.pool = Pool(self.topologies, tools, tls=False)
 
     def move(self, number: int) -> None:
         """Have another node in the place of the one before."""
-        self.topology = self._topology(number)
+        self.topologies[None] = self._topology(number)
 
     def _topology(self, number: int) -> Topology:
         return Topology(None, (1, number + 1), (TopologyNode("a.example", {"n1ql": 1000 + number}),))

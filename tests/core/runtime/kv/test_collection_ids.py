@@ -1,8 +1,7 @@
-"""Configs and collection ids of each bucket: which is kept, which is asked for, and whom a refusal concerns."""
+"""Collection ids of each bucket: requests, retries, and the operations that a refusal concerns."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +18,7 @@ from tests.core.runtime.kv.simulated import (
 )
 from tests.rows import rows
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.contract.neutral import ReportConnection, StreamId, TimePassed
+from triclinium_core.contract.neutral import StreamId, TimePassed
 from triclinium_core.errors import (
     AuthenticationFailureException,
     CollectionNotFoundException,
@@ -33,7 +32,6 @@ from triclinium_core.errors import (
 )
 from triclinium_core.kv.operation.requests import Keyspace, Noop, Operation
 from triclinium_core.kv.operation.results import Done
-from triclinium_core.kv.topology.bucket_map import vbucket_of
 from triclinium_core.kv.topology.collections import REVIEW_MIN
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame
@@ -184,7 +182,7 @@ def known_ids(simulation: Recorded) -> int:
     """Return how many collection ids of the bucket the client knows or has asked for."""
     machine = simulation.machine
     assert isinstance(machine, ClientMachine)
-    return len(machine._keyspaces._collections["travel"])
+    return len(machine._operations._dispatcher._collections._collections["travel"])
 
 
 def test_ids_of_dropped_collections_are_dropped() -> None:
@@ -518,116 +516,3 @@ def test_connection_lost_and_deadline_passed() -> None:
     simulation.live(5.0)
 
     simulation.error(UnambiguousTimeoutException, token)
-
-
-# Configs.
-
-
-def config(rev: int, *, epoch: int = 1, name: str | None = "travel", vbuckets: int = 64) -> bytes:
-    """Return a config of one node."""
-    document: dict[str, Any] = {"rev": rev, "revEpoch": epoch, "nodesExt": []}
-    if name is not None:
-        document |= {"name": name, "vBucketServerMap": {"serverList": ["$HOST:11210"], "vBucketMap": [[0]] * vbuckets}}
-    return json.dumps(document).encode()
-
-
-def offer(simulation: Recorded, document: bytes) -> Frame:
-    """Answer NOT_MY_VBUCKET with a config to a read, and return the request of its next attempt."""
-    _, request = simulation.submit_in_flight(get("ada"))
-    simulation.inject(respond(request, Status.NOT_MY_VBUCKET, value=document))
-    simulation.live(0.01)
-    return [each for each in simulation.requests[StreamId(2)] if each.opcode == Opcode.GET][-1]
-
-
-def test_embedded_config_spares_the_question() -> None:
-    """It was applied before the retry, so nothing has to be asked for (decision C10)."""
-    simulation = ready()
-    before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
-    offer(simulation, config(2))
-    with_config = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
-    offer(simulation, b"")
-
-    assert [before, before + 1] == [with_config, len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))]
-
-
-@rows(
-    "document",
-    [
-        b"{",
-        b"\xff",
-        b'{"error":{"context":"not mine"}}',
-        config(9, name="other"),
-        config(9, name=None),
-    ],
-)
-def test_useless_config(document: bytes) -> None:
-    """What cannot be one, or is another bucket's, is reported, not applied, and a better one is asked for."""
-    simulation = ready()
-    before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
-    request = offer(simulation, document)
-
-    assert (1, 1) == simulation.connection().config_revision
-    assert vbucket_of(b"ada", 128) == request.status
-    assert before + 1 == len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
-    assert "sent an invalid cluster config" in simulation.log[-1]
-    assert [] == simulation.closings()
-
-
-def test_config_that_was_asked_for() -> None:
-    """Is taken as any other, and a failure to answer is none of our business."""
-    simulation = ready()
-    simulation.node.set_config_revision(5, simulation.now)
-    offer(simulation, b"")
-    simulation.flow()
-    asked = simulation.connection().config_revision
-    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.TEMPORARY_FAILURE, config(9)))
-    offer(simulation, b"")
-    simulation.flow()
-
-    assert [(1, 5)] * 2 == [asked, simulation.connection().config_revision]
-
-
-@rows(
-    ("document", "reason"),
-    [
-        (b"", "gave no cluster config"),
-        *(
-            (document, "sent an invalid cluster config")
-            for document in (b"{", config(9, name="other"), config(9, name=None))
-        ),
-    ],
-)
-def test_bootstrap_with_a_useless_config(document: bytes, reason: str) -> None:
-    """No document could be found with it, nor without any: the connection is closed, with the reason."""
-    simulation = Recorded()
-    simulation.flow()
-    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, document))
-    token = simulation.finish(upsert())
-
-    assert reason in simulation.closings()[0]
-    assert token in simulation.results
-
-
-def test_reconnect_without_a_newer_config() -> None:
-    """Nothing new is enough for a bucket that is known already."""
-    simulation = ready()
-    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS))
-    simulation.lose(StreamId(2))
-    simulation.live(1.0)
-    simulation.result(upsert())
-
-    assert [] == simulation.closings()
-
-
-def test_problem_on_a_stream_that_was_closed_already() -> None:
-    """A config behind an answer that closes the stream is not looked at any more."""
-    simulation = ready()
-    pairs = [simulation.submit_in_flight(get(key)) for key in "ab"]
-    first, second = (request for _, request in pairs)
-    simulation.inject(respond(first, Status.AUTH_STALE) + respond(second, Status.NOT_MY_VBUCKET, value=b"{"))
-    simulation.run()
-
-    assert pairs[1][0] in simulation.settled_at
-    assert not any(
-        isinstance(action, ReportConnection) and "config that cannot be" in action.text for action in simulation.actions
-    )

@@ -1,0 +1,90 @@
+"""Conclusions from events of connections: from what they report of their streams, and from their loss.
+
+Source: decisions C6, C10 and C24.
+"""
+
+from __future__ import annotations
+
+from triclinium_core.client.wiring import Parts
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.runtime.kv.connection.bootstrap import BootstrapFailure, FailureKind
+from triclinium_core.runtime.kv.connection.connection import Connection
+from triclinium_core.runtime.kv.connection.connection_events import (
+    AuthenticatedAgain,
+    BecameReady,
+    BecameUnusable,
+    BucketSelected,
+    BytesOrdered,
+    ConfigAnnounced,
+    News,
+    SaslAnswered,
+)
+from triclinium_core.runtime.kv.known_configs import KnownConfigs
+from triclinium_core.runtime.kv.pool.connections import Loss
+
+
+class Conclusions:
+    """Passes events of connections to the parts that they concern."""
+
+    def __init__(self, parts: Parts, configs: KnownConfigs) -> None:
+        self._connections = parts.connections
+        self._keep_alive = parts.keep_alive
+        self._collections = parts.collections
+        self._follower = parts.follower
+        self._operations = parts.operations
+        self._requests = parts.requests
+        self._inquiries = parts.inquiries
+        self._configs = configs
+
+    def draw(self, connection: Connection, item: News, now: float) -> None:
+        """Act on an event of a connection that is not an answer."""
+        match item:
+            case BytesOrdered(data):
+                self._connections.order(connection, data)
+            case SaslAnswered(status):
+                self._connections.sasl_answered(connection, status)
+            case BucketSelected(bucket, status):
+                self._connections.bucket_selected(connection, bucket, status)
+            case ConfigAnnounced():
+                self._keep_alive.fetch_announced(connection, now)
+            case BecameReady(losses):
+                self._on_ready(connection, losses, now)
+            case AuthenticatedAgain():
+                self._connections.authenticated_again(connection)
+                self._operations.resume_waiting(connection, now)
+                self._keep_alive.fetch_announced(connection, now)
+                self._connections.catch_up(connection, now)
+            case BecameUnusable(text, failure):
+                self._connections.close(connection, text, now, failure=failure)
+
+    def lost(self, loss: Loss, now: float) -> None:
+        """Retry or fail the operations queued for a connection that is lost, or whose node has left the map."""
+        connection = loss.connection
+        if not connection.is_leaving:
+            # While the connections follow a map, those to its new nodes do not exist yet.
+            self._follower.search_if_lost(connection.bucket, now)
+        waiting = [*loss.waiting, *self._collections.connection_lost(connection)]
+        is_refused = connection.is_refused
+        reason = RetryReason.AUTHENTICATION_ERROR if is_refused else RetryReason.NODE_NOT_AVAILABLE
+        self._requests.cluster_not_found(reason, loss.detail, now)
+        if connection.is_unsupported:
+            self._inquiries.unsupported(connection, loss.detail, now)
+        for token in waiting:
+            self._operations.connection_lost(token, connection, loss.detail, now)
+
+    def _on_ready(self, connection: Connection, losses: int, now: float) -> None:
+        """Use a connection that became ready after ``losses`` losses. Close it if its bucket has no config."""
+        self._keep_alive.begin(connection, now)
+        self._connections.became_ready(connection, losses)
+        failure = self._follower.take(connection, connection.negotiated.config, now)
+        has_map = connection.bucket is None or connection.bucket in self._configs
+        if failure is None and not has_map:
+            failure = BootstrapFailure(FailureKind.PROTOCOL, "gave no cluster config")
+        # A config without vbuckets does not replace an earlier one.
+        if failure is not None and not (has_map and failure.kind is FailureKind.NO_VBUCKETS):
+            self._connections.close(connection, failure.text, now, failure=failure)
+            return
+        if self._configs.is_lost(connection.bucket):
+            self._keep_alive.refresh_config(connection, now)
+        self._operations.resume_waiting(connection, now)
+        self._connections.catch_up(connection, now)

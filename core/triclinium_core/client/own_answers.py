@@ -1,0 +1,126 @@
+"""Answers to key-value requests that no open operation waits for.
+
+The client made the request for itself, or the caller of the operation has left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from types import NoneType
+
+from triclinium_core.client.wiring import Parts
+from triclinium_core.contract.neutral import ReportConnection, StreamId
+from triclinium_core.decoder_faults import DecoderFault
+from triclinium_core.kv.operation.codec_parts import MalformedResponse
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.retry.couchbase.events import DispatchFailed
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.runtime.kv.connection.connection import Connection
+from triclinium_core.runtime.kv.connection.connection_events import Answered
+from triclinium_core.runtime.kv.connection.in_flight import (
+    AbandonedScan,
+    CollectionQuestion,
+    ManifestQuestion,
+    Probe,
+    Purpose,
+    is_last,
+)
+from triclinium_core.runtime.lifecycle.measured import Measured
+from triclinium_core.runtime.toolkit import Toolkit
+
+
+class OwnAnswers:
+    """Passes answers to the parts that made the requests, and counts orphans."""
+
+    def __init__(self, parts: Parts, tools: Toolkit) -> None:
+        self._connections = parts.connections
+        self._keep_alive = parts.keep_alive
+        self._collections = parts.collections
+        self._follower = parts.follower
+        self._operations = parts.operations
+        self._inquiries = parts.inquiries
+        self._emit = tools.emit
+        self.orphans: int = 0
+        """Number of answers without a recipient."""
+
+    def answered(self, connection: Connection, answered: Answered, now: float) -> None:
+        """Handle an answer by the owner of its request."""
+        owner = answered.request.owner
+        handler = _ON_OWN_ANSWER[owner if isinstance(owner, Purpose) else type(owner)]
+        handler(self, connection, owner, answered.frame, now)
+
+    def _on_sign_of_life(self, connection: Connection, purpose: Purpose, frame: Frame, now: float) -> None:
+        self._keep_alive.answered(connection, purpose, now)
+
+    def _on_manifest(self, connection: Connection, purpose: Purpose, frame: Frame, now: float) -> None:
+        self._collections.manifest_received(connection, frame, now)
+
+    def _on_config(self, connection: Connection, purpose: Purpose, frame: Frame, now: float) -> None:
+        connection.config_asked_at = -math.inf
+        connection.questions.reset()
+        self._follower.take(connection, frame.value if frame.status == Status.SUCCESS else None, now)
+        # If the answer is older than an announcement that arrived meanwhile, the client sends one more request.
+        self._keep_alive.fetch_announced(connection, now)
+        connection.announced = None
+
+    def _on_opened_scan(self, connection: Connection, scan: AbandonedScan, frame: Frame, now: float) -> None:
+        self.orphans += scan.is_orphan
+        self._operations.end_scan(connection, scan, frame, now)
+
+    def _on_late_answer(self, connection: Connection, measured: Measured, frame: Frame, now: float) -> None:
+        self.orphans += 1
+        if is_last(frame.opcode, frame.status):
+            self._operations.orphaned(measured, frame, now)
+
+    def _on_forgotten(self, connection: Connection, owner: None, frame: Frame, now: float) -> None:
+        self.orphans += 1
+
+    def _on_needless(self, connection: Connection, purpose: Purpose, frame: Frame, now: float) -> None:
+        """Do nothing: no part of the client waits for the answer."""
+
+    def _on_probe(self, connection: Connection, probe: Probe, frame: Frame, now: float) -> None:
+        self.orphans += not self._inquiries.answered(connection, probe, frame, now)
+
+    def _on_node_manifest(self, connection: Connection, question: ManifestQuestion, frame: Frame, now: float) -> None:
+        self.orphans += not self._inquiries.manifest_told(connection, question, frame, now)
+
+    def _on_collection_id(self, connection: Connection, question: CollectionQuestion, frame: Frame, now: float) -> None:
+        try:
+            answer = self._collections.take_id(connection, question, frame)
+        except MalformedResponse as error:
+            # The queued operations were not sent. A timer repeats the request, as if it had no answer.
+            self._emit(ReportConnection(StreamId(connection.stream_number), connection.node, str(error)))
+            return
+        except DecoderFault as fault:
+            self._connections.close_after_fault(connection, fault, now)
+            return
+        if answer.reason is None and answer.error is None:
+            self._operations.resume(answer.waiters, now)
+            return
+        for token in answer.waiters:
+            if answer.reason is not None:
+                failed = DispatchFailed(answer.reason, answer.detail, answer.error, connection.node)
+                self._operations.collection_not_found(token, failed, now)
+            elif answer.error is not None:
+                self._operations.fail_waiting(token, answer.error, answer.detail, now)
+        if answer.close_connection is not None:
+            self._connections.close(connection, answer.close_connection, now)
+
+
+_ON_OWN_ANSWER: Mapping[object, Callable[..., None]] = {
+    Purpose.KEEP_ALIVE: OwnAnswers._on_sign_of_life,
+    Purpose.CANARY: OwnAnswers._on_sign_of_life,
+    Purpose.CONFIG: OwnAnswers._on_config,
+    Purpose.MANIFEST: OwnAnswers._on_manifest,
+    Purpose.AUTHENTICATION: OwnAnswers._on_needless,
+    Purpose.SCAN_CANCEL: OwnAnswers._on_needless,
+    Purpose.NOT_NEEDED: OwnAnswers._on_needless,
+    AbandonedScan: OwnAnswers._on_opened_scan,
+    Measured: OwnAnswers._on_late_answer,
+    CollectionQuestion: OwnAnswers._on_collection_id,
+    Probe: OwnAnswers._on_probe,
+    ManifestQuestion: OwnAnswers._on_node_manifest,
+    NoneType: OwnAnswers._on_forgotten,
+}
+"""Handler of each answer, by the purpose of the request or by the type of its owner."""

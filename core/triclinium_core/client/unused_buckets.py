@@ -1,0 +1,54 @@
+"""Buckets that their nodes refuse: the client forgets those that are not in use.
+
+Source: decision C7.
+"""
+
+from __future__ import annotations
+
+from triclinium_core.client.wiring import Parts
+from triclinium_core.runtime.kv.connection.connection import Connection
+from triclinium_core.runtime.kv.known_configs import KnownConfigs
+
+
+class UnusedBuckets:
+    """Decides when to forget a bucket."""
+
+    def __init__(self, parts: Parts, configs: KnownConfigs) -> None:
+        self._connections = parts.connections
+        self._collections = parts.collections
+        self._follower = parts.follower
+        self._lifecycle = parts.lifecycle
+        self._inquiries = parts.inquiries
+        self._configs = configs
+        self._subscribers = 0
+        """Number of subscribers to topologies."""
+
+    def subscribers_changed(self, count: int, now: float) -> None:
+        """Record the number of subscribers. Without any, look for unused buckets."""
+        self._subscribers = count
+        if not count:
+            for bucket in self._connections.routes.buckets:
+                self._forget_if_unused(bucket, now)
+
+    def timer_passed(self, connection: Connection, now: float) -> None:
+        """Forget the bucket that the node of a connection refuses, if it is not in use."""
+        self._connections.unused_timer_passed(connection)
+        if connection.bucket is not None and not connection.is_leaving:
+            self._forget_if_unused(connection.bucket, now)
+
+    def _forget_if_unused(self, bucket: str, now: float) -> None:
+        if not self._connections.can_forget(bucket, now):
+            self._connections.keep_bucket(bucket, now)
+            return
+        is_known = bucket in self._configs
+        if is_known and self._subscribers:
+            # A subscriber has received its topology. The client looks again after the last one has left.
+            return
+        # Without a config of the cluster, the services over HTTP are found by the last topology.
+        is_needed = is_known and len(self._configs.all) == 1
+        if is_needed or self._lifecycle.use(bucket) or self._inquiries.use(bucket):
+            self._connections.keep_bucket(bucket, now)
+            return
+        self._connections.forget_bucket(bucket)
+        self._follower.forget_bucket(bucket)
+        self._collections.forget_bucket(bucket)

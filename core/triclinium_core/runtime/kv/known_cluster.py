@@ -1,0 +1,30 @@
+"""Facts about a cluster that its nodes have sent, shared by the parts of a client."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from triclinium_core.kv.topology.bucket_map import BucketMap
+from triclinium_core.kv.topology.own_addresses import OwnAddresses
+from triclinium_core.kv.topology.topology import Topology
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
+from triclinium_core.retry.couchbase.terminal_states import TerminalStates
+from triclinium_core.runtime.kv.destinations import Destinations
+from triclinium_core.runtime.kv.known_configs import KnownConfigs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownCluster:
+    """Newest facts about one cluster."""
+
+    configs: KnownConfigs = field(default_factory=KnownConfigs)
+    maps: dict[str | None, BucketMap] = field(default_factory=dict)
+    """Newest map of each bucket."""
+    topologies: dict[str | None, Topology] = field(default_factory=dict)
+    """Newest topology of each bucket, and of the cluster, in the order of their first configs."""
+    own_addresses: OwnAddresses = field(default_factory=OwnAddresses)
+    """Addresses of nodes in their own network, for reports of attempts."""
+    error_maps: ErrorMapStore = field(default_factory=ErrorMapStore)
+    terminal_states: TerminalStates = field(default_factory=TerminalStates)
+    destinations: Destinations = field(default_factory=Destinations)
+    """Routes found by these facts."""

@@ -1,0 +1,41 @@
+"""Collaborators that every part of a client needs: its options, timers, randomness, and output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import cast
+
+from triclinium_core.contract.couchbase import Action, Gathering, TimerKind
+from triclinium_core.contract.neutral import StreamId, Timers
+from triclinium_core.options import ClientOptions
+from triclinium_core.retry.backoff import Random
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Toolkit:
+    """Shared collaborators of the parts of one client."""
+
+    options: ClientOptions
+    rng: Random
+    timers: Timers[TimerKind]
+    stream_ids: Callable[[], StreamId]
+    """Source of new stream ids."""
+    gathering: Gathering
+    """Samples for the default telemetry."""
+    emit: Callable[[Action], None]
+    """Function that takes each action, in order."""
+
+
+def toolkit_of(options: ClientOptions, *, rng: Random, emit: Callable[[Action], None]) -> Toolkit:
+    """Return the toolkit of a new client."""
+    timers: Timers[TimerKind] = Timers()
+    return Toolkit(
+        options,
+        rng,
+        timers,
+        cast("Callable[[], StreamId]", count(1).__next__),
+        Gathering(options.tracer, options.meter, options.orphans, timers=timers, emit=emit),
+        emit,
+    )

@@ -1,0 +1,131 @@
+"""Configs of each bucket: the ones that the client keeps, rejects and requests."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.core.runtime.kv.simulated import (
+    Recorded,
+    get,
+    ready,
+    respond,
+    upsert,
+)
+from tests.rows import rows
+from triclinium_core.contract.neutral import ReportConnection, StreamId
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.runtime.kv.destinations import vbucket_of
+from triclinium_core.testing.fakes.faults import status
+
+
+def config(rev: int, *, epoch: int = 1, name: str | None = "travel", vbuckets: int = 64) -> bytes:
+    """Return a config of one node."""
+    document: dict[str, Any] = {"rev": rev, "revEpoch": epoch, "nodesExt": []}
+    if name is not None:
+        document |= {"name": name, "vBucketServerMap": {"serverList": ["$HOST:11210"], "vBucketMap": [[0]] * vbuckets}}
+    return json.dumps(document).encode()
+
+
+def offer(simulation: Recorded, document: bytes) -> Frame:
+    """Answer NOT_MY_VBUCKET with a config to a read, and return the request of its next attempt."""
+    _, request = simulation.submit_in_flight(get("ada"))
+    simulation.inject(respond(request, Status.NOT_MY_VBUCKET, value=document))
+    simulation.live(0.01)
+    return [each for each in simulation.requests[StreamId(2)] if each.opcode == Opcode.GET][-1]
+
+
+def test_embedded_config_spares_the_question() -> None:
+    """It was applied before the retry, so nothing has to be asked for (decision C10)."""
+    simulation = ready()
+    before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
+    offer(simulation, config(2))
+    with_config = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
+    offer(simulation, b"")
+
+    assert [before, before + 1] == [with_config, len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))]
+
+
+@rows(
+    "document",
+    [
+        b"{",
+        b"\xff",
+        b'{"error":{"context":"not mine"}}',
+        config(9, name="other"),
+        config(9, name=None),
+    ],
+)
+def test_useless_config(document: bytes) -> None:
+    """What cannot be one, or is another bucket's, is reported, not applied, and a better one is asked for."""
+    simulation = ready()
+    before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
+    request = offer(simulation, document)
+
+    assert (1, 1) == simulation.connection().config_revision
+    assert vbucket_of(b"ada", 128) == request.status
+    assert before + 1 == len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
+    assert "sent an invalid cluster config" in simulation.log[-1]
+    assert [] == simulation.closings()
+
+
+def test_config_that_was_asked_for() -> None:
+    """Is taken as any other, and a failure to answer is none of our business."""
+    simulation = ready()
+    simulation.node.set_config_revision(5, simulation.now)
+    offer(simulation, b"")
+    simulation.flow()
+    asked = simulation.connection().config_revision
+    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.TEMPORARY_FAILURE, config(9)))
+    offer(simulation, b"")
+    simulation.flow()
+
+    assert [(1, 5)] * 2 == [asked, simulation.connection().config_revision]
+
+
+@rows(
+    ("document", "reason"),
+    [
+        (b"", "gave no cluster config"),
+        *(
+            (document, "sent an invalid cluster config")
+            for document in (b"{", config(9, name="other"), config(9, name=None))
+        ),
+    ],
+)
+def test_bootstrap_with_a_useless_config(document: bytes, reason: str) -> None:
+    """No document could be found with it, nor without any: the connection is closed, with the reason."""
+    simulation = Recorded()
+    simulation.flow()
+    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, document))
+    token = simulation.finish(upsert())
+
+    assert reason in simulation.closings()[0]
+    assert token in simulation.results
+
+
+def test_reconnect_without_a_newer_config() -> None:
+    """Nothing new is enough for a bucket that is known already."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS))
+    simulation.lose(StreamId(2))
+    simulation.live(1.0)
+    simulation.result(upsert())
+
+    assert [] == simulation.closings()
+
+
+def test_problem_on_a_stream_that_was_closed_already() -> None:
+    """A config behind an answer that closes the stream is not looked at any more."""
+    simulation = ready()
+    pairs = [simulation.submit_in_flight(get(key)) for key in "ab"]
+    first, second = (request for _, request in pairs)
+    simulation.inject(respond(first, Status.AUTH_STALE) + respond(second, Status.NOT_MY_VBUCKET, value=b"{"))
+    simulation.run()
+
+    assert pairs[1][0] in simulation.settled_at
+    assert not any(
+        isinstance(action, ReportConnection) and "config that cannot be" in action.text for action in simulation.actions
+    )
