@@ -421,7 +421,7 @@ class ClientMachine:
             if type(item) is Answered:
                 if item.problem is not None:
                     text = f"sent {item.problem}"
-                    self._actions.append(ReportConnection(StreamId(stream), connection.node, text))
+                    self._actions.append(ReportConnection(StreamId(connection.stream_number), connection.node, text))
                 owner = item.request.owner
                 if type(owner) is LiveOperation:
                     answers += 1

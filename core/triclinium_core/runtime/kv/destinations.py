@@ -25,6 +25,8 @@ def vbucket_of(key: bytes, count: int) -> int:
     Args:
         key: the id without its collection prefix, which is not hashed.
         count: number of vbuckets of the bucket: 1024, or 128; 0 for a bucket that has none, or before its first map.
+
+    Source: the hash that all Couchbase clients use.
     """
     return ((crc32(key) >> 16) & 0x7FFF) % count if count else 0
 

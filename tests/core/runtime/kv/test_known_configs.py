@@ -22,6 +22,28 @@ def config(revision: int, **capabilities: list[str]) -> ClusterConfig:
     return parse_cluster_config(json.dumps(document).encode(), host="10.0.0.1")
 
 
+def test_counts_of_a_bucket() -> None:
+    """The numbers of vbuckets and replicas are those of the map, and 0 and None without one."""
+    configs = KnownConfigs()
+    servers = {"numReplicas": 1, "serverList": ["$HOST:11210"], "vBucketMap": [[0, -1]] * 64}
+    document = {"rev": 1, "name": "travel", "nodesExt": [], "vBucketServerMap": servers}
+    configs.take("travel", parse_cluster_config(json.dumps(document).encode(), host="10.0.0.1"))
+    configs.take(None, named(7))
+
+    assert [64, 0, 0] == [configs.vbucket_count(bucket) for bucket in ("travel", None, "hotels")]
+    assert [1, None, None] == [configs.replica_count(bucket) for bucket in ("travel", None, "hotels")]
+
+
+def test_newest_revision() -> None:
+    """The newest revision of all buckets is that of the config with the highest epoch and revision."""
+    configs = KnownConfigs()
+    before = configs.newest_revision()
+    configs.take("travel", config(3))
+    configs.take(None, config(7))
+
+    assert (None, 7) == (before, configs.newest_revision())
+
+
 def test_capabilities() -> None:
     """Search has another name there than among the ports (SDK-RFC 0052 "FeatureNotAvailable handling")."""
     configs = KnownConfigs()
