@@ -38,7 +38,7 @@ def offer(simulation: Recorded, document: bytes) -> Frame:
 
 
 def test_embedded_config_spares_the_question() -> None:
-    """It was applied before the retry, so nothing has to be asked for (decision C10)."""
+    """A config in the response is applied before the retry, and the client requests none (decision C10)."""
     simulation = ready()
     before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
     offer(simulation, config(2))
@@ -59,7 +59,7 @@ def test_embedded_config_spares_the_question() -> None:
     ],
 )
 def test_useless_config(document: bytes) -> None:
-    """What cannot be one, or is another bucket's, is reported, not applied, and a better one is asked for."""
+    """A config that is invalid or of another bucket is reported and not applied, and the client requests another."""
     simulation = ready()
     before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
     request = offer(simulation, document)
@@ -72,7 +72,7 @@ def test_useless_config(document: bytes) -> None:
 
 
 def test_config_that_was_asked_for() -> None:
-    """Is taken as any other, and a failure to answer is none of our business."""
+    """The client takes a config that it requested, and ignores the body of an error response."""
     simulation = ready()
     simulation.node.set_config_revision(5, simulation.now)
     offer(simulation, b"")
@@ -96,7 +96,7 @@ def test_config_that_was_asked_for() -> None:
     ],
 )
 def test_bootstrap_with_a_useless_config(document: bytes, reason: str) -> None:
-    """No document could be found with it, nor without any: the connection is closed, with the reason."""
+    """A connection that brings no valid config is closed with the reason."""
     simulation = Recorded()
     simulation.flow()
     simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, document))
@@ -107,7 +107,7 @@ def test_bootstrap_with_a_useless_config(document: bytes, reason: str) -> None:
 
 
 def test_reconnect_without_a_newer_config() -> None:
-    """Nothing new is enough for a bucket that is known already."""
+    """A connection without a newer config is used if the bucket has one."""
     simulation = ready()
     simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS))
     simulation.lose(StreamId(2))
@@ -118,7 +118,7 @@ def test_reconnect_without_a_newer_config() -> None:
 
 
 def test_problem_on_a_stream_that_was_closed_already() -> None:
-    """A config behind an answer that closes the stream is not looked at any more."""
+    """A config that arrives behind an answer that closes the stream is ignored."""
     simulation = ready()
     pairs = [simulation.submit_in_flight(get(key)) for key in "ab"]
     first, second = (request for _, request in pairs)
