@@ -117,6 +117,11 @@ class ClientMachine:
         self._scheme = connection_string.scheme
         self._bare = connection_string.scheme is Scheme.MEMCACHED
         self._started, self._now = False, -TIME_MAX
+        self.wakeup: float = -math.inf
+        """Instant when ``TimePassed`` is due: monotonic seconds, ``-inf`` before the first one, ``inf`` for never.
+
+        It may be early: that of an operation which is settled by now.
+        """
         self._actions: list[Action] = []
         tools = toolkit_of(options, rng=rng, emit=self._actions.append)
         cluster = KnownCluster()
@@ -147,17 +152,6 @@ class ClientMachine:
     def _open_count(self) -> int:
         """Number of operations, requests and inquiries of users that are open."""
         return sum(not live.is_own for live in self._lifecycle.open.values()) + len(self._inquiries)
-
-    @property
-    def wakeup(self) -> float:
-        """When ``TimePassed`` is due: monotonic seconds, ``-inf`` before the first one, ``inf`` for never.
-
-        It may be early: that of an operation which is settled by now.
-        """
-        if not self._started:
-            return -math.inf
-        wakeup, lifecycle = self._timers.wakeup, self._lifecycle
-        return lifecycle.next_deadline if lifecycle.open and lifecycle.next_deadline < wakeup else wakeup
 
     def handle(self, event: Event, now: float) -> Sequence[Action]:
         """Handle ``event``, and return what to do, in order.
@@ -194,6 +188,10 @@ class ClientMachine:
         if self._connections.sending:
             self._connections.flush()
         self._now = now
+        if self._started:
+            wakeup, lifecycle = self._timers.wakeup, self._lifecycle
+            has_earlier = lifecycle.open and lifecycle.next_deadline < wakeup
+            self.wakeup = lifecycle.next_deadline if has_earlier else wakeup
         actions = self._actions.copy()
         self._actions.clear()
         return actions
@@ -393,6 +391,8 @@ class ClientMachine:
             self._requests.stream_opened(event, now)
 
     def _on_bytes_received(self, event: BytesReceived, now: float) -> None:
+        if type(event.data) is not bytes:
+            check_type(event.data, "data", bytes, bytearray, memoryview)
         connection = self._connections.streams.connections.get(event.stream)
         if connection is None:
             before = self._requests.work

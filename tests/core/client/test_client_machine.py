@@ -101,6 +101,18 @@ ACTIONS = get_args(Action)
 # The contract.
 
 
+def test_bytes_that_are_none() -> None:
+    """A text instead of bytes raises, and the client goes on."""
+    client = machine()
+    client.handle(TimePassed(), 100.0)
+    before = client.statistics()
+    with pytest.raises(InvalidArgumentException) as caught:
+        client.handle(BytesReceived(ONE, cast("bytes", "text")), 100.0)
+
+    assert "data" == caught.value.parameter
+    assert before == client.statistics()
+
+
 def test_wakeup() -> None:
     """At once before the first TimePassed, whatever was submitted; then when something is due."""
     client = machine()

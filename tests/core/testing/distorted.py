@@ -45,18 +45,19 @@ class DistortedMachine(ClientMachine):
     def __init__(self, options: ClientOptions, distort: Distort | None) -> None:
         super().__init__(options, rng=MIDPOINT)
         self.distort = distort
-        self.stands_still = False
+        self._stands_still = False
         self.denies = False
 
-    @property
-    def wakeup(self) -> float:
-        """When it says that it is due."""
-        return 0.0 if self.stands_still else super().wakeup
-
     def handle(self, event: Event, now: float) -> Sequence[Action]:
-        """Do what is right, and order something else."""
+        """Handle the event, order something else, and be due at once if the timers stand still."""
         actions = super().handle(event, now)
+        if self._stands_still:
+            self.wakeup = 0.0
         return actions if self.distort is None else self.distort(event, list(actions))
+
+    def stand_still(self) -> None:
+        """Be due at once from now on."""
+        self._stands_still, self.wakeup = True, 0.0
 
     def is_ambiguous(self, token: Token) -> bool:
         """Tell what is right, or deny it."""

@@ -53,17 +53,13 @@ class StreamOpened(msgspec.Struct, frozen=True, gc=False):
 
 
 class BytesReceived(msgspec.Struct, frozen=True, gc=False):
-    """Bytes that came, cut anywhere; they are copied before ``handle`` returns.
+    """Bytes that came, cut anywhere; they are copied before ``handle`` returns, which raises ArgumentError if they are none.
 
     They may hold a user's data, so ``repr`` shows only their number.
     """
 
     stream: StreamId
     data: bytes
-
-    def __post_init__(self) -> None:
-        if type(self.data) is not bytes and not isinstance(self.data, bytes | bytearray | memoryview):
-            raise ArgumentError(f"data must be bytes, not {type(self.data).__name__}", parameter="data")
 
     @total_repr
     def __repr__(self) -> str:

@@ -30,7 +30,6 @@ def test_the_nonce_is_not_shown() -> None:
         (StreamOpened, {"nonce": "\ud800"}, "nonce"),
         (StreamOpened, {"nonce": "é"}, "nonce"),
         (StreamOpened, {"nonce": "a\0b"}, "nonce"),
-        (BytesReceived, {"data": "text"}, "data"),
         (StreamLost, {"cause": "reset"}, "cause"),
         (StreamLost, {"cause": LossCause.RESET, "text": None}, "text"),
         (StreamLost, {"cause": LossCause.RESET, "handed_over": "all"}, "handed_over"),

@@ -198,7 +198,7 @@ def test_time_that_stands_still() -> None:
         simulation.tick()
     simulation.now += 0.1
     simulation.tick()
-    simulation.client.stands_still = True
+    simulation.client.stand_still()
 
     with pytest.raises(Violation, match=r"at 0\.100000 s the client is due again and again"):
         simulation.flow()
