@@ -12,6 +12,7 @@ from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.contract.couchbase import Action, OperationSubmitted
 from triclinium_core.contract.neutral import BytesReceived, OpenStream, StreamId, StreamOpened, TimePassed, Token
 from triclinium_core.kv.address import Address
+from triclinium_core.kv.operation.codec_parts import Dialect
 from triclinium_core.kv.operation.replica.requests import LookupInReplica
 from triclinium_core.kv.operation.requests import (
     JSON_TRANSCODER,
@@ -39,6 +40,7 @@ from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.backoff import exponential
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.couchbase.strategy import FastFailOnTerminalErrorRetryStrategy
+from triclinium_core.runtime.kv.connection.address_cycle import AddressCycle
 from triclinium_core.runtime.kv.connection.bootstrap import BootstrapPlan
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.in_flight import Probe
@@ -245,7 +247,11 @@ SCENES: tuple[Callable[[], FuzzScene], ...] = (bootstrapping, ready, bare)
 def bootstrapping_node() -> tuple[Connection, bytes]:
     """Return a connection that has sent its first burst, and the honest answers."""
     connection = Connection(
-        "b", (Address("127.0.0.1", 11210),), bare=False, compression=True, circuit_breaker=CircuitBreakerOptions()
+        "b",
+        AddressCycle((Address("127.0.0.1", 11210),)),
+        dialect=Dialect(),
+        circuit_breaker=CircuitBreakerOptions(),
+        sending=[],
     )
     connection.connect()
     plan = BootstrapPlan(
@@ -260,7 +266,7 @@ def ready_node() -> tuple[Connection, bytes]:
     connection, honest = bootstrapping_node()
     connection.bytes_received(honest, 0.0)
     for token, opcode in enumerate(OPCODES, 1):
-        connection.in_flight.add(Probe(token), encode_request(opcode, opaque=connection.in_flight.next_opaque))
+        connection.in_flight.send(Probe(token), encode_request(opcode, opaque=connection.in_flight.next_opaque))
     return connection, OPERATION_REPLIES
 
 

@@ -403,7 +403,7 @@ class ClientMachine:
             # The stream was given up meanwhile.
             return
         self._learn(connection, connection.bytes_received(event.data, now), now)
-        self.work += connection.work
+        self.work += connection.received.work
         if connection.waiting.tokens and connection.takes_operations:
             # Once for all the answers of one piece.
             self._operations.resume_waiting(connection, now)
@@ -416,7 +416,7 @@ class ClientMachine:
 
     def _learn(self, connection: Connection, news: Iterable[News], now: float) -> None:
         """Draw the conclusions from what a connection tells of its present stream."""
-        stream, answers = connection.stream_number, 0
+        stream, answers = connection.in_flight.stream, 0
         for item in news:
             if type(item) is Answered:
                 if item.problem is not None:
@@ -433,7 +433,7 @@ class ClientMachine:
                     self._own_answers.answered(connection, item, now)
             elif type(item) is Strayed:
                 self._own_answers.orphans += 1
-            elif connection.state is not ConnectionState.LOST and connection.stream_number == stream:
+            elif connection.state is not ConnectionState.LOST and connection.in_flight.stream == stream:
                 self._conclusions.draw(connection, item, now)
             # Else an answer has cost the stream. Only the answers behind it are still due to somebody.
         if answers:

@@ -14,7 +14,6 @@ from triclinium_core.runtime.kv.connection.connection_events import (
     BecameReady,
     BecameUnusable,
     BucketSelected,
-    BytesOrdered,
     ConfigAnnounced,
     News,
     SaslAnswered,
@@ -39,8 +38,6 @@ class Conclusions:
     def draw(self, connection: Connection, item: News, now: float) -> None:
         """Act on an event of a connection that is not an answer."""
         match item:
-            case BytesOrdered(data):
-                self._connections.order(connection, data)
             case SaslAnswered(status):
                 self._connections.sasl_answered(connection, status)
             case BucketSelected(bucket, status):
@@ -64,10 +61,10 @@ class Conclusions:
             # While the connections follow a map, those to its new nodes do not exist yet.
             self._follower.search_if_lost(connection.bucket, now)
         waiting = [*loss.waiting, *self._collections.connection_lost(connection)]
-        is_refused = connection.is_refused
+        is_refused = connection.history.last_end.is_refused
         reason = RetryReason.AUTHENTICATION_ERROR if is_refused else RetryReason.NODE_NOT_AVAILABLE
         self._requests.cluster_not_found(reason, loss.detail, now)
-        if connection.is_unsupported:
+        if connection.history.last_end.is_unsupported:
             self._inquiries.unsupported(connection, loss.detail, now)
         for token in waiting:
             self._operations.connection_lost(token, connection, loss.detail, now)

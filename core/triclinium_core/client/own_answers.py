@@ -5,7 +5,6 @@ The client made the request for itself, or the caller of the operation has left.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from types import NoneType
 
@@ -57,12 +56,11 @@ class OwnAnswers:
         self._collections.manifest_received(connection, frame, now)
 
     def _on_config(self, connection: Connection, purpose: Purpose, frame: Frame, now: float) -> None:
-        connection.config_asked_at = -math.inf
-        connection.questions.reset()
+        connection.own_requests.config_answered()
         self._follower.take(connection, frame.value if frame.status == Status.SUCCESS else None, now)
         # If the answer is older than an announcement that arrived meanwhile, the client sends one more request.
         self._keep_alive.fetch_announced(connection, now)
-        connection.announced = None
+        connection.own_requests.forget_announced()
 
     def _on_opened_scan(self, connection: Connection, scan: AbandonedScan, frame: Frame, now: float) -> None:
         self.orphans += scan.is_orphan

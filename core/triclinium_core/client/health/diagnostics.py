@@ -83,8 +83,8 @@ def diagnose(connection: Connection, now: float) -> EndpointDiagnostics:
         local=connection.link.local_address,
         namespace=connection.bucket,
         state=state,
-        last_activity=now - connection.last_heard if connection.last_heard > -math.inf else None,
-        details=connection.last_error,
+        last_activity=now - connection.received.at if connection.received.at > -math.inf else None,
+        details=connection.history.last_end.error,
     )
 
 

@@ -225,7 +225,7 @@ class NodeWaits:
         self._end_question(wait, node, {})
         node.asked_on, opaque = connection.stream_number, connection.in_flight.next_opaque
         frame = encode_request(Opcode.GET_COLLECTIONS_MANIFEST, opaque=opaque)
-        self._connections.send(connection, ManifestQuestion(wait.token), frame)
+        connection.in_flight.send(ManifestQuestion(wait.token), frame)
         if wait.is_traced:
             node.told_on = connection.stream_number
             self._emit(dispatch_report(wait.token, connection, opaque, self._own_addresses))
@@ -270,7 +270,11 @@ class NodeWaits:
     def _obstacle(self, wait: WaitForNodes, connections: Collection[Connection]) -> CouchbaseException | None:
         """Return why no node can be had for good; None where one can, for then the others may only be late."""
         reason = self._terminal_states.reason_for(Service.KV, bucket=wait.bucket)
-        if reason is None and self._connections.refused and all(each.is_refused for each in connections):
+        if (
+            reason is None
+            and self._connections.refused
+            and all(each.history.last_end.is_refused for each in connections)
+        ):
             reason = RetryReason.AUTHENTICATION_ERROR
         if reason is None or self._connections.routes.ready_count(wait.bucket):
             return None
@@ -294,5 +298,5 @@ def _context(wait: WaitForNodes, connection: Connection) -> ErrorContext:
         idempotent=wait.idempotent,
         bucket=wait.bucket,
         last_dispatched_to=connection.node,
-        last_dispatch_error=connection.last_error,
+        last_dispatch_error=connection.history.last_end.error,
     )

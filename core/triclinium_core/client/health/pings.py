@@ -232,8 +232,8 @@ class Pings:
             return
         if ping.request.bucket not in (None, connection.bucket):
             return
-        streams_to_come = connection.address_count - (0 if connection.state is ConnectionState.LOST else 1)
-        target = _Target(connection.attempts + max(streams_to_come, 0), now)
+        streams_to_come = len(connection.addresses) - (0 if connection.state is ConnectionState.LOST else 1)
+        target = _Target(connection.history.attempts + max(streams_to_come, 0), now)
         ping.targets[connection] = ping.awaited[connection] = target
 
     def _look_at(self, ping: OpenPing, connection: Connection, now: float) -> None:
@@ -252,7 +252,9 @@ class Pings:
             return
         # A terminal error is mended by none of the addresses that are left to try.
         is_over = (
-            connection.attempts >= target.attempt_max or connection.is_leaving or self._terminal(connection) is not None
+            connection.history.attempts >= target.attempt_max
+            or connection.is_leaving
+            or self._terminal(connection) is not None
         )
         if connection.state is ConnectionState.LOST and is_over:
             ping.report(connection, PingState.ERROR, status_text(connection), now)
@@ -260,7 +262,7 @@ class Pings:
     def _probe(self, ping: OpenPing, connection: Connection, target: _Target) -> None:
         """Order a NOOP, and tell of it where that is asked for."""
         opaque = connection.in_flight.next_opaque
-        self._connections.send(connection, Probe(ping.token), encode_request(Opcode.NOOP, opaque=opaque))
+        connection.in_flight.send(Probe(ping.token), encode_request(Opcode.NOOP, opaque=opaque))
         if ping.is_traced:
             target.is_told = True
             self._emit(dispatch_report(ping.token, connection, opaque, self._own_addresses))

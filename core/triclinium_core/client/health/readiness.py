@@ -221,7 +221,7 @@ class Readiness:
         lost = [each for each in concerned if each.state is ConnectionState.LOST]
         if reason is None:
             reason = RetryReason.AUTHENTICATION_ERROR
-            lost = [each for each in lost if each.is_refused]
+            lost = [each for each in lost if each.history.last_end.is_refused]
             # Decision C6: a refused node counts for itself, so it ends only a wait that needs it.
             if wait.desired_state is not ClusterState.ONLINE and len(lost) < len(concerned):
                 return None
@@ -242,5 +242,5 @@ def _context(wait: WaitUntilReady, connection: Connection) -> ErrorContext:
         idempotent=True,
         bucket=wait.bucket,
         last_dispatched_to=connection.node,
-        last_dispatch_error=connection.last_error,
+        last_dispatch_error=connection.history.last_end.error,
     )

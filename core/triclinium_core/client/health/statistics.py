@@ -96,7 +96,7 @@ class ClientStatistics:
 def describe_connection(connection: Connection, config_revision: tuple[int, int] | None) -> ConnectionStatistics:
     """Return the snapshot of one connection."""
     error_map = connection.negotiated.error_map
-    told = connection.server_time
+    told = connection.received.server_time
     return ConnectionStatistics(
         node=connection.node,
         bucket=connection.bucket,
@@ -109,7 +109,7 @@ def describe_connection(connection: Connection, config_revision: tuple[int, int]
         config_revision=config_revision,
         in_flight=len(connection.in_flight),
         waiting=len(connection.waiting),
-        last_error=connection.last_error,
+        last_error=connection.history.last_end.error,
         circuit_breaker=connection.breaker.statistics(),
         server_time=ServerTimeStatistics(answers=told.answers, total=told.total, longest=told.longest)
         if told.answers

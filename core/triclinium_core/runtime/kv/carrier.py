@@ -256,7 +256,7 @@ class KeyValueCarrier:
             and connection.state is ConnectionState.READY
         ):
             cancel = encode_cancel(scan.vbucket, frame.value, opaque=connection.in_flight.next_opaque)
-            self._connections.send(connection, Purpose.SCAN_CANCEL, cancel)
+            connection.in_flight.send(Purpose.SCAN_CANCEL, cancel)
 
     def orphaned(self, operation: Measured, frame: Frame, now: float) -> None:
         """Report an answer that came after its caller had left."""
@@ -414,7 +414,7 @@ class KeyValueCarrier:
         connection = self._dispatcher.waits_for(live.token)
         if connection is not None:
             reasons = context.retry_reasons
-            if not connection.is_unsupported:
+            if not connection.history.last_end.is_unsupported:
                 reasons |= {str(self._dispatcher.reason_of_waiting(live, connection))}
             context = replace(context, retry_reasons=reasons, last_dispatch_error=_obstacle(live, connection))
         else:

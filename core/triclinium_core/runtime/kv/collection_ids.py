@@ -119,7 +119,7 @@ class CollectionLookups:
     def _ask(self, connection: Connection, question: CollectionQuestion, now: float) -> None:
         path = _path(question.scope, question.collection).encode()
         frame = encode_request(Opcode.GET_COLLECTION_ID, opaque=connection.in_flight.next_opaque, value=path)
-        self._connections.send(connection, question, frame)
+        connection.in_flight.send(question, frame)
         self._timers.schedule(now + QUESTION_SECONDS, TimerKind.COLLECTION_QUESTION, (connection, question))
 
     def take_id(self, connection: Connection, question: CollectionQuestion, frame: Frame) -> CollectionAnswer:
@@ -129,7 +129,7 @@ class CollectionLookups:
             MalformedResponse: the response has neither an id nor a valid error status. The operations stay queued.
             DecoderFault: the decoder failed. The operations stay queued.
         """
-        connection.questions.reset()
+        connection.own_requests.answered()
         bucket, scope, collection = connection.bucket, question.scope, question.collection
         ids = self._collections.setdefault(bucket, CollectionIds())
         path = _path(scope, collection)
@@ -145,7 +145,7 @@ class CollectionLookups:
             # An earlier answer of the same piece may have closed the stream.
             if connection.state is ConnectionState.READY and ids.has_to_be_reviewed():
                 request = encode_request(Opcode.GET_COLLECTIONS_MANIFEST, opaque=connection.in_flight.next_opaque)
-                self._connections.send(connection, Purpose.MANIFEST, request)
+                connection.in_flight.send(Purpose.MANIFEST, request)
             return answer
         waiters = ids.missing(path)
         detail = f"{connection.node}: bucket {bucket!r} has no collection {path}"

@@ -71,7 +71,7 @@ class ConfigFollower:
         """
         if not document or connection.state is ConnectionState.LOST:
             return None
-        connection.work += len(document) // CONFIG_BYTES_PER_UNIT
+        connection.received.add_work(len(document) // CONFIG_BYTES_PER_UNIT)
         try:
             config = parse_cluster_config(document, host=connection.address.host)
         except UnsupportedBucketType as error:

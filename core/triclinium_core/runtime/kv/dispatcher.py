@@ -117,17 +117,18 @@ class KeyValueDispatcher:
             if found is None:
                 return self._lack_node(operation)
         connection, prefix = found.connection, found.prefix
+        in_flight = connection.in_flight
         operation.map, operation.vbucket = found.map, found.vbucket
         try:
             if connection.state is not _READY or not connection.breaker.allows_operations:
                 return self._hold(operation, connection)
-            if connection.in_flight.is_full or (connection.waiting.tokens and turn_at is not connection):
+            if in_flight.is_full or (connection.waiting.tokens and turn_at is not connection):
                 return self._queue(operation, connection, now)
             if prefix is None:
                 prefix = self._prefix(operation, connection)
                 if prefix is None:
                     return self._wait_for_collection(operation, connection, now)
-            opaque = connection.in_flight.next_opaque
+            opaque = in_flight.next_opaque
             # Decision C29: every attempt is a new frame.
             frame = encode_operation(
                 request,
@@ -143,7 +144,7 @@ class KeyValueDispatcher:
         operation.stage = _IN_FLIGHT
         if operation.permit is not None:
             operation.permit.begin()
-        self._connections.send(connection, operation, frame)
+        in_flight.send(operation, frame)
         if operation.is_traced:
             self._emit(dispatch_report(operation.token, connection, opaque, self._own_addresses))
         if operation.retry is not None:
@@ -159,14 +160,14 @@ class KeyValueDispatcher:
             load: what the node had to do, where that is why.
         """
         self._waits_for.pop(operation.token, None)
-        if connection.is_unsupported:
+        if connection.history.last_end.is_unsupported:
             return Refused(UnsupportedOperationException, detail)
         return DispatchFailed(self.reason_of_waiting(operation, connection), detail, node=connection.node, load=load)
 
     def reason_of_waiting(self, operation: LiveOperation, connection: Connection) -> RetryReason:
         """Return the reason of the failure if ``operation`` is not sent to ``connection`` in time."""
         # Decision C6: a terminal state says better than the socket what is wrong.
-        return self.terminal_reason(operation) or connection.unavailable_reason
+        return self.terminal_reason(operation) or connection.history.unavailable_reason
 
     def terminal_reason(self, operation: LiveOperation) -> RetryReason | None:
         """Return what is known to be wrong for good with what an operation needs; None for nothing."""

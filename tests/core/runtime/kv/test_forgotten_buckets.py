@@ -242,7 +242,7 @@ def test_a_node_that_joins_without_the_bucket_and_leaves() -> None:
     simulation.nodes[2].faults.always(Opcode.SELECT_BUCKET, status(Status.KEY_NOT_FOUND))
     simulation.nodes.add_node(2)
     simulation.live(SETTLED)
-    (joined,) = (weakref.ref(each) for each in machine._connections.all if each.lacks_bucket)
+    (joined,) = (weakref.ref(each) for each in machine._connections.all if each.history.last_end.lacks_bucket)
     simulation.nodes.remove_node(2)
     simulation.flow()
     at_once = len(machine._connections._timers), simulation.addresses()

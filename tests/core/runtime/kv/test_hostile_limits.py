@@ -12,7 +12,7 @@ import pytest
 
 from tests.core.kv.operation.test_codec import response
 from tests.core.kv.topology.test_cluster_config import changed
-from tests.core.runtime.kv.connection.peer import Answering, as_frame, plan, take_apart
+from tests.core.runtime.kv.connection.peer import Answering, as_frame, bootstrap_of, plan, take_apart
 from tests.core.runtime.kv.counting import counted
 from tests.core.runtime.kv.simulated import Recorded, client_options, get
 from triclinium_core.contract.couchbase import Action, AuthenticatorChanged, Event
@@ -30,7 +30,6 @@ from triclinium_core.retry.couchbase.tables.error_map import (
     parse_error_map,
 )
 from triclinium_core.runtime.kv.connection import scram
-from triclinium_core.runtime.kv.connection.bootstrap import Bootstrap
 from triclinium_core.runtime.kv.connection.scram import SALTED_PASSWORDS_MAX, SaltedPasswords
 
 CALLS_MAX = 60_000
@@ -78,7 +77,7 @@ def test_the_largest_answer(prepare: Callable[[], Callable[[], object]]) -> None
 def bootstrapped(salted_passwords: SaltedPasswords, password: str = "secret") -> int:
     """Return how often a connection has a password salted while it is bootstrapped."""
     authenticator = PasswordAuthenticator("ada", password)
-    bootstrap = Bootstrap(plan(authenticator=authenticator, salted_passwords=salted_passwords))
+    bootstrap = bootstrap_of(plan(authenticator=authenticator, salted_passwords=salted_passwords))
     node, salted = Answering(password=password), 0
     requests = take_apart(bootstrap.start())
     while requests:

@@ -31,7 +31,7 @@ from triclinium_core.retry.couchbase.tables.kv_status import Status, status_name
 from triclinium_core.runtime.kv.connection.exchange_nonces import ExchangeNonces
 from triclinium_core.runtime.kv.connection.sasl import SaslExchange, SaslMessage, SaslRefusal, mechanisms_of, user_of
 from triclinium_core.runtime.kv.connection.scram import SaltedPasswords
-from triclinium_core.runtime.kv.connection.states import CONNECTION_TRANSITIONS, ConnectionEvent, ConnectionState
+from triclinium_core.runtime.kv.connection.states import ConnectionEvent
 
 WANTED_FEATURES = (
     HelloFeature.TCP_NODELAY,
@@ -193,6 +193,8 @@ def plan_of(
 class Negotiated:
     """What came out of it."""
 
+    authenticator: Authenticator | None = None
+    """Credentials of the stream, including during authentication; None without authentication."""
     features: frozenset[int] = frozenset()
     offered_mechanisms: tuple[str, ...] = ()
     mechanism: str | None = None
@@ -201,16 +203,34 @@ class Negotiated:
     """Why there is no map although there should be one; for the log."""
     config: bytes | None = None
 
+    def share(self, error_map: ErrorMap) -> None:
+        """Hold an equal error map, which other connections hold too, in place of the own one."""
+        self.error_map = error_map
+
+    @property
+    def announces_configs(self) -> bool:
+        """Whether the node announces a new cluster config without a request."""
+        return HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF in self.features
+
+    @property
+    def sends_only_new_config(self) -> bool:
+        """Whether the node, given the version of the known cluster config, omits that config from its answer."""
+        return HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION in self.features
+
 
 class Bootstrap:
     """One bootstrap. Feed every frame to ``receive`` until ``is_done`` or ``failure``.
 
     Args:
+        move: makes the connection take each step of its bootstrap.
         nonces: the nonces of the stream.
     """
 
-    def __init__(self, plan: BootstrapPlan, nonces: ExchangeNonces | None = None) -> None:
+    def __init__(
+        self, plan: BootstrapPlan, move: Callable[[ConnectionEvent], None], nonces: ExchangeNonces | None = None
+    ) -> None:
         self._plan = plan
+        self._move = move
         self._steps: dict[int, tuple[Opcode, Callable[[Frame], bytes]]] = {}
         self._opaque = 0
         self._sasl = SaslExchange(
@@ -222,18 +242,16 @@ class Bootstrap:
         )
         self.has_heard: bool = False
         """Whether the peer has answered anything, so that it speaks the protocol."""
-        self.negotiated: Negotiated = Negotiated()
+        self.negotiated: Negotiated = Negotiated(plan.authenticator)
         self.failure: BootstrapFailure | None = None
         self.sasl_status: int | None = None
         """Outcome of SASL, once there is one."""
         self.bucket_status: int | None = None
         """Outcome of SELECT_BUCKET, once there is one."""
-        self.state: ConnectionState = ConnectionState.CONNECTING
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the connection is ready."""
-        return self.state is ConnectionState.READY
+        self.is_done: bool = False
+        """Whether all is answered, so that the connection is ready."""
+        self._is_joining = False
+        """Whether bucket and cluster config have been requested."""
 
     @property
     def unanswered(self) -> Opcode | None:
@@ -268,13 +286,11 @@ class Bootstrap:
             return self._fail(f"answered opcode 0x{opcode:02x} with opcode 0x{frame.opcode:02x}")
         self.has_heard = True
         data = step(frame)
-        if self.state is ConnectionState.JOINING and not self._steps and self.failure is None:
+        if self._is_joining and not self._steps and self.failure is None:
             # The config may be answered before what was asked earlier; only all of it together makes a connection.
+            self.is_done = True
             self._move(ConnectionEvent.ALL_ANSWERED)
         return data
-
-    def _move(self, event: ConnectionEvent) -> None:
-        self.state = CONNECTION_TRANSITIONS[self.state][event]
 
     def _request(
         self,
@@ -321,7 +337,7 @@ class Bootstrap:
         if len(frame.value) % 2 or len(frame.value) > HELLO_SIZE_MAX:
             return self._fail(f"granted {len(frame.value)} bytes of features, which cannot be")
         self.negotiated.features = frozenset(struct.unpack(f">{len(frame.value) // 2}H", frame.value))
-        if self.state is not ConnectionState.NEGOTIATING:
+        if self._is_joining:
             return b""
         self._move(ConnectionEvent.HELLO_ANSWERED)
         # The TLS handshake has shown a certificate already, and the server takes no SASL after it.
@@ -366,12 +382,12 @@ class Bootstrap:
         return self._join() if self._sasl.is_done else self._say(message)
 
     def _join(self) -> bytes:
+        self._is_joining = True
         self._move(ConnectionEvent.AUTHENTICATED)
         burst = b"" if self._plan.begins_with_hello else self._hello()
         if self._plan.bucket is not None:
             burst += self._request(Opcode.SELECT_BUCKET, self._on_bucket, key=self._plan.bucket.encode())
-        knows_versions = HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION in self.negotiated.features
-        extras = encode_version(self._plan.known_config) if knows_versions else b""
+        extras = encode_version(self._plan.known_config) if self.negotiated.sends_only_new_config else b""
         return burst + self._request(Opcode.GET_CLUSTER_CONFIG, self._on_config, extras=extras)
 
     def _on_bucket(self, frame: Frame) -> bytes:

@@ -5,7 +5,6 @@ It decides nothing about operations: it tells what happened as news, and the cli
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -17,12 +16,13 @@ from triclinium_core.kv.address import Address
 from triclinium_core.kv.operation.codec_parts import Dialect
 from triclinium_core.kv.wire.compression import MalformedCompression, inflate
 from triclinium_core.kv.wire.config_version import CONFIG_VERSION
-from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Magic, Opcode, ServerOpcode
+from triclinium_core.kv.wire.constants import Datatype, Magic, Opcode, ServerOpcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
 from triclinium_core.options import Authenticator
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent, CircuitBreaker, CircuitBreakerOptions
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.runtime.kv.connection.address_cycle import AddressCycle
+from triclinium_core.runtime.kv.connection.attempt_history import AttemptHistory
 from triclinium_core.runtime.kv.connection.bootstrap import (
     Bootstrap,
     BootstrapFailure,
@@ -36,7 +36,6 @@ from triclinium_core.runtime.kv.connection.connection_events import (
     BecameReady,
     BecameUnusable,
     BucketSelected,
-    BytesOrdered,
     ConfigAnnounced,
     News,
     SaslAnswered,
@@ -44,12 +43,12 @@ from triclinium_core.runtime.kv.connection.connection_events import (
 )
 from triclinium_core.runtime.kv.connection.exchange_nonces import ExchangeNonces
 from triclinium_core.runtime.kv.connection.first_bytes import TLS_ALERT, recognise
-from triclinium_core.runtime.kv.connection.grace_period import GracePeriod
 from triclinium_core.runtime.kv.connection.in_flight import InFlightRequest, InFlightTable, Purpose
+from triclinium_core.runtime.kv.connection.own_requests import OwnRequests
 from triclinium_core.runtime.kv.connection.reauthentication import Reauthentication, RequestParts
+from triclinium_core.runtime.kv.connection.received import Received
 from triclinium_core.runtime.kv.connection.sasl import SaslExchange
 from triclinium_core.runtime.kv.connection.scram import SaltedPasswords
-from triclinium_core.runtime.kv.connection.server_time import ServerTime
 from triclinium_core.runtime.kv.connection.states import CONNECTION_TRANSITIONS, ConnectionEvent, ConnectionState
 from triclinium_core.runtime.kv.connection.waiting_line import WaitingLine
 from triclinium_core.runtime.lifecycle.link import Link
@@ -65,25 +64,16 @@ _SNAPPY, _SERVER_REQUEST, _AUTHENTICATION = int(Datatype.SNAPPY), int(Magic.SERV
 class Connection:
     """One connection.
 
+    Other classes call methods of the connection and of its attributes. They write neither.
+
     Args:
         bucket: what to select on it; None for the connection that belongs to no bucket.
-        addresses: where the node may be; tried in turn, one for each stream.
-        bare: whether the peer is a plain memcached.
-        is_seeking: whether any node of the cluster will do.
+        addresses: where the node may be.
+        dialect: the one before HELLO is answered; with a plain memcached, the only one.
+        sending: takes ``in_flight`` when the first frame of an event is ordered; shared by the connections of a client.
+        earlier_failures: failed attempts at the bucket before the client forgot it.
     """
 
-    work: int = 0
-    """Units of work of the newest bytes. The parser of a config in them adds its own."""
-    address_remark: str = ""
-    """Addition to the errors of a stream that is not open yet: why the client uses its address. Often empty."""
-    faulty_streams: int = 0
-    """Number of consecutive streams that were closed because a decoder failed on their bytes."""
-    lacks_bucket: bool = False
-    """Whether the last stream ended because the node does not have the bucket, or refuses it to the user."""
-    earlier_failures: int = 0
-    """Failed attempts at the bucket before the client forgot it. They count for the backoff."""
-    is_refused: bool = False
-    """Whether all addresses were tried and the client refused to authenticate with the last node (decision C6)."""
     _frames_came: bool = False
     """Whether the peer of the present stream has sent a whole frame."""
     _is_proven: bool = False
@@ -94,66 +84,33 @@ class Connection:
     def __init__(
         self,
         bucket: str | None,
-        addresses: Sequence[Address],
+        addresses: AddressCycle,
         *,
-        bare: bool,
-        compression: bool,
+        dialect: Dialect,
         circuit_breaker: CircuitBreakerOptions,
-        is_seeking: bool = False,
+        sending: list[InFlightTable],
+        earlier_failures: int = 0,
     ) -> None:
         self.bucket: str | None = bucket
-        self.address: Address = addresses[0]
-        self.node: str = str(self.address)
-        """The node's name in logs and errors: ``host:port``."""
+        self.addresses: AddressCycle = addresses
+        self.node: str = str(addresses.current)
+        """Name of the node in logs and errors: ``host:port``."""
         self.state: ConnectionState = ConnectionState.LOST
-        self.is_in_use: bool = False
-        """Whether the bootstrap of the present stream is over: it is ready, or authenticates again."""
-        self.dialect: Dialect = Dialect(bare=bare)
-        self.negotiated: Negotiated = Negotiated()
-        self.breaker: CircuitBreaker = CircuitBreaker(circuit_breaker)
-        self.in_flight: InFlightTable = InFlightTable()
-        self.waiting: WaitingLine = WaitingLine()
-        """Who waits until the connection is ready and has room."""
-        self.outgoing: list[bytes] = []
-        """Frames that go out when the present event is handled."""
-        self.last_heard: float = -math.inf
-        """When the newest whole frame came, or the stream was opened."""
-        self.last_error: str | None = None
-        self.link: Link = Link(0, self.node, None)
-        """The present stream, or the last one, as the operations that are sent on it remember it."""
-        self.server_time: ServerTime = ServerTime()
-        self.questions: GracePeriod = GracePeriod()
-        """With our own questions, of which some may get lost, but not all."""
-        self.config_asked_at: float = -math.inf
-        """When a cluster config was asked for that has not come yet."""
-        self.config_polled_at: float = -math.inf
-        """When a cluster config was asked for last, answered or not."""
-        self.announced: tuple[int, int] | None = None
-        """Epoch and revision of the config that the node said it has, until it was asked for that."""
-        self.xerror: bool = True
-        """False after a corrupt error map, where renegotiation was asked for."""
+        """Current state, by the table ``CONNECTION_TRANSITIONS``."""
         self.is_leaving: bool = False
         """Whether its node has left the map, so that nothing more is sent and no other stream opened."""
-        self.was_reached: bool = False
-        """Whether any stream to the node was ever opened."""
-        self.was_ready: bool = False
-        """Whether the connection was ever ready."""
-        self.authenticator: Authenticator | None = None
-        """Who the present stream speaks for, or is just saying that it does; None where nobody is asked."""
-        self.attempts: int = 0
-        """Streams that were begun."""
-        self.stream_number: int = 0
-        """The present stream, or the last one, counted over all connections of the client."""
-        self.failed_attempts: int = 0
-        """Streams that were lost one after the other before a request was answered on them."""
-        self.losses: int = 0
-        """How often a stream was lost, or could not be opened, since the connection was last ready."""
-        self.is_unsupported: bool = False
-        """Whether all addresses were tried and the last peer speaks another protocol, or the bucket is of no use."""
-        self.is_seeking: bool = is_seeking
-        """Whether it may be to any node of the cluster, so that the addresses to try are those of the seeds."""
-        self._addresses, self._attempts = addresses, 0
-        self._compression = compression
+        self.history: AttemptHistory = AttemptHistory(earlier_failures=earlier_failures)
+        self.link: Link = Link(0, self.node, None)
+        """The stream that was opened last, as the operations that are sent on it remember it."""
+        self.negotiated: Negotiated = Negotiated()
+        self.dialect: Dialect = dialect
+        self.breaker: CircuitBreaker = CircuitBreaker(circuit_breaker)
+        self.in_flight: InFlightTable = InFlightTable(sending)
+        self.waiting: WaitingLine = WaitingLine()
+        """Operations queued until the connection is ready and has room."""
+        self.own_requests: OwnRequests = OwnRequests()
+        self.received: Received = Received()
+        self._first_dialect = dialect
         self._nonces = ExchangeNonces(0)
         """Nonces of the current stream."""
         self._bootstrap: Bootstrap | None = None
@@ -163,31 +120,19 @@ class Connection:
         """Of the present stream; a connection that has none keeps no room for what it would receive."""
 
     @property
-    def address_count(self) -> int:
-        """At how many addresses the node may be."""
-        return len(self._addresses)
+    def address(self) -> Address:
+        """Address of the current stream, of the next one, or of the last one."""
+        return self.addresses.current
 
     @property
-    def has_to_be_polled(self) -> bool:
-        """Whether the node of the present stream will not say of itself that it has a new cluster config."""
-        return not self.dialect.bare and HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF not in self.negotiated.features
+    def stream_number(self) -> int:
+        """The current stream, or the last one, counted over all connections of the client."""
+        return self.in_flight.stream
 
     @property
-    def tells_only_news(self) -> bool:
-        """Whether the node of the present stream, told which cluster config is known, leaves that one out."""
-        return HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION in self.negotiated.features
-
-    @property
-    def has_tried_all(self) -> bool:
-        """Whether no address is left that was not tried since a request was answered last."""
-        return self.failed_attempts >= len(self._addresses)
-
-    @property
-    def unavailable_reason(self) -> RetryReason:
-        """The reason why nothing can be dispatched to it now, as far as this connection alone decides it."""
-        if self.is_refused:
-            return RetryReason.AUTHENTICATION_ERROR
-        return RetryReason.SOCKET_NOT_AVAILABLE if self.was_reached else RetryReason.NODE_NOT_AVAILABLE
+    def is_in_use(self) -> bool:
+        """Whether the bootstrap of the current stream is over: it is ready, or authenticates again."""
+        return self.state is ConnectionState.READY or self._again is not None
 
     @property
     def takes_operations(self) -> bool:
@@ -207,49 +152,47 @@ class Connection:
     def connect(self) -> Address:
         """Begin a new stream, and return where to."""
         self._move(ConnectionEvent.BACKOFF_OVER)
-        self.attempts += 1
-        self.choose()
+        self.history.begun()
         self._frames_came = self._is_proven = False
         self._unasked = 0
         self.negotiated = Negotiated()
-        self.dialect = Dialect(bare=self.dialect.bare, compression=self._compression)
-        return self.address
+        self.dialect = self._first_dialect
+        return self.choose()
 
     def choose(self) -> Address:
         """Take the next one of the addresses for the stream that is to be opened, and return it."""
-        self.address = self._addresses[self._attempts % len(self._addresses)]
-        self.node = str(self.address)
-        self._attempts += 1
-        return self.address
+        address = self.addresses.advance()
+        self.node = str(address)
+        return address
 
-    def look_at(self, addresses: Sequence[Address]) -> None:
-        """Try these addresses in turn from now on, beginning with the one after the present one."""
-        if addresses != self._addresses:
-            self._attempts = addresses.index(self.address) + 1 if self.address in addresses else 0
-            self._addresses = addresses
+    def leave(self) -> None:
+        """Record that the node has left the map."""
+        self.is_leaving = True
 
-    def stay(self) -> None:
-        """Try no other address from now on than the present one."""
-        self._addresses = (self.address,)
-        self.is_seeking = False
+    def stream_opened(
+        self, plan: BootstrapPlan | None, now: float, *, local: str | None = None, remote: str | None = None
+    ) -> Sequence[News]:
+        """Begin the bootstrap. Without a ``plan`` the connection is ready.
 
-    def stream_opened(self, plan: BootstrapPlan | None, now: float) -> Sequence[News]:
-        """Begin the bootstrap; without a ``plan`` there is none, and the connection is ready."""
-        self.last_heard = now
-        self.was_reached = True
+        Args:
+            local, remote: addresses of the two ends of the stream, if the driver reported them.
+        """
+        self.addresses.explain("")
+        self.history.opened()
+        self.link = Link(self.stream_number, self.node, local, remote, plan.connection_id if plan is not None else None)
+        self.received.at = now
         self._buffer = FrameBuffer(CLIENT_ACCEPTS)
         if plan is None:
             self._move(ConnectionEvent.NOTHING_TO_ASK)
             return [self._become_ready(now)]
         self._nonces = ExchangeNonces(self.stream_number)
-        self._bootstrap = Bootstrap(plan, self._nonces)
-        self.authenticator = plan.authenticator
+        self._bootstrap = Bootstrap(plan, self._move, self._nonces)
+        self.negotiated = Negotiated(plan.authenticator)
         burst = self._bootstrap.start()
-        self.state = self._bootstrap.state
         if self._bootstrap.failure is not None:
             return [BecameUnusable(self._bootstrap.failure.text, self._bootstrap.failure)]
-        self.in_flight.skip(len(burst), self._bootstrap.last_opaque)
-        return [BytesOrdered(burst)]
+        self.in_flight.send_foreign(burst, self._bootstrap.last_opaque)
+        return []
 
     def authenticate_again(
         self, authenticator: Authenticator, *, tls: bool, nonce: str, salted_passwords: SaltedPasswords | None = None
@@ -275,20 +218,23 @@ class Connection:
         self._again = Reauthentication(exchange, self.bucket)
         news: list[News] = []
         unusable = self._ask(self._again.start(), news)
-        return news if unusable is None else [*news, unusable]
+        if unusable is not None:
+            news.append(unusable)
+        return news
 
     def bytes_received(self, data: bytes, now: float) -> Sequence[News]:
         """Take bytes, cut anywhere, and return what they mean. The last news may be that the peer made a mistake."""
         assert self._buffer is not None, "bytes come on a stream that is open"
         news: list[News] = []
         frames = self._buffer.receive(data)
-        self.work = PIECE_WORK + len(data) // BYTES_PER_UNIT + len(frames) * FRAME_WORK
+        received = self.received
+        received.work = PIECE_WORK + len(data) // BYTES_PER_UNIT + len(frames) * FRAME_WORK
         if frames:
             # Bytes alone are no sign of life: a wrong length swallows every answer that follows.
-            self.last_heard = now
+            received.at = now
             self._frames_came = True
-        for received in frames:
-            frame, problem = received, None
+        for whole in frames:
+            frame, problem = whole, None
             if frame.magic == _SERVER_REQUEST:
                 self._on_server_request(frame, news)
                 continue
@@ -298,16 +244,17 @@ class Connection:
                 except DecoderFault as fault:
                     news.append(BecameUnusable(str(fault), BootstrapFailure.of_fault(fault)))
                     return news
-                self.work += len(frame.value) // BYTES_PER_UNIT
-            if not self.is_in_use:
+                received.work += len(frame.value) // BYTES_PER_UNIT
+            if self._bootstrap is not None:
                 unusable = self._on_response_to_bootstrap(frame, problem, now, news)
             elif (request := self.in_flight.answered(frame)) is None:
                 unusable = self._on_stray(frame, news)
             else:
                 if not self._is_proven:
-                    self._is_proven, self.failed_attempts = True, 0
+                    self._is_proven = True
+                    self.history.proven()
                 if frame.framing_extras:
-                    self.server_time.note(frame.framing_extras)
+                    received.server_time.note(frame.framing_extras)
                 if request.owner is not _AUTHENTICATION:
                     news.append(Answered(request, frame, problem))
                     continue
@@ -319,23 +266,24 @@ class Connection:
             news.append(self._on_no_frame(data, str(self._buffer.malformed)))
         return news
 
-    def lost(self, detail: str) -> Iterator[InFlightRequest]:
-        """Record that the stream is gone, and return the requests that had no answer, oldest first."""
+    def lost(self, detail: str, *, lacks_bucket: bool = False, is_of_no_use: bool = False) -> Iterator[InFlightRequest]:
+        """Record that the stream is gone, and return the requests that had no answer, oldest first.
+
+        Args:
+            lacks_bucket: whether the node does not have the bucket, or refuses it to the user.
+            is_of_no_use: whether the type of the bucket is unsupported.
+        """
         if self.state is not ConnectionState.LOST:
-            self.losses += 1
-            if not self._is_proven:
-                self.failed_attempts += 1
             self._move(ConnectionEvent.STREAM_LOST)
-        self.is_in_use = False
-        self.outgoing.clear()
-        failure = self._bootstrap.failure if self._bootstrap is not None else None
-        # Another address may lead to what this one does not.
-        kind = failure.kind if failure is not None and self.has_tried_all else None
-        self.is_unsupported = kind is FailureKind.NOT_COUCHBASE
-        self.is_refused = kind is FailureKind.UNPROVEN_NODE
-        self.last_error = detail
-        self.config_asked_at = -math.inf
-        self.questions.reset()
+            self.history.lost(
+                detail,
+                self._bootstrap.failure if self._bootstrap is not None else None,
+                was_proven=self._is_proven,
+                address_count=len(self.addresses),
+                lacks_bucket=lacks_bucket,
+                is_of_no_use=is_of_no_use,
+            )
+        self.own_requests.stream_lost()
         self._bootstrap = self._again = self._buffer = None
         return self.in_flight.clear()
 
@@ -352,8 +300,7 @@ class Connection:
         """Hear of a new config; nothing else was asked for, and nothing else is heard."""
         is_news = frame.opcode == ServerOpcode.CLUSTERMAP_CHANGE_NOTIFICATION
         if is_news and len(frame.extras) == CONFIG_VERSION.size and self.is_in_use:
-            epoch, revision = CONFIG_VERSION.unpack(frame.extras)
-            self.announced = (epoch, revision)
+            self.own_requests.config_announced(*CONFIG_VERSION.unpack(frame.extras))
             news.append(ConfigAnnounced())
 
     def _on_response_to_authentication(self, frame: Frame, news: list[News]) -> BecameUnusable | None:
@@ -377,7 +324,8 @@ class Connection:
         """Order what comes next while the connection authenticates again; without a ``question`` that is over."""
         again = self._again
         assert again is not None
-        self.authenticator, self.negotiated.mechanism = again.exchange.authenticator, again.exchange.mechanism
+        negotiated, exchange = self.negotiated, again.exchange
+        negotiated.authenticator, negotiated.mechanism = exchange.authenticator, exchange.mechanism
         if again.failure is not None:
             return BecameUnusable(again.failure.text, again.failure)
         if question is None:
@@ -387,8 +335,7 @@ class Connection:
             return None
         opcode, key, value = question
         data = encode_request(opcode, opaque=self.in_flight.next_opaque, key=key, value=value)
-        self.in_flight.add(Purpose.AUTHENTICATION, data)
-        news.append(BytesOrdered(data))
+        self.in_flight.send(Purpose.AUTHENTICATION, data)
         return None
 
     def _on_response_to_bootstrap(
@@ -409,12 +356,10 @@ class Connection:
             news.append(BucketSelected(self.bucket, bootstrap.bucket_status))
         if bootstrap.failure is not None:
             if bootstrap.failure.kind is FailureKind.CORRUPT_ERROR_MAP:
-                self.xerror = False
+                self.history.map_is_corrupt()
             return BecameUnusable(bootstrap.failure.text, bootstrap.failure)
         if data:
-            self.in_flight.skip(len(data), bootstrap.last_opaque)
-            news.append(BytesOrdered(data))
-        self.state = bootstrap.state
+            self.in_flight.send_foreign(data, bootstrap.last_opaque)
         if bootstrap.is_done:
             self.negotiated = bootstrap.negotiated
             self.dialect = replace(self.dialect, features=self.negotiated.features)
@@ -422,16 +367,12 @@ class Connection:
         return None
 
     def _become_ready(self, now: float) -> BecameReady:
-        self.is_in_use = True
         self._bootstrap = None
-        self.was_ready = True
-        self.is_unsupported = self.is_refused = False
-        self.last_error = None
-        losses, self.losses = self.losses, 0
         self.breaker.handle(BreakerEvent.RECONNECTED, now)
-        return BecameReady(losses)
+        return BecameReady(self.history.became_ready())
 
     def _move(self, event: ConnectionEvent) -> None:
+        """Take a step of the table. Each step of the connection, also during its bootstrap, goes through here."""
         self.state = CONNECTION_TRANSITIONS[self.state][event]
 
 

@@ -7,17 +7,6 @@ import msgspec
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.runtime.kv.connection.bootstrap import BootstrapFailure
 from triclinium_core.runtime.kv.connection.in_flight import InFlightRequest
-from triclinium_core.shown import total_repr
-
-
-class BytesOrdered(msgspec.Struct, frozen=True, gc=False):
-    """These bytes have to be sent on the connection's stream; they may hold a password, so ``repr`` does not."""
-
-    data: bytes
-
-    @total_repr
-    def __repr__(self) -> str:
-        return f"BytesOrdered(data=<{len(self.data)} bytes>)"
 
 
 class SaslAnswered(msgspec.Struct, frozen=True, gc=False):
@@ -58,7 +47,7 @@ class Strayed(msgspec.Struct, frozen=True, gc=False):
 
 
 class ConfigAnnounced(msgspec.Struct, frozen=True, gc=False):
-    """The node has another cluster config: the one of ``Connection.announced``."""
+    """The node has another cluster config: it is recorded in ``Connection.own_requests``."""
 
 
 class BecameUnusable(msgspec.Struct, frozen=True):
@@ -69,8 +58,7 @@ class BecameUnusable(msgspec.Struct, frozen=True):
 
 
 News = (
-    BytesOrdered
-    | SaslAnswered
+    SaslAnswered
     | BucketSelected
     | BecameReady
     | AuthenticatedAgain

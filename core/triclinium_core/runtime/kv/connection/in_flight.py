@@ -1,4 +1,4 @@
-"""The requests of one stream that have no answer yet, by opaque.
+"""The requests of one stream: those that are ordered to be sent, and those that have no answer yet, by opaque.
 
 Source: decisions C24 (what a closed socket means for each) and C37 (the bounds).
 """
@@ -11,6 +11,7 @@ from enum import Enum, unique
 
 import msgspec
 
+from triclinium_core.contract.neutral import StreamId
 from triclinium_core.kv.wire.constants import OPCODE_OFFSET, Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.couchbase.events import HandedOver
@@ -102,24 +103,37 @@ class InFlightRequest(msgspec.Struct, gc=False):
 
 
 class InFlightTable:
-    """The unanswered requests of one stream."""
+    """The unanswered requests of one stream, and the frames that leave when the current event is handled.
 
-    def __init__(self) -> None:
+    Args:
+        sending: takes the table when the first frame of an event is ordered; shared by the connections of a client.
+    """
+
+    def __init__(self, sending: list[InFlightTable]) -> None:
+        self.stream: StreamId = StreamId(0)
+        """The current stream, or the last one, unique in the client; 0 before the first."""
         self.is_full: bool = False
         """Whether a further request has to wait until others were answered."""
-        self.full_since: float = math.inf
-        """Since when operations wait for room; ``inf`` where there is some, or none wait."""
+        self.outgoing: list[bytes] = []
+        """Frames that are sent when the current event is handled."""
         self.next_opaque: int = 1
         """What the next request is called: no unanswered one has this opaque."""
+        self._sending = sending
         self._requests: dict[int, InFlightRequest] = {}
         self._stream_size = 0
         self._bytes = 0
+        self._full_since = math.inf
+        """Since when operations wait for room; ``inf`` where there is some, or none wait."""
 
     def __len__(self) -> int:
         return len(self._requests)
 
-    def add(self, owner: Owner, frame: bytes) -> None:
-        """Record a request that is ordered to be sent, and was encoded with ``next_opaque``."""
+    def begin(self, stream: StreamId) -> None:
+        """Record the number of a stream that is being opened."""
+        self.stream = stream
+
+    def send(self, owner: Owner, frame: bytes) -> None:
+        """Order a request that was encoded with ``next_opaque``. It leaves when the current event is handled."""
         opaque, requests, size = self.next_opaque, self._requests, len(frame)
         requests[opaque] = InFlightRequest(opaque, frame[OPCODE_OFFSET], owner, self._stream_size, size)
         self._stream_size += size
@@ -130,11 +144,17 @@ class InFlightTable:
         while opaque in requests or opaque > OPAQUE_MAX:
             opaque = opaque + 1 if opaque < OPAQUE_MAX else 1
         self.next_opaque = opaque
+        if not self.outgoing:
+            self._sending.append(self)
+        self.outgoing.append(frame)
 
-    def skip(self, size: int, opaque: int) -> None:
-        """Record requests in the stream that are not of this table, the bootstrap's: their bytes, and their last opaque."""
-        self._stream_size += size
+    def send_foreign(self, frames: bytes, opaque: int) -> None:
+        """Order requests that are not of this table, the bootstrap's, whose last opaque is given."""
+        self._stream_size += len(frames)
         self.next_opaque = max(self.next_opaque, opaque + 1)
+        if not self.outgoing:
+            self._sending.append(self)
+        self.outgoing.append(frames)
 
     def was_made(self, opaque: int) -> bool:
         """Tell whether any request of the connection, answered or not, had this opaque."""
@@ -153,7 +173,7 @@ class InFlightTable:
             del self._requests[request.opaque]
             self._bytes -= request.size
             if self.is_full and len(self._requests) < REQUESTS_MAX and self._bytes < BYTES_MAX:
-                self.is_full, self.full_since = False, math.inf
+                self.is_full, self._full_since = False, math.inf
         return request
 
     def abandon(self, opaque: int, heir: AbandonedScan | Measured | Purpose | None = None) -> None:
@@ -162,9 +182,22 @@ class InFlightTable:
         if request is not None:
             request.owner = heir
 
+    def lacks_room(self, now: float) -> bool:
+        """Record that an operation waits for room. Return whether it is the first since there was some."""
+        is_first = self._full_since == math.inf
+        if is_first:
+            self._full_since = now
+        return is_first
+
+    def has_lacked_room(self, now: float, seconds: float) -> bool:
+        """Return whether operations have waited for room that long. They count from anew after that."""
+        since, self._full_since = self._full_since, math.inf
+        return self.is_full and since + seconds <= now
+
     def clear(self) -> Iterator[InFlightRequest]:
-        """Remove and return all requests, oldest first, because their stream is gone."""
+        """Remove and return all requests, oldest first, because their stream is gone. Drop the frames not sent yet."""
+        self.outgoing.clear()
         requests, self._requests = self._requests, {}
         self._stream_size = self._bytes = 0
-        self.is_full, self.full_since = False, math.inf
+        self.is_full, self._full_since = False, math.inf
         return iter(requests.values())

@@ -10,7 +10,8 @@ CONNECTING again, with a stream of its own. A connection that is READY and is gi
 AUTHENTICATING once more, on the same stream: what was sent before is still answered, what comes now waits.
 
 Requests wait while the connection is on its way to READY, travel while it is READY, and cannot be dispatched while it is
-LOST. The table names the state that each event leads to; any other pair is a mistake of the client machine.
+LOST. The table names the state that each event leads to; any other pair is a mistake of the client machine. Only
+``Connection`` keeps the state of a connection, and it takes every step by this table.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ class Authentication:
 
     def is_outdated(self, connection: Connection) -> bool:
         """Tell whether a connection speaks for an earlier authenticator than the present one."""
-        return connection.authenticator not in (None, self.authenticator)
+        return connection.negotiated.authenticator not in (None, self.authenticator)
 
     def begin_again(self, connection: Connection) -> Sequence[News] | None:
         """Have a connection that is in use authenticate again; None where that is done in the handshake."""

@@ -28,17 +28,18 @@ def ready_text(losses: int) -> str:
 
 def status_text(connection: Connection) -> str:
     """Return where a connection stands."""
-    if connection.state is ConnectionState.LOST and connection.last_error is not None:
-        return connection.last_error
+    last_error = connection.history.last_end.error
+    if connection.state is ConnectionState.LOST and last_error is not None:
+        return last_error
     text = f"{connection.node}: {connection.state.value}"
     if connection.state is ConnectionState.READY and connection.in_flight.is_full:
         text += f", with {len(connection.in_flight)} requests unanswered"
     if connection.state is ConnectionState.READY and not connection.breaker.allows_operations:
         text += f", and the circuit breaker is {connection.breaker.state.value}"
-    if connection.last_error is not None:
-        text += f" after: {connection.last_error.removeprefix(f'{connection.node}: ')}"
-    if connection.address_remark not in text:
-        text += connection.address_remark
+    if last_error is not None:
+        text += f" after: {last_error.removeprefix(f'{connection.node}: ')}"
+    if connection.addresses.remark not in text:
+        text += connection.addresses.remark
     hint = _hint_of_silence(connection)
     # The hint repeats the advice on the stream before.
     return text.removesuffix(f"; {CONSOLE_PORT}") + hint if hint else text
@@ -48,7 +49,7 @@ def overdue_text(connection: Connection, timeout: float) -> str:
     """Return what a connection has not done in time, without its address."""
     # Without the error before this one, which ends in the one before that.
     return (
-        f"still {connection.state.value} after {timeout:g} s{connection.address_remark}{_hint_of_silence(connection)}"
+        f"still {connection.state.value} after {timeout:g} s{connection.addresses.remark}{_hint_of_silence(connection)}"
     )
 
 
@@ -62,9 +63,9 @@ def loss_text(connection: Connection, event: StreamLost) -> str:
         return f"{text}{_CERTIFICATE_HINT}"
     if event.cause is not LossCause.TLS and connection.unanswered is not None:
         return f"{text} before it answered {connection.unanswered.name}{_hint_of_protocol(connection)}"
-    if connection.address.port in HTTP_PORTS and not connection.was_ready:
+    if connection.address.port in HTTP_PORTS and not connection.history.was_ready:
         return f"{text}; {CONSOLE_PORT}"
-    return f"{text}{connection.address_remark}"
+    return f"{text}{connection.addresses.remark}"
 
 
 def _hint_of_silence(connection: Connection) -> str:
@@ -75,14 +76,14 @@ def _hint_of_silence(connection: Connection) -> str:
 
 def _hint_of_protocol(connection: Connection) -> str:
     """Return what a peer may be that has never said a word of the protocol."""
-    if connection.has_spoken or connection.was_ready:
+    if connection.has_spoken or connection.history.was_ready:
         return ""
     return f"; {CONSOLE_PORT}" if connection.address.port in HTTP_PORTS else _MEMCACHED_HINT
 
 
 def advice_on(connection: Connection, failure: BootstrapFailure | None) -> str:
     """Return the next step for a stream that the client closes, or an empty string."""
-    is_mute = not (connection.has_spoken or connection.was_ready or connection.is_leaving)
+    is_mute = not (connection.has_spoken or connection.history.was_ready or connection.is_leaving)
     if is_mute and connection.address.port in HTTP_PORTS:
         return CONSOLE_PORT
     return failure.advice if failure is not None else ""

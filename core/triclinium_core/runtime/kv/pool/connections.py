@@ -26,15 +26,17 @@ from triclinium_core.contract.neutral import (
 )
 from triclinium_core.decoder_faults import DecoderFault
 from triclinium_core.kv.address import Address
+from triclinium_core.kv.operation.codec_parts import Dialect
 from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN
 from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.backoff import ExponentialBackoff
+from triclinium_core.runtime.kv.connection.address_cycle import AddressCycle
 from triclinium_core.runtime.kv.connection.bootstrap import BootstrapFailure, FailureKind
 from triclinium_core.runtime.kv.connection.connection import Connection
-from triclinium_core.runtime.kv.connection.connection_events import BecameUnusable, BytesOrdered, News
+from triclinium_core.runtime.kv.connection.connection_events import BecameUnusable, News
 from triclinium_core.runtime.kv.connection.grace_period import GracePeriod
-from triclinium_core.runtime.kv.connection.in_flight import InFlightRequest, Owner
+from triclinium_core.runtime.kv.connection.in_flight import InFlightRequest, InFlightTable
 from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.runtime.kv.known_cluster import KnownCluster
 from triclinium_core.runtime.kv.pool.authentication import UNVERIFIED_TLS, Authentication
@@ -55,7 +57,6 @@ from triclinium_core.runtime.kv.pool.plans import Plans
 from triclinium_core.runtime.kv.pool.routes import RouteKey, Routes
 from triclinium_core.runtime.kv.pool.seeds import Seeds
 from triclinium_core.runtime.kv.pool.streams import ClosedStream, LostRequest, Streams
-from triclinium_core.runtime.lifecycle.link import Link
 from triclinium_core.runtime.toolkit import Toolkit
 
 NO_CONFIG_SECONDS = 1.0
@@ -94,7 +95,7 @@ class Connections:
         tools: Toolkit,
     ) -> None:
         options, rng, emit, configs = tools.options, tools.rng, tools.emit, cluster.configs
-        self._bare = connection_string.scheme is Scheme.MEMCACHED
+        self._dialect = Dialect(bare=connection_string.scheme is Scheme.MEMCACHED, compression=options.compression)
         self._options = options
         self.authentication: Authentication = Authentication(
             options.authenticator, connection_string, tls_is_verified=options.tls_is_verified
@@ -112,8 +113,8 @@ class Connections:
         self.seeds: Seeds = Seeds(options, connection_string, self.routes, tools.timers, emit)
         self._openings = Openings(tools.timers)
         self.streams: Streams = Streams(emit, tools.stream_ids, tls=connection_string.tls)
-        self.sending: list[Connection] = []
-        """Connections on which something was ordered by the present event."""
+        self.sending: list[InFlightTable] = []
+        """Requests of the connections on which frames were ordered by the current event."""
         self._idle_until: dict[Connection, float] = {}
         """Connections that are opened again when they are needed, and not before this time."""
         self._without_config: defaultdict[str | None, GracePeriod] = defaultdict(lambda: GracePeriod(NO_CONFIG_SECONDS))
@@ -162,7 +163,7 @@ class Connections:
         if here is not None and not source.is_leaving:
             # It goes on at the address at which it was reached, which the map may name otherwise.
             self.routes.identify(source, here)
-            source.stay()
+            source.addresses.stay()
         for connection in self.routes.drop_others(source.bucket, addresses):
             self._leave(connection, now)
         for address in addresses:
@@ -177,14 +178,14 @@ class Connections:
         bucket, address = route
         connection = Connection(
             bucket,
-            self.seeds.addresses(bucket) if address is None else (address,),
-            bare=self._bare,
-            compression=self._options.compression,
+            AddressCycle((address,))
+            if address is not None
+            else AddressCycle(self.seeds.addresses(bucket), is_seeking=True),
+            dialect=self._dialect,
             circuit_breaker=self._options.circuit_breaker,
-            is_seeking=address is None,
+            sending=self.sending,
+            earlier_failures=self._failures.get(bucket, 0) if bucket is not None else 0,
         )
-        if bucket is not None and self._failures:
-            connection.earlier_failures = self._failures.get(bucket, 0)
         self.routes.add(route, connection)
         self._connect(connection, now)
         return connection
@@ -205,7 +206,7 @@ class Connections:
 
     def _leave(self, connection: Connection, now: float) -> None:
         """Give up a connection for good, once what is on its way is answered: its node has left the map."""
-        connection.is_leaving = True
+        connection.leave()
         self.routes.moved(connection)
         self._timers.cancel(connection, TimerKind.RECONNECT)
         self._idle_until.pop(connection, None)
@@ -230,7 +231,7 @@ class Connections:
     def can_forget(self, bucket: str, now: float) -> bool:
         """Return whether no node has a bucket for the user, as far as the nodes can be reached, and the backoff is over."""
         connections = self.routes.all_of(bucket)
-        return any(each.lacks_bucket for each in connections) and all(
+        return any(each.history.last_end.lacks_bucket for each in connections) and all(
             each.state is ConnectionState.LOST and self._idle_until.get(each, now) <= now for each in connections
         )
 
@@ -242,7 +243,7 @@ class Connections:
         """Drop the connections of a bucket, and all that is known of it but the number of failures."""
         failures = 0
         for connection in self.routes.drop(bucket):
-            failures = max(failures, connection.failed_attempts + connection.earlier_failures)
+            failures = max(failures, connection.history.all_failures)
             self._timers.cancel(connection, TimerKind.RECONNECT)
             self._idle_until.pop(connection, None)
             self._forget(connection)
@@ -256,31 +257,18 @@ class Connections:
 
     def keep_bucket(self, bucket: str, now: float) -> None:
         """Have the client look again later whether a bucket is in use, if no further attempt leads to that."""
-        lacking = (each for each in self.routes.all_of(bucket) if each.lacks_bucket and each in self._idle_until)
-        connection = next(lacking, None)
+        idle = (each for each in self.routes.all_of(bucket) if each in self._idle_until)
+        connection = next((each for each in idle if each.history.last_end.lacks_bucket), None)
         if connection is not None:
             seconds = PARTLY_REFUSED_SECONDS if self.routes.ready_count(bucket) else UNUSED_BUCKET_SECONDS
             self._timers.schedule(connection, TimerKind.UNUSED_BUCKET, now + seconds)
 
-    def send(self, connection: Connection, owner: Owner, frame: bytes) -> None:
-        """Order a request to be sent, which has the connection's ``next_opaque``; it leaves with ``flush``."""
-        connection.in_flight.add(owner, frame)
-        if not connection.outgoing:
-            self.sending.append(connection)
-        connection.outgoing.append(frame)
-
-    def order(self, connection: Connection, data: bytes) -> None:
-        """Have bytes sent on the present stream of a connection; they leave with ``flush``."""
-        if not connection.outgoing:
-            self.sending.append(connection)
-        connection.outgoing.append(data)
-
     def flush(self) -> None:
         """Have all that was ordered sent, once for each stream. What was ordered for a stream that is lost is not sent."""
-        for connection in self.sending:
-            if connection.outgoing:
-                self._emit(SendBytes(StreamId(connection.stream_number), b"".join(connection.outgoing)))
-                connection.outgoing.clear()
+        for requests in self.sending:
+            if requests.outgoing:
+                self._emit(SendBytes(requests.stream, b"".join(requests.outgoing)))
+                requests.outgoing.clear()
         self.sending.clear()
 
     def close(
@@ -307,7 +295,7 @@ class Connections:
             # It was closed for an earlier answer in the same piece of bytes.
             return
         self._emit(CloseStream(stream, reason))
-        connection.faulty_streams = connection.faulty_streams + 1 if fault is not None else 0
+        connection.history.closed(after_fault=fault is not None)
         if failure is not None and failure.kind is FailureKind.TLS:
             self._terminal_states.tls_failed(connection)
         # Only an administrator can help against these, so there is no use in knocking again until somebody asks.
@@ -327,8 +315,8 @@ class Connections:
             reopen_on_demand=on_demand,
             reopen_by=reopen_by,
             lacks_bucket=lacks_bucket,
+            is_of_no_use=is_of_no_use,
         )
-        connection.is_unsupported |= is_of_no_use
         self.streams.keep(stream, requests, detail)
         self.losses.append(Loss(connection, waiting, detail))
 
@@ -354,17 +342,9 @@ class Connections:
         connection = self.streams.connection(event.stream)
         if connection is None or connection.state is not ConnectionState.CONNECTING:
             return None
-        connection.address_remark = ""
-        plan = self._plans.plan_for(connection, event.nonce)
-        connection.link = Link(
-            connection.stream_number,
-            connection.node,
-            event.local_address or None,
-            event.remote_address or None,
-            plan.connection_id if plan is not None else None,
-        )
         self._terminal_states.tls_established(connection)
-        return connection, connection.stream_opened(plan, now)
+        plan, local, remote = self._plans.plan_for(connection, event.nonce), event.local_address, event.remote_address
+        return connection, connection.stream_opened(plan, now, local=local or None, remote=remote or None)
 
     def stream_lost(self, event: StreamLost, now: float) -> Sequence[LostRequest]:
         """Give up a stream that is gone, or was never opened, and return the requests that will not be answered."""
@@ -414,12 +394,12 @@ class Connections:
                 raise AssertionError(f"{kind} is no timer of a connection's stream")
 
     def _connect(self, connection: Connection, now: float) -> None:
-        if connection.is_seeking:
+        if connection.addresses.is_seeking:
             addresses = self.seeds.addresses(connection.bucket)
-            self.seeds.look_up(now, again=connection.failed_attempts >= len(addresses))
-            connection.look_at(addresses)
+            self.seeds.look_up(now, again=connection.history.failures >= len(addresses))
+            connection.addresses.replace(addresses)
         connection.connect()
-        if not connection.is_seeking or not self.seeds.wait(connection):
+        if not connection.addresses.is_seeking or not self.seeds.wait(connection):
             self._open_stream(connection, now)
 
     def look_up_no_longer(self, now: float) -> None:
@@ -429,12 +409,12 @@ class Connections:
     def open_waiting(self, waiting: Iterable[Connection], now: float) -> None:
         """Open the streams of connections that waited for the seeds."""
         for connection in waiting:
-            connection.look_at(self.seeds.addresses(connection.bucket))
+            connection.addresses.replace(self.seeds.addresses(connection.bucket))
             connection.choose()
             self._open_stream(connection, now)
 
     def _open_stream(self, connection: Connection, now: float) -> None:
-        if connection.is_seeking:
+        if connection.addresses.is_seeking:
             # There is one for each bucket, and it leads to all the others.
             self._order_stream(connection, now)
         else:
@@ -448,7 +428,7 @@ class Connections:
 
     def _order_stream(self, connection: Connection, now: float) -> None:
         self._timers.schedule(connection, TimerKind.CONNECT, now + self._timeouts.connect)
-        connection.address_remark = self.seeds.remark(connection.address)
+        connection.addresses.explain(self.seeds.remark(connection.address))
         self._openings.began(self.streams.open(connection), now)
 
     def sasl_answered(self, connection: Connection, status: int) -> None:
@@ -467,7 +447,6 @@ class Connections:
         self.routes.moved(connection)
         self._timers.cancel(connection, TimerKind.CONNECT)
         self._without_config.pop(connection.bucket, None)
-        connection.earlier_failures = 0
         if connection.bucket is not None and self._failures:
             self._failures.pop(connection.bucket, None)
         self.refused.discard(connection)
@@ -495,11 +474,8 @@ class Connections:
         self.routes.moved(connection)
         self._timers.schedule(connection, TimerKind.CONNECT, now + self._timeouts.connect)
         for item in news:
-            match item:
-                case BytesOrdered(data):
-                    self.order(connection, data)
-                case BecameUnusable(text, failure):
-                    self.close(connection, text, now, failure=failure)
+            if isinstance(item, BecameUnusable):
+                self.close(connection, item.text, now, failure=item.failure)
 
     def part_with(self, connection: Connection, now: float) -> None:
         """Close a connection whose node has left the map, once everything is answered."""
@@ -517,6 +493,7 @@ class Connections:
         reopen_on_demand: bool = False,
         reopen_by: float = math.inf,
         lacks_bucket: bool = False,
+        is_of_no_use: bool = False,
     ) -> tuple[Sequence[InFlightRequest], Sequence[int]]:
         """Forget the present stream, and return the requests that have no answer and the tokens that waited for it."""
         self.streams.forget(connection, stream)
@@ -525,21 +502,19 @@ class Connections:
             level = ReportLevel.DEBUG if advice in self._advised else ReportLevel.WARNING
             self._advised.add(advice)
         # A separate warning has named the refused targets.
-        text = detail.removeprefix(f"{connection.node}: ").removesuffix(connection.address_remark)
+        text = detail.removeprefix(f"{connection.node}: ").removesuffix(connection.addresses.remark)
         self._emit(ReportConnection(stream, connection.node, text, level))
         self._timers.end_stream(connection)
         if connection.is_leaving:
             # What its end has told says nothing of the nodes that there are.
             self._forget(connection)
-        requests, waiting = tuple(connection.lost(detail)), connection.waiting.take_all()
+        requests = tuple(connection.lost(detail, lacks_bucket=lacks_bucket, is_of_no_use=is_of_no_use))
+        waiting = connection.waiting.take_all()
         self.refused.discard(connection)
-        if connection.is_refused and not connection.is_leaving:
+        if connection.history.last_end.is_refused and not connection.is_leaving:
             self.refused.add(connection)
         self.routes.moved(connection)
-        # If the next stream meets the defect again, streams must not open every few milliseconds.
-        failures = max(connection.failed_attempts + connection.earlier_failures, connection.faulty_streams)
-        reopen_at = min(now + RECONNECT_BACKOFF(failures, self._rng), reopen_by)
-        connection.lacks_bucket = lacks_bucket
+        reopen_at = min(now + RECONNECT_BACKOFF(connection.history.backoff_failures, self._rng), reopen_by)
         self._error_maps.share(connection)
         if lacks_bucket and not connection.is_leaving:
             # It is due before the next attempt.
@@ -558,4 +533,4 @@ class Connections:
         if connection.is_leaving:
             return ReportLevel.INFO
         # The node is there; it refuses this connection only.
-        return ReportLevel.DEBUG if connection.losses else ReportLevel.WARNING
+        return ReportLevel.DEBUG if connection.history.losses else ReportLevel.WARNING

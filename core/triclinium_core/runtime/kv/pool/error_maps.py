@@ -48,7 +48,7 @@ class NegotiatedErrorMaps:
         """Have a connection hold the known map that equals its own: one takes 100 kB."""
         negotiated = connection.negotiated
         if negotiated.error_map is not None:
-            negotiated.error_map = self._maps.shared(negotiated.error_map)
+            negotiated.share(self._maps.shared(negotiated.error_map))
 
     def forget(self, connection: Connection) -> None:
         """Forget a connection that is gone for good, and with the last one of a node all that is known of its map."""

@@ -48,7 +48,7 @@ class KeepAlive:
     def begin(self, connection: Connection, now: float) -> None:
         """Look after a connection that has become ready."""
         self._timers.schedule(connection, TimerKind.KEEP_ALIVE, now + self._timeouts.keep_alive_interval)
-        if connection.has_to_be_polled:
+        if _has_to_be_polled(connection):
             self._timers.schedule(connection, TimerKind.CONFIG_POLL, now + self._timeouts.config_poll_interval)
 
     def lacks_room(self, connection: Connection, now: float) -> None:
@@ -56,8 +56,7 @@ class KeepAlive:
 
         It is judged by a timer, and so only once all that has arrived was read.
         """
-        if connection.in_flight.full_since == math.inf:
-            connection.in_flight.full_since = now
+        if connection.in_flight.lacks_room(now):
             self._timers.schedule(connection, TimerKind.NO_ROOM, now + SECONDS_MAX)
 
     def on_timer(self, kind: TimerKind, connection: Connection, now: float) -> None:
@@ -72,7 +71,7 @@ class KeepAlive:
                 )
             case TimerKind.CONFIG_POLL:
                 self.refresh_config(connection, now)
-                if connection.has_to_be_polled and connection.state is ConnectionState.READY:
+                if _has_to_be_polled(connection) and connection.state is ConnectionState.READY:
                     self._timers.schedule(connection, TimerKind.CONFIG_POLL, now + self._timeouts.config_poll_interval)
             case TimerKind.NO_ROOM:
                 self._give_up_full(connection, now)
@@ -102,28 +101,27 @@ class KeepAlive:
         if (
             connection.state is not ConnectionState.READY
             or connection.dialect.bare
-            or now - connection.config_asked_at < QUESTION_SECONDS
+            or connection.own_requests.is_config_pending(now, QUESTION_SECONDS)
         ):
             return
-        allowed_at = connection.config_polled_at + self._timeouts.config_poll_floor
+        allowed_at = connection.own_requests.config_allowed_at(self._timeouts.config_poll_floor)
         if now < allowed_at:
             self._timers.schedule(connection, TimerKind.CONFIG_POLL, allowed_at)
         elif self.may_ask_again(connection, now):
-            connection.config_asked_at = connection.config_polled_at = now
-            extras = (
-                encode_version(self._configs.settled_version(connection.bucket)) if connection.tells_only_news else b""
-            )
+            connection.own_requests.config_requested(now)
+            extras = b""
+            if connection.negotiated.sends_only_new_config:
+                extras = encode_version(self._configs.settled_version(connection.bucket))
             self._send_own(connection, Purpose.CONFIG, Opcode.GET_CLUSTER_CONFIG, extras)
 
     def fetch_announced(self, connection: Connection, now: float) -> None:
         """Request the config that a node has announced, unless the client has it."""
-        known = self._configs.version(connection.bucket)
-        if connection.announced is not None and (known is None or known < connection.announced):
+        if connection.own_requests.announces_news(self._configs.version(connection.bucket)):
             self.refresh_config(connection, now)
 
     def may_ask_again(self, connection: Connection, now: float) -> bool:
         """Return whether a question of ours is of use; a connection that answers none any more is closed instead."""
-        if connection.questions.try_at(now, read_at=self.read_at):
+        if connection.own_requests.are_ignored(now, read_at=self.read_at):
             self._connections.close(connection, f"has answered no question for {SECONDS_MAX:g} s", now)
         return connection.state is ConnectionState.READY
 
@@ -135,14 +133,13 @@ class KeepAlive:
         self._timers.schedule(connection, TimerKind.CIRCUIT_BREAKER, connection.breaker.wakeup)
 
     def _give_up_full(self, connection: Connection, now: float) -> None:
-        if connection.in_flight.is_full and connection.in_flight.full_since + SECONDS_MAX <= now:
+        if connection.in_flight.has_lacked_room(now, SECONDS_MAX):
             self._connections.close(
                 connection, f"has left {len(connection.in_flight)} requests unanswered for {SECONDS_MAX:g} s", now
             )
-        connection.in_flight.full_since = math.inf
 
     def _keep_alive(self, connection: Connection, now: float) -> None:
-        due = connection.last_heard + self._timeouts.keep_alive_interval
+        due = connection.received.at + self._timeouts.keep_alive_interval
         if due > now:
             self._timers.schedule(connection, TimerKind.KEEP_ALIVE, due)
             return
@@ -150,6 +147,10 @@ class KeepAlive:
         self._timers.schedule(connection, TimerKind.KEEP_ALIVE_ANSWER, now + self._timeouts.keep_alive)
 
     def _send_own(self, connection: Connection, purpose: Purpose, opcode: Opcode, extras: bytes = b"") -> None:
-        self._connections.send(
-            connection, purpose, encode_request(opcode, opaque=connection.in_flight.next_opaque, extras=extras)
-        )
+        in_flight = connection.in_flight
+        in_flight.send(purpose, encode_request(opcode, opaque=in_flight.next_opaque, extras=extras))
+
+
+def _has_to_be_polled(connection: Connection) -> bool:
+    """Return whether the node does not announce new cluster configs, and has some."""
+    return not connection.dialect.bare and not connection.negotiated.announces_configs

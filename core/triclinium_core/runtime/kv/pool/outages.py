@@ -43,7 +43,7 @@ class Outages:
             outage.failures += 1
             return ReportLevel.DEBUG
         outage = self._present.get(connection.node)
-        is_news = outage is None and not connection.losses
+        is_news = outage is None and not connection.history.losses
         if outage is None:
             outage = self._present[connection.node] = NodeOutage(connection.node)
         self._of[connection] = outage

@@ -41,7 +41,7 @@ class Plans:
             self._options,
             self._authentication.authenticator,
             bucket=connection.bucket,
-            xerror=connection.xerror,
+            xerror=not connection.history.had_corrupt_error_map,
             tls=self._authentication.hides_passwords,
             nonce=nonce,
             known_config=self._configs.settled_version(connection.bucket),

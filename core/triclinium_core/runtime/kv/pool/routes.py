@@ -69,7 +69,7 @@ class Routes:
             bucket.ready.setdefault(connection)
         else:
             bucket.ready.pop(connection, None)
-        if connection.is_in_use or not connection.failed_attempts:
+        if connection.is_in_use or not connection.history.failures:
             bucket.hopeful.add(connection)
         else:
             bucket.hopeful.discard(connection)

@@ -60,7 +60,8 @@ class Streams:
 
     def open(self, connection: Connection) -> StreamId:
         """Order a stream to the address that a connection has chosen, and return it."""
-        stream = connection.stream_number = self._stream_ids()
+        stream = self._stream_ids()
+        connection.in_flight.begin(stream)
         self.connections[stream] = connection
         self._present[connection] = stream
         self._emit(OpenStream(stream, connection.address.host, connection.address.port, self._tls))

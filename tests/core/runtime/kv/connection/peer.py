@@ -10,8 +10,9 @@ from triclinium_core.kv.wire.frame import Frame, encode_response
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, SERVER_ACCEPTS, FrameBuffer
 from triclinium_core.options import SCRAM_ITERATIONS_MIN, PasswordAuthenticator
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.runtime.kv.connection.bootstrap import BootstrapPlan
+from triclinium_core.runtime.kv.connection.bootstrap import Bootstrap, BootstrapPlan
 from triclinium_core.runtime.kv.connection.scram import ScramServer
+from triclinium_core.runtime.kv.connection.states import CONNECTION_TRANSITIONS, ConnectionEvent, ConnectionState
 
 USERNAME, PASSWORD = "ada", "secret"
 FEATURES = (HelloFeature.XERROR, HelloFeature.COLLECTIONS, HelloFeature.JSON)
@@ -30,6 +31,22 @@ def plan(**changes: Any) -> BootstrapPlan:
         "connection_id": "0123456789abcdef/fedcba9876543210",
     }
     return BootstrapPlan(**{**defaults, **changes})
+
+
+class Life:
+    """The state of a connection whose stream is open."""
+
+    def __init__(self) -> None:
+        self.state = ConnectionState.CONNECTING
+
+    def move(self, event: ConnectionEvent) -> None:
+        """Take a step of the table."""
+        self.state = CONNECTION_TRANSITIONS[self.state][event]
+
+
+def bootstrap_of(plan: BootstrapPlan, life: Life | None = None) -> Bootstrap:
+    """Return a bootstrap that has not begun."""
+    return Bootstrap(plan, (life or Life()).move)
 
 
 def take_apart(data: bytes) -> list[Frame]:

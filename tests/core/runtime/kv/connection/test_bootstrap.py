@@ -16,7 +16,9 @@ from tests.core.runtime.kv.connection.peer import (
     PASSWORD,
     USERNAME,
     Answering,
+    Life,
     as_frame,
+    bootstrap_of,
     plan,
     respond,
     take_apart,
@@ -64,7 +66,7 @@ def play(bootstrap: Bootstrap, node: Answering) -> list[list[Opcode]]:
 
 def first_burst(**changes: Any) -> dict[Opcode, Frame]:
     """Return the requests of the first write, by opcode."""
-    return {Opcode(request.opcode): request for request in take_apart(Bootstrap(plan(**changes)).start())}
+    return {Opcode(request.opcode): request for request in take_apart(bootstrap_of(plan(**changes)).start())}
 
 
 def failure_of(bootstrap: Bootstrap) -> BootstrapFailure:
@@ -102,7 +104,7 @@ CERTIFICATE = CertificateAuthenticator("ada.pem")
 )
 def test_bursts(changes: dict[str, Any], writes: list[list[Opcode]]) -> None:
     """What can be asked without waiting leaves in one write (decision C26), and all of it is answered in the end."""
-    bootstrap = Bootstrap(plan(**changes))
+    bootstrap = bootstrap_of(plan(**changes))
 
     assert writes == play(bootstrap, Answering())
     assert (True, frozenset(FEATURES)) == (bootstrap.is_done, bootstrap.negotiated.features)
@@ -145,7 +147,7 @@ def test_error_map_version() -> None:
 
 def test_negotiated() -> None:
     """Features, mechanism, error map and config are what the node said."""
-    bootstrap = Bootstrap(plan())
+    bootstrap = bootstrap_of(plan())
     play(bootstrap, Answering())
     negotiated = bootstrap.negotiated
 
@@ -165,7 +167,8 @@ def test_negotiated() -> None:
 @rows("order", [*permutations(range(4))])
 def test_answers_in_any_order(order: tuple[int, ...]) -> None:
     """Answers are matched by opaque, and the connection is ready when all of them are there, not before."""
-    bootstrap, node = Bootstrap(plan(hello_after_auth=True)), Answering()
+    life, node = Life(), Answering()
+    bootstrap = bootstrap_of(plan(hello_after_auth=True), life)
     pending = take_apart(bootstrap.start())
     while len(pending) < 4:
         pending += take_apart(bootstrap.receive(as_frame(node.answer(pending.pop(0)))))
@@ -173,7 +176,7 @@ def test_answers_in_any_order(order: tuple[int, ...]) -> None:
     states: list[ConnectionState] = []
     for position in order:
         bootstrap.receive(as_frame(answers[position]))
-        states.append(bootstrap.state)
+        states.append(life.state)
 
     assert [ConnectionState.JOINING] * 3 + [ConnectionState.READY] == states
     assert frozenset(FEATURES) == bootstrap.negotiated.features
@@ -183,17 +186,18 @@ def test_answers_in_any_order(order: tuple[int, ...]) -> None:
 
 def test_not_ready_before_hello_is_answered() -> None:
     """Without its answer nobody knows whether keys have a prefix."""
-    bootstrap, node = Bootstrap(plan(tls=True)), Answering()
+    life, node = Life(), Answering()
+    bootstrap = bootstrap_of(plan(tls=True), life)
     hello, *others = take_apart(bootstrap.start())
     for request in others:
         for last in take_apart(bootstrap.receive(as_frame(node.answer(request)))):
             bootstrap.receive(as_frame(node.answer(last)))
 
-    assert ConnectionState.JOINING is bootstrap.state
+    assert (ConnectionState.JOINING, False) == (life.state, bootstrap.is_done)
 
     bootstrap.receive(as_frame(node.answer(hello)))
 
-    assert bootstrap.is_done
+    assert (ConnectionState.READY, True) == (life.state, bootstrap.is_done)
     assert frozenset(FEATURES) == bootstrap.negotiated.features
 
 
@@ -209,7 +213,7 @@ def test_plain_message() -> None:
 
 def test_the_password_travels_in_plain_only_where_it_may() -> None:
     """Without TLS a server that offers only PLAIN does not get it."""
-    bootstrap, node = Bootstrap(plan()), Answering(mechanisms=("PLAIN",))
+    bootstrap, node = bootstrap_of(plan()), Answering(mechanisms=("PLAIN",))
     sent = bootstrap.start()
     for request in take_apart(sent):
         sent += bootstrap.receive(as_frame(node.answer(request)))
@@ -226,7 +230,7 @@ def test_the_password_travels_in_plain_only_where_it_may() -> None:
 
 def test_fallback_in_order_of_preference() -> None:
     """The first mechanism that both sides have; each is tried once."""
-    bootstrap = Bootstrap(plan(tls=True))
+    bootstrap = bootstrap_of(plan(tls=True))
     writes = play(bootstrap, Answering(mechanisms=("SCRAM-SHA1", "SCRAM-SHA256")))
 
     assert bootstrap.is_done
@@ -237,7 +241,7 @@ def test_fallback_in_order_of_preference() -> None:
 def test_fallback_to_plain() -> None:
     """After a SCRAM that was refused nothing of it is left over."""
     authenticator = PasswordAuthenticator(USERNAME, PASSWORD, ("SCRAM-SHA512", "PLAIN"))
-    bootstrap = Bootstrap(plan(authenticator=authenticator))
+    bootstrap = bootstrap_of(plan(authenticator=authenticator))
     play(bootstrap, Answering(mechanisms=("PLAIN",)))
 
     assert bootstrap.is_done
@@ -247,7 +251,7 @@ def test_fallback_to_plain() -> None:
 def test_fallback_ends() -> None:
     """A server that refuses what it offers is not asked for ever."""
     node = Answering(mechanisms=("SCRAM-SHA1",), statuses={AUTH: Status.NOT_SUPPORTED})
-    bootstrap = Bootstrap(plan())
+    bootstrap = bootstrap_of(plan())
     writes = play(bootstrap, node)
 
     assert FailureKind.PROTOCOL is failure_of(bootstrap).kind
@@ -270,7 +274,7 @@ def test_fallback_ends() -> None:
 )
 def test_server_that_cannot_prove_itself(statuses: dict[Opcode, int], values: dict[Opcode, bytes]) -> None:
     """A wrong signature, none at all, or a broken exchange: nothing more is sent to such a server."""
-    bootstrap = Bootstrap(plan())
+    bootstrap = bootstrap_of(plan())
     writes = play(bootstrap, Answering(statuses=statuses, values=values))
     failure = failure_of(bootstrap)
 
@@ -290,7 +294,7 @@ def test_server_that_cannot_prove_itself(statuses: dict[Opcode, int], values: di
 )
 def test_exchange_that_cannot_begin(authenticator: PasswordAuthenticator, nonce: str) -> None:
     """What SCRAM cannot express fails with words, before anything is sent."""
-    bootstrap = Bootstrap(plan(authenticator=authenticator, nonce=nonce))
+    bootstrap = bootstrap_of(plan(authenticator=authenticator, nonce=nonce))
     bootstrap.start()
 
     assert failure_of(bootstrap).text.startswith("SCRAM-SHA512: ")
@@ -299,7 +303,7 @@ def test_exchange_that_cannot_begin(authenticator: PasswordAuthenticator, nonce:
 @pytest.mark.parametrize(("iterations", "is_done"), [(1, False), (3999, False), (4000, True), (30_000, True)])
 def test_iterations_by_default(iterations: int, is_done: bool) -> None:
     """If a node requests fewer than 4,000 iterations, the client sends no proof and tries no second mechanism."""
-    bootstrap = Bootstrap(plan())
+    bootstrap = bootstrap_of(plan())
     play(bootstrap, node := Answering(iterations=iterations))
 
     assert is_done == bootstrap.is_done
@@ -312,7 +316,7 @@ def test_iterations_by_default(iterations: int, is_done: bool) -> None:
 def test_iterations_that_the_authenticator_permits(least: int, is_done: bool) -> None:
     """``scram_iterations_min`` permits that number of iterations, and not one fewer."""
     authenticator = PasswordAuthenticator(USERNAME, PASSWORD, scram_iterations_min=least)
-    bootstrap = Bootstrap(plan(authenticator=authenticator))
+    bootstrap = bootstrap_of(plan(authenticator=authenticator))
     play(bootstrap, Answering(iterations=2))
 
     assert is_done == bootstrap.is_done
@@ -320,7 +324,7 @@ def test_iterations_that_the_authenticator_permits(least: int, is_done: bool) ->
 
 def test_a_second_mechanism_has_another_nonce() -> None:
     """After a fallback, the second SCRAM exchange has a different nonce."""
-    bootstrap, pending, sent = Bootstrap(plan()), [], []
+    bootstrap, pending, sent = bootstrap_of(plan()), [], []
     pending += take_apart(bootstrap.start())
     node = Answering(mechanisms=("SCRAM-SHA1",))
     while pending:
@@ -334,7 +338,7 @@ def test_a_second_mechanism_has_another_nonce() -> None:
 
 def test_mechanisms_are_not_told() -> None:
     """A server that does not know SASL_LIST_MECHS may still know the first mechanism; a refusal is of the credentials."""
-    taken, refused = Bootstrap(plan()), Bootstrap(plan())
+    taken, refused = bootstrap_of(plan()), bootstrap_of(plan())
     play(taken, Answering(statuses={LIST: Status.UNKNOWN_COMMAND}))
     play(refused, Answering(statuses={LIST: Status.UNKNOWN_COMMAND, AUTH: Status.AUTH_ERROR}))
 
@@ -345,7 +349,7 @@ def test_mechanisms_are_not_told() -> None:
 @pytest.mark.parametrize("value", [b"\xff\xfe SCRAM-SHA512", b"  SCRAM-SHA512  ", b"A " * 100_000, b"A" * 100_000, b""])
 def test_odd_lists(value: bytes) -> None:
     """Names that nobody can read are names that nobody has; a list of any length is read up to a bound."""
-    bootstrap = Bootstrap(plan())
+    bootstrap = bootstrap_of(plan())
     play(bootstrap, Answering(values={LIST: value}))
 
     assert bootstrap.is_done
@@ -354,7 +358,7 @@ def test_odd_lists(value: bytes) -> None:
 
 def test_mechanisms_with_other_names_are_dropped() -> None:
     """The client keeps a bounded number of mechanism names, and only those in the form of RFC 4422."""
-    bootstrap = Bootstrap(plan())
+    bootstrap = bootstrap_of(plan())
     listed = b"SCRAM-SHA512 \x1b]0;owned\x07\x1b[2J\x1b[31mFAKE scram-sha1 [red] " + b"Q" * 21 + b" X_1" * 100
     play(bootstrap, Answering(values={LIST: listed}))
 
@@ -367,7 +371,7 @@ def test_mechanisms_with_other_names_are_dropped() -> None:
 @pytest.mark.parametrize("status", [Status.NOT_SUPPORTED, Status.INVALID_ARGUMENTS, Status.TEMPORARY_FAILURE, 0xABCD])
 def test_hello_refused(status: int) -> None:
     """Any other failure is one of the protocol, by name and number."""
-    bootstrap = Bootstrap(plan())
+    bootstrap = bootstrap_of(plan())
     play(bootstrap, Answering(statuses={HELLO: status}))
     failure = failure_of(bootstrap)
 
@@ -378,7 +382,7 @@ def test_hello_refused(status: int) -> None:
 @rows("size", [0, 2, 8, 1, 3, 21, HELLO_SIZE_MAX + 2])
 def test_features_of_any_size(size: int) -> None:
     """Each has two bytes, and there are not that many; none at all, unknown ones and repeated ones are no mistake."""
-    bootstrap = Bootstrap(plan())
+    bootstrap = bootstrap_of(plan())
     play(bootstrap, Answering(values={HELLO: b"\x7f" * size}))
 
     if size % 2 or size > HELLO_SIZE_MAX:
@@ -395,7 +399,7 @@ CORRUPT = (b"", b"\xff", b"[]", b"{", ERROR_MAP.encode()[:-1], b'{"version":3,"r
 @rows("document", CORRUPT)
 def test_corrupt_error_map(document: bytes, renegotiate: bool) -> None:
     """The connection goes on without a map and says why (decision C18), or is made anew where that is asked for."""
-    bootstrap = Bootstrap(plan(renegotiate_on_corrupt_error_map=renegotiate))
+    bootstrap = bootstrap_of(plan(renegotiate_on_corrupt_error_map=renegotiate))
     play(bootstrap, Answering(values={MAP: document}))
 
     if renegotiate:
@@ -410,7 +414,7 @@ def test_corrupt_error_map(document: bytes, renegotiate: bool) -> None:
 @rows("status", [Status.UNKNOWN_COMMAND, Status.KEY_NOT_FOUND, 0xABCD])
 def test_no_error_map(status: int, renegotiate: bool) -> None:
     """A node without a map is not one with a corrupt map."""
-    bootstrap = Bootstrap(plan(renegotiate_on_corrupt_error_map=renegotiate))
+    bootstrap = bootstrap_of(plan(renegotiate_on_corrupt_error_map=renegotiate))
     play(bootstrap, Answering(statuses={MAP: status}))
 
     assert (True, None) == (bootstrap.is_done, bootstrap.negotiated.error_map)
@@ -432,7 +436,7 @@ def test_no_error_map(status: int, renegotiate: bool) -> None:
 )
 def test_bucket_refused(status: int, words: str) -> None:
     """The status is kept for the terminal state (decision C7), the words are for people."""
-    bootstrap = Bootstrap(plan())
+    bootstrap = bootstrap_of(plan())
     play(bootstrap, Answering(statuses={BUCKET: status}))
     failure = failure_of(bootstrap)
 
@@ -445,7 +449,7 @@ def test_bucket_refused(status: int, words: str) -> None:
 @pytest.mark.parametrize("status", [Status.KEY_NOT_FOUND, Status.UNKNOWN_COMMAND, Status.NO_BUCKET, 0xABCD])
 def test_no_config(status: int) -> None:
     """A bucket without a config cannot be used; without a bucket there need not be one."""
-    with_bucket, without = Bootstrap(plan()), Bootstrap(plan(bucket=None))
+    with_bucket, without = bootstrap_of(plan()), bootstrap_of(plan(bucket=None))
     for bootstrap in (with_bucket, without):
         play(bootstrap, Answering(statuses={CONFIG_OF: status}))
 
@@ -459,7 +463,7 @@ def test_no_config(status: int) -> None:
 
 def after(count: int) -> tuple[Bootstrap, list[Frame]]:
     """Return a bootstrap that has heard ``count`` good answers, and what it still waits for."""
-    bootstrap, node = Bootstrap(plan()), Answering()
+    bootstrap, node = bootstrap_of(plan()), Answering()
     pending = take_apart(bootstrap.start())
     for _ in range(count):
         pending += take_apart(bootstrap.receive(as_frame(node.answer(pending.pop(0)))))

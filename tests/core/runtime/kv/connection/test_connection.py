@@ -16,13 +16,13 @@ from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request, encode_response, encode_server_request
 from triclinium_core.options import PasswordAuthenticator
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.runtime.kv.connection.address_cycle import AddressCycle
 from triclinium_core.runtime.kv.connection.connection import UNASKED_MAX, Connection
 from triclinium_core.runtime.kv.connection.connection_events import (
     Answered,
     BecameReady,
     BecameUnusable,
     BucketSelected,
-    BytesOrdered,
     News,
     SaslAnswered,
     Strayed,
@@ -40,7 +40,11 @@ def machine(
 ) -> Connection:
     """Return a connection that has not begun."""
     return Connection(
-        bucket, ADDRESSES, bare=bare, compression=True, circuit_breaker=breaker or CircuitBreakerOptions()
+        bucket,
+        AddressCycle(ADDRESSES),
+        dialect=Dialect(bare=bare),
+        circuit_breaker=breaker or CircuitBreakerOptions(),
+        sending=[],
     )
 
 
@@ -48,7 +52,8 @@ def opened(bucket: str | None = "travel", **changes: object) -> tuple[Connection
     """Return a connection whose stream was opened, and what it asks."""
     connection = machine(bucket)
     connection.connect()
-    return connection, requests_of(connection.stream_opened(plan(bucket=bucket, **changes), 1.0))
+    connection.stream_opened(plan(bucket=bucket, **changes), 1.0)
+    return connection, ordered(connection)
 
 
 STEPS = frozenset(
@@ -65,9 +70,11 @@ STEPS = frozenset(
 """What a connection asks by itself."""
 
 
-def requests_of(news: Sequence[News]) -> list[Frame]:
-    """Return the requests in the bytes ordered."""
-    return [frame for item in news if isinstance(item, BytesOrdered) for frame in take_apart(item.data)]
+def ordered(connection: Connection) -> list[Frame]:
+    """Return the requests that are ordered since the last call."""
+    data = b"".join(connection.in_flight.outgoing)
+    connection.in_flight.outgoing.clear()
+    return take_apart(data)
 
 
 def play(
@@ -78,7 +85,7 @@ def play(
     while connection.state is not until:
         news = connection.bytes_received(peer.answer(pending.pop(0)), 2.0)
         told += news
-        pending += requests_of(news)
+        pending += ordered(connection)
         if news and isinstance(news[-1], BecameUnusable):
             break
     return told
@@ -103,8 +110,8 @@ def bare() -> Connection:
 def send(connection: Connection, owner: int | Purpose, opcode: Opcode = NOOP) -> Frame:
     """Send a request, and return it as the node gets it."""
     data = encode_request(opcode, opaque=connection.in_flight.next_opaque)
-    connection.in_flight.add(Probe(owner) if isinstance(owner, int) else owner, data)
-    (request,) = take_apart(data)
+    connection.in_flight.send(Probe(owner) if isinstance(owner, int) else owner, data)
+    (request,) = ordered(connection)
     return request
 
 
@@ -165,7 +172,8 @@ def test_every_transition_happens() -> None:
         states = [connection.state]
         while pending and connection.state is not ConnectionState.READY:
             asked, pending = pending[:count], pending[count:]
-            pending += requests_of(connection.bytes_received(b"".join(map(peer.answer, asked)), 2.0))
+            connection.bytes_received(b"".join(map(peer.answer, asked)), 2.0)
+            pending += ordered(connection)
             states.append(connection.state)
         seen |= {*pairwise(states)}
 
@@ -182,14 +190,14 @@ def test_every_transition_happens() -> None:
 
 
 def test_news_of_a_bootstrap() -> None:
-    """Bytes to send, outcomes of SASL and bucket, readiness: in the order in which they happened."""
+    """Outcomes of SASL and bucket, readiness: in the order in which they happened."""
     connection, pending = opened()
     news = play(connection, pending, Answering())
 
-    assert [BytesOrdered, SaslAnswered, BytesOrdered, BucketSelected, BecameReady] == [type(item) for item in news]
-    assert SaslAnswered(0) == news[1]
-    assert BucketSelected("travel", 0) == news[3]
-    assert BecameReady(losses=0) == news[4]
+    assert [SaslAnswered, BucketSelected, BecameReady] == [type(item) for item in news]
+    assert SaslAnswered(0) == news[0]
+    assert BucketSelected("travel", 0) == news[1]
+    assert BecameReady(losses=0) == news[2]
     assert Dialect(frozenset({HelloFeature.XERROR, HelloFeature.COLLECTIONS, HelloFeature.JSON})) == connection.dialect
 
 
@@ -215,7 +223,8 @@ def test_a_new_stream_knows_nothing_of_the_old() -> None:
     assert () == tuple(connection.lost("again"))
 
     connection.connect()
-    play(connection, requests_of(connection.stream_opened(plan(), 4.0)), Answering())
+    connection.stream_opened(plan(), 4.0)
+    play(connection, ordered(connection), Answering())
 
     assert connection.state is ConnectionState.READY
 
@@ -247,9 +256,8 @@ def test_the_next_stream_has_its_own_allowance() -> None:
     connection.bytes_received(stray * UNASKED_MAX, 3.0)
     connection.lost("gone")
     connection.connect()
-    (burst,) = connection.stream_opened(plan(), 4.0)
-    assert isinstance(burst, BytesOrdered)
-    play(connection, take_apart(burst.data), Answering())
+    connection.stream_opened(plan(), 4.0)
+    play(connection, ordered(connection), Answering())
 
     assert [Strayed] == [type(item) for item in connection.bytes_received(stray, 5.0)]
 
@@ -286,7 +294,7 @@ def test_bytes_without_a_frame_are_no_sign_of_life() -> None:
 
     assert [] == connection.bytes_received(bytes(swallowing), 9.0)
     assert [] == connection.bytes_received(respond(first), 11.0)
-    assert 5.0 == connection.last_heard
+    assert 5.0 == connection.received.at
 
 
 def test_servers_questions_during_bootstrap() -> None:
@@ -295,7 +303,8 @@ def test_servers_questions_during_bootstrap() -> None:
     peer = Answering()
     question = encode_server_request(0x01, opaque=pending[0].opaque)
     while connection.state is not ConnectionState.READY:
-        pending += requests_of(connection.bytes_received(question + peer.answer(pending.pop(0)), 2.0))
+        connection.bytes_received(question + peer.answer(pending.pop(0)), 2.0)
+        pending += ordered(connection)
 
     assert ConnectionState.READY is connection.state
 
@@ -358,13 +367,14 @@ def test_failed_attempts() -> None:
     for outcome in ("refused", "opened", "ready", "proven", "refused", "opened", "ready"):
         connection.connect()
         if outcome != "refused":
-            pending = requests_of(connection.stream_opened(plan(), 1.0))
+            connection.stream_opened(plan(), 1.0)
+            pending = ordered(connection)
             if outcome != "opened":
                 play(connection, pending, Answering())
             if outcome == "proven":
                 connection.bytes_received(respond(send(connection, 1)), 2.0)
         connection.lost(outcome)
-        counts.append(connection.failed_attempts)
+        counts.append(connection.history.failures)
 
     assert [1, 2, 3, 0, 1, 2, 3] == counts
 
@@ -460,5 +470,5 @@ def test_frames_that_are_well_formed_nonsense(
         news = connection.bytes_received(data[position : position + 7], 2.0)
         if news and isinstance(news[-1], BecameUnusable):
             break
-        for request in requests_of(news):
+        for request in ordered(connection):
             assert request.opcode in STEPS

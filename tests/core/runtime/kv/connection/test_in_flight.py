@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
+from triclinium_core.contract.neutral import StreamId
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.couchbase.events import HandedOver
 from triclinium_core.runtime.kv.connection.in_flight import (
@@ -22,7 +23,7 @@ NOTHING, PART, ALL = HandedOver.NOTHING, HandedOver.PART, HandedOver.ALL
 def add(table: InFlightTable, owner: int, size: int = 24) -> int:
     """Add a request, and return its opaque."""
     opaque = table.next_opaque
-    table.add(Probe(owner), bytes(size))
+    table.send(Probe(owner), bytes(size))
     return opaque
 
 
@@ -33,7 +34,7 @@ def pop(table: InFlightTable, opaque: int) -> InFlightRequest | None:
 
 def test_pop() -> None:
     """An answer finds its request by opaque, once, in any order."""
-    table = InFlightTable()
+    table = InFlightTable([])
     first, second = add(table, 1), add(table, 2)
 
     assert 2 == len(table)
@@ -65,8 +66,8 @@ def test_handed_over(byte_count: int, expected: HandedOver) -> None:
 @given(st.lists(st.integers(24, 80), min_size=1, max_size=20), st.integers(0, 200), st.integers(0, 2_000))
 def test_offsets_cover_the_stream(sizes: list[int], skipped: int, byte_count: int) -> None:
     """Frames lie one behind the other after the bootstrap; at most one of them is cut."""
-    table = InFlightTable()
-    table.skip(skipped, 0)
+    table = InFlightTable([])
+    table.send_foreign(bytes(skipped), 0)
     for owner, size in enumerate(sizes):
         add(table, owner, size)
     verdicts = [request.handed_over(byte_count) for request in table.clear()]
@@ -80,8 +81,8 @@ def test_offsets_cover_the_stream(sizes: list[int], skipped: int, byte_count: in
 
 def test_clear() -> None:
     """A lost stream gives its requests back, oldest first, and the next one begins at byte 0."""
-    table = InFlightTable()
-    table.skip(100, 0)
+    table = InFlightTable([])
+    table.send_foreign(bytes(100), 0)
     opaques = [add(table, owner) for owner in (1, 2, 3)]
     pop(table, opaques[1])
 
@@ -96,7 +97,7 @@ def test_clear() -> None:
 
 def test_abandon() -> None:
     """Nobody waits for the answer any more, but it will come; an unknown opaque is ignored."""
-    table = InFlightTable()
+    table = InFlightTable([])
     opaque = add(table, 1)
     table.abandon(opaque)
     table.abandon(99)
@@ -108,10 +109,10 @@ def test_abandon() -> None:
 
 def test_opaques_differ_from_those_in_flight() -> None:
     """Also across the end of 32 bits, where some old request has no answer yet."""
-    table = InFlightTable()
+    table = InFlightTable([])
     first, second, third = (add(table, owner) for owner in range(3))
     pop(table, second)
-    table.skip(0, OPAQUE_MAX - 2)
+    table.send_foreign(b"", OPAQUE_MAX - 2)
 
     assert [OPAQUE_MAX - 1, OPAQUE_MAX, second, third + 1] == [add(table, owner) for owner in range(4)]
     assert first == 1
@@ -119,18 +120,18 @@ def test_opaques_differ_from_those_in_flight() -> None:
 
 def test_opaques_fit_their_field() -> None:
     """From 1 to all ones, and then from 1 again."""
-    table = InFlightTable()
+    table = InFlightTable([])
 
     assert 1 == table.next_opaque
 
-    table.skip(0, OPAQUE_MAX - 1)
+    table.send_foreign(b"", OPAQUE_MAX - 1)
 
     assert [0xFFFF_FFFF, 1] == [add(table, owner) for owner in range(2)]
 
 
 def test_full_by_count() -> None:
     """A bounded number of requests is unanswered, abandoned ones included (decision C37)."""
-    table = InFlightTable()
+    table = InFlightTable([])
     opaques = [add(table, owner) for owner in range(REQUESTS_MAX - 1)]
 
     assert not table.is_full
@@ -147,7 +148,7 @@ def test_full_by_count() -> None:
 
 def test_full_by_size() -> None:
     """A bounded number of bytes too; losing the stream empties it."""
-    table = InFlightTable()
+    table = InFlightTable([])
     add(table, 1, BYTES_MAX - 24)
 
     assert not table.is_full
@@ -164,3 +165,33 @@ def test_full_by_size() -> None:
     table.clear()
 
     assert not table.is_full
+
+
+def test_outgoing() -> None:
+    """Frames wait in order until they are sent; the table is listed once for each event, and a lost stream drops them."""
+    sending: list[InFlightTable] = []
+    table = InFlightTable(sending)
+    table.begin(StreamId(7))
+    table.send_foreign(b"bootstrap", 0)
+    add(table, 1)
+
+    assert (7, [b"bootstrap", bytes(24)]) == (table.stream, table.outgoing)
+    assert [table] == sending
+
+    table.clear()
+
+    assert [] == table.outgoing
+
+
+def test_room() -> None:
+    """Operations lack room from the first that waits; an answer, or the judgement itself, ends that."""
+    table = InFlightTable([])
+    opaque = add(table, 1, BYTES_MAX)
+    first = [table.lacks_room(1.0), table.lacks_room(2.0)]
+    verdicts = [table.has_lacked_room(11.0, 10.0), table.has_lacked_room(99.0, 10.0)]
+    table.lacks_room(3.0)
+    pop(table, opaque)
+
+    assert ([True, False], [True, False]) == (first, verdicts)
+    assert table.lacks_room(4.0)
+    assert not table.has_lacked_room(99.0, 10.0)

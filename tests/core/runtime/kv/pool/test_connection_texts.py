@@ -25,7 +25,7 @@ def test_full() -> None:
     """Tells how many requests are unanswered (decision C37)."""
     connection = node_of(ready())
     for _ in range(REQUESTS_MAX):
-        connection.in_flight.add(None, bytes(HEADER_SIZE))
+        connection.in_flight.send(None, bytes(HEADER_SIZE))
 
     assert f"127.0.0.1:11210: ready, with {REQUESTS_MAX} requests unanswered" == status_text(connection)
 

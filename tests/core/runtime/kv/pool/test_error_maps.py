@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from triclinium_core.kv.address import Address
+from triclinium_core.kv.operation.codec_parts import Dialect
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMap, ErrorMapEntry, ErrorMapStore
+from triclinium_core.runtime.kv.connection.address_cycle import AddressCycle
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.pool.error_maps import NegotiatedErrorMaps
 
@@ -14,7 +16,9 @@ UNKNOWN = 0x7FF0
 
 def connection(*addresses: Address, problem: str | None = None) -> Connection:
     """Return a connection that has negotiated a map, and tries these addresses in turn."""
-    made = Connection("travel", addresses, bare=False, compression=True, circuit_breaker=CircuitBreakerOptions())
+    made = Connection(
+        "travel", AddressCycle(addresses), dialect=Dialect(), circuit_breaker=CircuitBreakerOptions(), sending=[]
+    )
     made.choose()
     made.negotiated.error_map = ErrorMap(2, 1, {UNKNOWN: ErrorMapEntry("NEW", "", frozenset())})
     made.negotiated.error_map_problem = problem

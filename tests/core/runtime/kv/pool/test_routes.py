@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from triclinium_core.kv.address import Address
+from triclinium_core.kv.operation.codec_parts import Dialect
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.runtime.kv.connection.address_cycle import AddressCycle
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.runtime.kv.destinations import Destinations
@@ -14,7 +16,9 @@ A, B, C = (Address("127.0.0.1", port) for port in (1, 2, 3))
 
 def connection(bucket: str | None, address: Address = A) -> Connection:
     """Return a connection."""
-    return Connection(bucket, (address,), bare=False, compression=True, circuit_breaker=CircuitBreakerOptions())
+    return Connection(
+        bucket, AddressCycle((address,)), dialect=Dialect(), circuit_breaker=CircuitBreakerOptions(), sending=[]
+    )
 
 
 def routes_to(*addresses: Address, bucket: str | None = "travel") -> tuple[Routes, list[Connection]]:
@@ -27,7 +31,7 @@ def routes_to(*addresses: Address, bucket: str | None = "travel") -> tuple[Route
 
 def move(routes: Routes, each: Connection, state: ConnectionState, failed_attempts: int = 0) -> None:
     """Let a connection take a step."""
-    each.state, each.failed_attempts = state, failed_attempts
+    each.state, each.history.failures = state, failed_attempts
     routes.moved(each)
 
 
@@ -71,7 +75,7 @@ def test_a_node_that_has_left_changes_nothing() -> None:
     """Its steps are still told to whoever looks; a bucket does not stand or fall with it."""
     routes, (kept, gone) = routes_to(A, B)
     routes.drop_others("travel", [A])
-    gone.is_leaving = True
+    gone.leave()
     routes.take_fresh()
     move(routes, kept, ConnectionState.LOST, failed_attempts=1)
     move(routes, gone, ConnectionState.READY)

@@ -1,0 +1,129 @@
+"""History of the attempts to reach one node: streams begun, opened, ready and lost, and why the last one ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.runtime.kv.connection.bootstrap import BootstrapFailure, FailureKind
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEnd:
+    """The end of a stream that was lost, or could not be opened."""
+
+    error: str | None = None
+    """Reason, with the name of the node; None if no stream has ended."""
+    is_refused: bool = False
+    """Whether all addresses were tried and the client refused to authenticate with the last node (decision C6)."""
+    is_unsupported: bool = False
+    """Whether all addresses were tried and the last node speaks another protocol, or the type of the bucket is
+    unsupported."""
+    lacks_bucket: bool = False
+    """Whether the node does not have the bucket, or refuses it to the user."""
+
+
+NO_END = StreamEnd()
+"""Stands for the end of a stream as long as none has ended since the connection was ready."""
+
+
+class AttemptHistory:
+    """Attempts of one connection, over all its streams.
+
+    Args:
+        earlier_failures: failed attempts at the bucket before the client forgot it; they count for the backoff.
+    """
+
+    def __init__(self, *, earlier_failures: int = 0) -> None:
+        self.attempts: int = 0
+        """Streams that were begun."""
+        self.failures: int = 0
+        """Consecutive streams that were lost before a request was answered on them."""
+        self.losses: int = 0
+        """Streams that were lost, or could not be opened, since the connection was last ready."""
+        self.was_reached: bool = False
+        """Whether any stream to the node was ever opened."""
+        self.was_ready: bool = False
+        """Whether the connection was ever ready."""
+        self.had_corrupt_error_map: bool = False
+        """Whether a corrupt error map was received and renegotiation is enabled, so that XERROR is not requested again."""
+        self.last_end: StreamEnd = NO_END
+        """End of the last stream; ``NO_END`` once the connection is ready again."""
+        self._earlier_failures = earlier_failures
+        self._faulty_streams = 0
+        """Consecutive streams that the client closed because a decoder failed on their bytes."""
+
+    @property
+    def unavailable_reason(self) -> RetryReason:
+        """The reason why nothing can be dispatched now, as far as this connection alone decides it."""
+        if self.last_end.is_refused:
+            return RetryReason.AUTHENTICATION_ERROR
+        return RetryReason.SOCKET_NOT_AVAILABLE if self.was_reached else RetryReason.NODE_NOT_AVAILABLE
+
+    @property
+    def all_failures(self) -> int:
+        """Consecutive failed attempts, including those before the client forgot the bucket."""
+        return self.failures + self._earlier_failures
+
+    @property
+    def backoff_failures(self) -> int:
+        """Number of failures from which the backoff before the next stream is computed."""
+        # If the next stream meets the defect again, streams must not open every few milliseconds.
+        return max(self.all_failures, self._faulty_streams)
+
+    def begun(self) -> None:
+        """Record that a stream is begun."""
+        self.attempts += 1
+
+    def opened(self) -> None:
+        """Record that a stream is open."""
+        self.was_reached = True
+
+    def became_ready(self) -> int:
+        """Record that the connection is ready. Return the number of losses before that."""
+        losses, self.losses, self._earlier_failures = self.losses, 0, 0
+        self.was_ready, self.last_end = True, NO_END
+        return losses
+
+    def proven(self) -> None:
+        """Record that a request was answered: the attempts before it count no longer."""
+        self.failures = 0
+
+    def map_is_corrupt(self) -> None:
+        """Record that the error map is corrupt where renegotiation is enabled."""
+        self.had_corrupt_error_map = True
+
+    def closed(self, *, after_fault: bool) -> None:
+        """Record that the client closes the stream, and whether it does so because a decoder failed."""
+        self._faulty_streams = self._faulty_streams + 1 if after_fault else 0
+
+    def lost(
+        self,
+        error: str,
+        failure: BootstrapFailure | None,
+        *,
+        was_proven: bool,
+        address_count: int,
+        lacks_bucket: bool = False,
+        is_of_no_use: bool = False,
+    ) -> None:
+        """Record that the stream is lost, or could not be opened.
+
+        Args:
+            failure: that of the bootstrap.
+            was_proven: whether a request was answered on the stream.
+            address_count: number of addresses to try in turn.
+            lacks_bucket: whether the node does not have the bucket, or refuses it to the user.
+            is_of_no_use: whether the type of the bucket is unsupported.
+        """
+        self.losses += 1
+        if not was_proven:
+            self.failures += 1
+        # Another address may succeed.
+        kind = failure.kind if failure is not None and self.failures >= address_count else None
+        self.last_end = StreamEnd(
+            error,
+            is_refused=kind is FailureKind.UNPROVEN_NODE,
+            is_unsupported=kind is FailureKind.NOT_COUCHBASE or is_of_no_use,
+            lacks_bucket=lacks_bucket,
+        )

@@ -1,0 +1,70 @@
+"""Requests of the client's own on one connection: the config request that is pending, and whether any is answered."""
+
+from __future__ import annotations
+
+import math
+
+from triclinium_core.runtime.kv.connection.grace_period import GracePeriod
+
+
+class OwnRequests:
+    """State of the requests for cluster configs and collection ids. Some may get lost, but not all."""
+
+    def __init__(self) -> None:
+        self._config_pending_since = -math.inf
+        """Time of the unanswered config request; ``-inf`` if there is none."""
+        self._config_requested_at = -math.inf
+        """Time of the last config request, answered or not."""
+        self._announced: tuple[int, int] | None = None
+        """Epoch and revision of the config that the node announced; None once a config request is answered."""
+        self._silence = GracePeriod()
+
+    def is_config_pending(self, now: float, seconds: float) -> bool:
+        """Return whether a config request is unanswered, and not yet so old."""
+        return now - self._config_pending_since < seconds
+
+    def config_allowed_at(self, floor: float) -> float:
+        """Return when the next config request may be sent.
+
+        Args:
+            floor: minimum number of seconds between two of them.
+        """
+        return self._config_requested_at + floor
+
+    def config_requested(self, now: float) -> None:
+        """Record that a config request is sent."""
+        self._config_pending_since = self._config_requested_at = now
+
+    def config_answered(self) -> None:
+        """Record the answer to the config request."""
+        self._config_pending_since = -math.inf
+        self._silence.reset()
+
+    def config_announced(self, epoch: int, revision: int) -> None:
+        """Record that the node has another config."""
+        self._announced = epoch, revision
+
+    def announces_news(self, known: tuple[int, int] | None) -> bool:
+        """Return whether the node announced a newer config than the ``known`` one."""
+        return self._announced is not None and (known is None or known < self._announced)
+
+    def forget_announced(self) -> None:
+        """Drop the announcement: what it led to has been requested."""
+        self._announced = None
+
+    def answered(self) -> None:
+        """Record the answer to a request that is not for a config."""
+        self._silence.reset()
+
+    def are_ignored(self, now: float, *, read_at: float) -> bool:
+        """Return whether no request was answered for the whole grace period. It begins with the first call.
+
+        Args:
+            read_at: when all received bytes were last read.
+        """
+        return self._silence.try_at(now, read_at=read_at)
+
+    def stream_lost(self) -> None:
+        """Drop what the lost stream owes. An announcement remains."""
+        self._config_pending_since = -math.inf
+        self._silence.reset()

@@ -1,0 +1,23 @@
+"""Account of what one connection receives: when, how much work it is, and how long the server took."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from triclinium_core.runtime.kv.connection.server_time import ServerTime
+
+
+class Received(msgspec.Struct):
+    """Bytes and answers of one connection, over all its streams."""
+
+    at: float = -math.inf
+    """Time of the newest whole frame, or of the opening of the stream."""
+    work: int = 0
+    """Units of work of the newest bytes."""
+    server_time: ServerTime = msgspec.field(default_factory=ServerTime)
+
+    def add_work(self, units: int) -> None:
+        """Add the work of a parser to that of the newest bytes."""
+        self.work += units

@@ -1,0 +1,57 @@
+"""Requests of the client's own on one connection."""
+
+from __future__ import annotations
+
+import math
+
+from triclinium_core.runtime.kv.connection.grace_period import SECONDS_MAX
+from triclinium_core.runtime.kv.connection.own_requests import OwnRequests
+
+
+def test_pending_config() -> None:
+    """A config request is pending until its answer, the loss of the stream, or its age ends that."""
+    own = OwnRequests()
+    pending = [own.is_config_pending(0.0, 2.0)]
+    for end in (own.config_answered, own.stream_lost):
+        own.config_requested(1.0)
+        pending += own.is_config_pending(2.5, 2.0), own.is_config_pending(3.0, 2.0)
+        end()
+        pending.append(own.is_config_pending(1.5, 2.0))
+
+    assert [False, True, False, False, True, False, False] == pending
+
+
+def test_floor() -> None:
+    """The floor under config requests holds whether they are answered or not, also on the next stream."""
+    own = OwnRequests()
+    never = own.config_allowed_at(0.05)
+    own.config_requested(1.0)
+    own.config_answered()
+    own.stream_lost()
+
+    assert (-math.inf, 1.5) == (never, own.config_allowed_at(0.5))
+
+
+def test_announced() -> None:
+    """An announcement is news if no config is known or an older one, until it is dropped; it outlives the stream."""
+    own = OwnRequests()
+    nothing = own.announces_news(None)
+    own.config_announced(1, 7)
+    own.stream_lost()
+    news = [own.announces_news(known) for known in (None, (1, 6), (1, 7), (2, 1))]
+    own.forget_announced()
+
+    assert (False, [True, True, False, False], False) == (nothing, news, own.announces_news(None))
+
+
+def test_ignored() -> None:
+    """Silence counts from the first request, and any answer, or another stream, ends it."""
+    for end in (OwnRequests.answered, OwnRequests.config_answered, OwnRequests.stream_lost):
+        own = OwnRequests()
+        early = own.are_ignored(0.0, read_at=0.0)
+        late = own.are_ignored(SECONDS_MAX, read_at=SECONDS_MAX)
+        unread = own.are_ignored(SECONDS_MAX, read_at=SECONDS_MAX - 1)
+        end(own)
+
+        assert (False, True, False) == (early, late, unread)
+        assert not own.are_ignored(SECONDS_MAX, read_at=SECONDS_MAX)
