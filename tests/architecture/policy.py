@@ -263,6 +263,9 @@ STRANGERS: Sequence[tuple[str, str]] = (
 )
 """Pairs that do not know each other, in either direction."""
 
+WRITTEN_BY_THEMSELVES: Sequence[str] = ("triclinium_core.runtime.kv.connection.connection.Connection",)
+"""Classes whose attributes no other module writes: it calls their methods."""
+
 # -- The C module is reached through one door.
 
 C_MODULE = "triclinium_c"

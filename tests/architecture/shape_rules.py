@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from tests.architecture.source import Definition, SourceFile, definitions, exported, is_all, statements
+from tests.architecture.source import Definition, SourceFile, definitions, exported, imports, is_all, statements
 
 
 def too_long(sources: Sequence[SourceFile], function_lines_max: int, excused: Iterable[str]) -> list[str]:
@@ -105,6 +105,44 @@ def _bindings(tree: ast.Module) -> tuple[set[str], set[str]]:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             defined |= {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
     return defined, own
+
+
+def foreign_writes(sources: Sequence[SourceFile], owner: str) -> list[str]:
+    """Find assignments to attributes of a class, or of what they hold, outside of its module.
+
+    An object of the class is recognised by the annotation of its parameter or variable, and by its name: that of the
+    class in lower case.
+
+    Args:
+        owner: dotted name of the class.
+    """
+    module, _, name = owner.rpartition(".")
+    if not any(source.module == module and name in dict(definitions(source.tree)) for source in sources):
+        return [f"{owner}: there is no such class"]
+    return [
+        f"{source.path}:{node.lineno}: {ast.unparse(node)} is written outside of {name}"
+        for source in sources
+        if source.module != module and any((found.target, found.name) == (module, name) for found in imports([source]))
+        for node in _writes_of(source.tree, name)
+    ]
+
+
+def _writes_of(tree: ast.Module, name: str) -> Iterator[ast.expr]:
+    """Yield what is assigned, or deleted, of objects of a class."""
+    objects = {name.lower()}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
+            target = node.arg if isinstance(node, ast.arg) else ast.unparse(node.target)
+            if re.fullmatch(rf"{name}( \| None)?", ast.unparse(node.annotation)):
+                objects.add(target)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Attribute | ast.Subscript) or isinstance(node.ctx, ast.Load):
+            continue
+        root: ast.expr = node
+        while isinstance(root, ast.Attribute | ast.Subscript):
+            root = root.value
+        if isinstance(root, ast.Name) and root.id in objects:
+            yield node
 
 
 def packages_with_code(sources: Sequence[SourceFile], excused: Iterable[str]) -> list[str]:

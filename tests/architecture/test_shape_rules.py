@@ -103,6 +103,51 @@ def test_export_order() -> None:
     assert names == sorted(sorted(names), key=shape_rules.export_order)
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("def f(engine): engine.state = 1", "engine.state"),
+        ("def f(engine): engine.state += 1", "engine.state"),
+        ("def f(engine): a, engine.state = 1, 2", "engine.state"),
+        ("def f(engine): engine.oil.level = 1", "engine.oil.level"),
+        ("def f(engine): engine.parts[0] = 1", "engine.parts[0]"),
+        ("def f(engine): del engine.state", "engine.state"),
+        ("def f(spare: Engine | None): spare.state = 1", "spare.state"),
+        ("spare: Engine = g()\nspare.state = 1", "spare.state"),
+    ],
+)
+def test_foreign_writes(text: str, found: str) -> None:
+    """Assignments to an object, or to what it holds, are found in other modules."""
+    sources = [parse("car", "class Engine: ..."), parse("a", f"from car import Engine\n{text}")]
+    line = 3 if text.startswith("spare:") else 2
+
+    assert [f"a.py:{line}: {found} is written outside of Engine"] == shape_rules.foreign_writes(sources, "car.Engine")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from car import Engine\ndef f(engine): engine.start(engine.state)",
+        "from car import Engine\ndef f(self, engine): self.engine = engine",
+        "from car import Engine\ndef f(self, engine): self.speeds[engine] = 1",
+        "from car import Engine\ndef f(wheel: Wheel): wheel.state = 1",
+        "from train import Engine\ndef f(engine): engine.state = 1",
+    ],
+)
+def test_foreign_writes_lets_others_be(text: str) -> None:
+    """Calls, other objects, and another class of the same name are let through; so is the module of the class."""
+    sources = [parse("car", "class Engine: ...\nengine = Engine()\nengine.state = 1"), parse("a", text)]
+
+    assert [] == shape_rules.foreign_writes(sources, "car.Engine")
+
+
+def test_foreign_writes_wants_the_class_to_be_there() -> None:
+    """A rule about a class that is gone is found."""
+    findings = shape_rules.foreign_writes([parse("car", "class Wheel: ...")], "car.Engine")
+
+    assert ["car.Engine: there is no such class"] == findings
+
+
 @pytest.mark.parametrize("text", ["x = 1", "def f(): ...", "if x:\n    import y", "print()"])
 def test_packages_with_code(text: str) -> None:
     """Anything but words, imports and the list of exports is found."""
