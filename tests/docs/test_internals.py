@@ -1,61 +1,97 @@
-"""Pages that name parts of the core leave none of them out."""
+"""Pages on the internals name only what exists, and pages on drivers name all events and actions."""
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import get_args, get_origin
+from typing import NamedTuple, get_args, get_origin
 
 import pytest
 
-import triclinium_core.client
-import triclinium_core.contract
-import triclinium_core.explain
-import triclinium_core.kv
-import triclinium_core.retry
-import triclinium_core.runtime
-import triclinium_core.services
-import triclinium_core.tools
+from tests.architecture.policy import CLIENT, CORE, ROOT
 from tests.docs.pages import DOCS
-from tests.docs.way_of_a_get import way_of_a_get
-from tests.docs.way_of_a_query import way_of_a_query
+from tests.rows import rows
 from triclinium_core.contract.couchbase import Action, Event
 from triclinium_core.retry.cassandra.requests.actions import CassandraAction
 from triclinium_core.retry.cassandra.requests.events import CassandraEvent
 
 pytestmark = pytest.mark.native
 
-CLIENT = Path(triclinium_core.client.__path__[0])
-CONTRACT = Path(triclinium_core.contract.__path__[0])
-KV = Path(triclinium_core.kv.__path__[0])
-RUNTIME = Path(triclinium_core.runtime.__path__[0])
-TOOLS = Path(triclinium_core.tools.__path__[0])
-EXPLAIN = Path(triclinium_core.explain.__path__[0])
-RETRY = Path(triclinium_core.retry.__path__[0])
-SERVICES = Path(triclinium_core.services.__path__[0])
-ENGINE = CLIENT, CONTRACT, KV, RUNTIME, SERVICES
-"""Packages of the client."""
+ARCHITECTURE, HACKING = DOCS / "internals" / "architecture.md", DOCS / "internals" / "hacking.md"
+LINES_MAX = 250
+BASES = (CORE.sources, CLIENT.sources, ROOT, ROOT / "docs" / "_ext")
+"""Folders that paths on these pages start in. ``hacking.md`` names some files of the last one alone."""
+
+
+def spans_of(page: Path) -> list[str]:
+    """Return the code spans of a page."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return [span for role, span in re.findall(r"(\{\w+\})?`([^`]+)`", text) if not role]
 
 
 def names_on(page: str) -> set[str]:
-    """Return what stands at the beginning of a code span."""
-    return set(re.findall(r"`(\w+(?:\.py)?)", (DOCS / page).read_text(encoding="utf-8")))
+    """Return the words at the beginning of the code spans of a page."""
+    return set(re.findall(r"`(\w+)", (DOCS / page).read_text(encoding="utf-8")))
 
 
-def test_the_page_on_the_architecture_names_every_module() -> None:
-    """Of the client: whoever looks for a file finds where it belongs."""
-    modules = {module.name for folder in ENGINE for module in folder.rglob("*.py")} - {"__init__.py"}
+class Defined(NamedTuple):
+    """One class of the sources: its members and the names of its bases."""
 
-    assert set() == modules - names_on("internals/architecture.md")
+    members: frozenset[str]
+    bases: Sequence[str]
 
 
-def test_the_page_on_the_architecture_names_no_module_that_is_gone() -> None:
-    """A file that is renamed is renamed there."""
-    named = {name for name in names_on("internals/architecture.md") if name.endswith(".py")}
+def classes_in(path: Path) -> Iterator[tuple[str, Defined]]:
+    """Yield the classes of a file by name."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ClassDef):
+            methods = (each.name for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
+            yield node.name, Defined(frozenset(methods), [each.id for each in node.bases if isinstance(each, ast.Name)])
 
-    folders = *ENGINE, RETRY, EXPLAIN, TOOLS
-    assert set() == named - {module.name for folder in folders for module in folder.rglob("*.py")}
+
+CLASSES = defaultdict[str, list[Defined]](list)
+"""Classes by name; a name may have several."""
+for _each in (CORE, CLIENT):
+    for _path in _each.sources.rglob("*.py"):
+        for _name, _found in classes_in(_path):
+            CLASSES[_name].append(_found)
+
+
+def is_defined(name: str) -> bool:
+    """Return whether the core or the client has this class, or class with this method, which it may inherit."""
+    kind, _, member = name.partition(".")
+    return any(
+        not member or member in found.members or any(is_defined(f"{base}.{member}") for base in found.bases)
+        for found in CLASSES.get(kind, ())
+    )
+
+
+@rows("page", [ARCHITECTURE, HACKING])
+def test_files_and_folders_exist(page: Path) -> None:
+    """Each file, and each folder written with a slash, is in the tree, under one of the bases."""
+    paths = [span for span in spans_of(page) if re.fullmatch(r"[\w./]+\.py|[\w.]+/[\w./]*", span)]
+
+    assert len(paths) > 10
+    assert [] == [path for path in paths if not any((base / path).exists() for base in BASES)]
+
+
+def test_the_architecture_names_classes_and_methods_that_exist() -> None:
+    """Each ``Class`` and ``Class.method`` in the text and in the picture is defined in the core or in the client."""
+    (picture,) = re.findall(r"^```text\n(.*?)^```$", ARCHITECTURE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    drawn = {word for word in re.findall(r"\b[A-Z]\w+\b", picture) if re.search("[a-z][A-Z]", word)}
+    named = {span for span in spans_of(ARCHITECTURE) if re.fullmatch(r"[A-Z]\w*[a-z]\w*(\.\w+)?", span)}
+
+    assert len(named) > 30
+    # Exceptions that the standard library defines have no file here.
+    assert set() == {name for name in drawn | named if not is_defined(name)} - {"KeyboardInterrupt"}
+
+
+def test_the_architecture_can_be_read_in_one_go() -> None:
+    """The page has no lists that grow with the tree."""
+    assert len(ARCHITECTURE.read_text(encoding="utf-8").splitlines()) <= LINES_MAX
 
 
 @pytest.mark.parametrize(
@@ -66,13 +102,7 @@ def test_the_page_on_the_architecture_names_no_module_that_is_gone() -> None:
     ],
 )
 def test_the_contract_of_a_driver_names_every_event_and_action(page: str, events: object, actions: object) -> None:
-    """Whoever writes a driver finds all that it has to tell and to do."""
+    """A page for authors of drivers names each event to feed and each action to carry out."""
     assert set() == {
         (get_origin(kind) or kind).__name__ for kind in (*get_args(events), *get_args(actions))
     } - names_on(page)
-
-
-@pytest.mark.parametrize("way", [way_of_a_get, way_of_a_query])
-def test_the_page_on_the_architecture_shows_the_way_of_a_call(way: Callable[[], str]) -> None:
-    """As it is taken now; ``python -m tests.docs.way_of_a_get``, or ``way_of_a_query``, prints what to put there."""
-    assert way() in (DOCS / "internals/architecture.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The way of one call through the code, as the functions that it enters, drawn for the page on the architecture."""
+"""Trace of one call through the code, as an indented list of the functions that it enters."""
 
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ def _line(depth: int, frame: FrameType) -> str:
     return f"{name:<{PATH_COLUMN}} {path.relative_to(package).as_posix()}"
 
 
-def _is_door(frame: FrameType, callers: Sequence[FrameType]) -> bool:
-    """Tell whether a function was called from another file than its own, and is no helper of many."""
+def _is_entry(frame: FrameType, callers: Sequence[FrameType]) -> bool:
+    """Return whether a function was called from another file than its own, and is not in one of the ``HELPERS``."""
     path = frame.f_code.co_filename
     is_called_from_elsewhere = not callers or callers[0].f_code.co_filename != path
     return is_called_from_elsewhere and not path.endswith(HELPERS) and "<locals>" not in frame.f_code.co_qualname
 
 
-class Way:
+class CallTrace:
     """The functions that are entered while a block is ``watched``.
 
     Args:
-        only_doors: whether to leave out what is called from its own file, is called there for the second time, or
-            stands in one of the ``HELPERS``.
+        only_entries: whether to leave out a function that is called from its own file, is called from the same place
+            for the second time, or is in one of the ``HELPERS``.
     """
 
-    def __init__(self, *, only_doors: bool = False) -> None:
-        self._only_doors = only_doors
+    def __init__(self, *, only_entries: bool = False) -> None:
+        self._only_entries = only_entries
         self._lines = list[str]()
-        self._doors = list[tuple[str, ...]]()
-        """Of the run of a task that is under way, each with those that lead to it, in the order of the picture."""
+        self._entries = list[tuple[str, ...]]()
+        """Entries of the current run of a task, each with those that lead to it, in the order of the picture."""
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Note every function of ours that is entered in the block, by whichever task."""
+        """Record every function of ours that any task enters in the block."""
         sys.setprofile(self._note)
         try:
             yield
@@ -63,9 +63,10 @@ class Way:
             sys.setprofile(None)
 
     def drawn(self) -> str:
-        """Return a line for each function, deeper ones further right, and the file it is in.
+        """Return a line for each function with its file; a callee is indented below its caller.
 
-        A function that goes on after it has waited stands there again, unless it only waits once more: when it does so is drawn by trio.
+        A function that continues after a wait is listed again, unless it only waits once more: trio decides when that
+        happens.
         """
         runs = list[list[str]]()
         for line in self._lines:
@@ -86,21 +87,23 @@ class Way:
             caller = caller.f_back
         if any(each.f_code.co_filename.startswith(LEFT_OUT) for each in callers):
             return
-        if not self._only_doors:
+        if not self._only_entries:
             self._lines.append(_line(len(callers) - 1, frame))
-        elif _is_door(frame, callers[1:]):
-            doors = [each for number, each in enumerate(callers) if _is_door(each, callers[number + 1 :])]
-            self._add_door(tuple(map(_name, reversed(doors))), frame)
+        elif _is_entry(frame, callers[1:]):
+            entries = [each for number, each in enumerate(callers) if _is_entry(each, callers[number + 1 :])]
+            self._add_entry(tuple(map(_name, reversed(entries))), frame)
 
-    def _add_door(self, door: tuple[str, ...], frame: FrameType) -> None:
-        """Add a door of a run below the one that it was entered from, unless it stands there."""
-        if len(door) == 1:
-            self._doors.clear()
-        elif door in self._doors:
+    def _add_entry(self, entry: tuple[str, ...], frame: FrameType) -> None:
+        """Add an entry below the one that it was called from, unless it is there already."""
+        if len(entry) == 1:
+            self._entries.clear()
+        elif entry in self._entries:
             return
-        # Behind all that was entered from the same door.
-        parent = door[:-1]
-        place = max((number for number, each in enumerate(self._doors, 1) if each[: len(parent)] == parent), default=0)
-        at = len(self._lines) - len(self._doors) + place
-        self._doors.insert(place, door)
-        self._lines.insert(at, _line(len(door) - 1, frame))
+        # Behind all that was called from the same entry.
+        parent = entry[:-1]
+        place = max(
+            (number for number, each in enumerate(self._entries, 1) if each[: len(parent)] == parent), default=0
+        )
+        at = len(self._lines) - len(self._entries) + place
+        self._entries.insert(place, entry)
+        self._lines.insert(at, _line(len(entry) - 1, frame))

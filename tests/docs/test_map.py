@@ -1,0 +1,95 @@
+"""The map of the code: the page is current and has every module, and the picture permits what the policy permits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from docs._ext.machines import MACHINES
+from tests.architecture.policy import CLIENT, CORE, LAYERS, ROOT
+from tests.docs.map.layers import allowed_to, layers_picture, path_of, shown
+from tests.docs.map.modules import summary
+from tests.docs.map.page import NOTES, PAGE, map_page
+from tests.rows import rows
+
+pytestmark = pytest.mark.native
+
+FOLDERS: Mapping[str, Path] = {each.package: ROOT / each.folder for each in (CORE, CLIENT)}
+
+
+def listed() -> Iterator[tuple[Path, str]]:
+    """Yield each file of the lists of modules, in the folder of the heading above it, with its sentence."""
+    folder = ROOT
+    _, *lists = PAGE.read_text(encoding="utf-8").split("\n## Modules ")
+    for line in "".join(lists).splitlines():
+        if heading := re.fullmatch(r"### `(\w+)(/.*)?`", line):
+            folder = FOLDERS[heading[1]] / f"{heading[1]}{heading[2] or ''}"
+        elif row := re.fullmatch(r"\| `(\w+\.py)` \| (.*) \|", line):
+            yield folder / row[1], row[2]
+
+
+def test_the_page_is_current() -> None:
+    """The page is what ``python -m tests.docs.map`` writes now."""
+    assert map_page() == PAGE.read_text(encoding="utf-8")
+
+
+def test_the_lists_have_every_module_once() -> None:
+    """The lists have each file of both packages in its folder, and no other file."""
+    in_tree = [path for each in (CORE, CLIENT) for path in each.sources.rglob("*.py") if path.name != "__init__.py"]
+
+    assert sorted(in_tree) == sorted(path for path, _ in listed())
+
+
+@rows("row", list(listed()))
+def test_every_module_has_a_sentence(row: tuple[Path, str]) -> None:
+    """Each file has at least two words on its contents, as a sentence."""
+    assert re.fullmatch(r"\S+ .*\S[.?!]", row[1])
+
+
+def test_the_picture_has_every_layer() -> None:
+    """The boxes are the layers of the policy, from the last to the first, below the client."""
+    first, *boxes = re.split(r"├.*┤", layers_picture())
+    names = [re.findall(r"^│ (\S+)", box, re.MULTILINE) for box in boxes]
+
+    assert "triclinium" in first
+    assert [[shown(module) for module in layer] for layer in reversed(LAYERS)] == [
+        [name for name in box if name != "│"] for box in names
+    ]
+
+
+def test_every_name_of_a_layer_is_a_path() -> None:
+    """Each module and package of the policy has a file or a folder."""
+    assert [] == [module for layer in LAYERS for module in layer if not path_of(module).exists()]
+
+
+def test_a_package_may_import_its_layer_and_those_below() -> None:
+    """What ``kv`` may import has its neighbours and the lowest layer, and nothing above."""
+    allowed = allowed_to("triclinium_core.kv")
+
+    assert {"`_speedups.py`", "`retry`", "`shown.py`"} <= set(allowed.split(", "))
+    assert {"`kv`", "`services`", "`runtime/kv`", "`client`"}.isdisjoint(allowed.split(", "))
+
+
+def test_every_machine_has_a_note() -> None:
+    """Each drawn machine has a sentence on how to read it."""
+    assert MACHINES.keys() == NOTES.keys()
+
+
+@rows(
+    ("docstring", "expected"),
+    [
+        ("Codec of ``get``. The rest.", "Codec of `get`."),
+        ("The exceptions, one class per entry::\n\n    CouchbaseException", "The exceptions, one class per entry."),
+        ("Durations: ``1m3.5s``,\n``75000ms``. More.", "Durations: `1m3.5s`, `75000ms`."),
+        ("Why is it retried?", "Why is it retried?"),
+    ],
+)
+def test_the_summary_is_the_first_sentence(tmp_path: Path, docstring: str, expected: str) -> None:
+    """It ends at the first full stop, or with the paragraph, and its code is Markdown."""
+    module = tmp_path / "module.py"
+    module.write_text(f'"""{docstring}\n"""\n', encoding="utf-8")
+
+    assert expected == summary(module)
