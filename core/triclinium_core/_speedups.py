@@ -1,4 +1,4 @@
-"""Who decodes headers: readable Python, or ``triclinium_c``. The only module that imports ``triclinium_c``."""
+"""Choice of the decoder of headers: Python, or ``triclinium_c``. The only module that imports ``triclinium_c``."""
 
 from __future__ import annotations
 

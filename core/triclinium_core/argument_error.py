@@ -1,4 +1,7 @@
-"""What misuse raises outside Couchbase. Inside it is ``InvalidArgumentException``, which is one of these too."""
+"""The exception for misuse of what is not part of the Couchbase client.
+
+The client's ``InvalidArgumentException`` is a subclass.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every error knows about the request that it ends."""
+"""Facts about a failed request that every error carries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a package offers by itself: each name is loaded from its module when it is first asked for."""
+"""Lazy names of a package: each is loaded from its module on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client is told when it is opened. Durations are seconds."""
+"""Options of a client. Durations are seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that suit an environment, under one name.
+"""Named sets of options for an environment.
 
 A profile is laid over options: what it has a row for is replaced, everything else stays. Options that are set after it
 are laid over it in turn, and so is another profile.

@@ -1,4 +1,4 @@
-"""Foreign text in messages, logs and output: printable, on one line, and bounded.
+"""Foreign text for messages, logs and output: printable, on one line, and bounded.
 
 Text is foreign if a node, a network or a caller chose it. ``str.isprintable`` is the rule: it rejects control
 characters (C0, DEL, C1), bidirectional controls, line and paragraph separators and lone surrogates. Each becomes a

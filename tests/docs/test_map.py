@@ -66,7 +66,7 @@ def test_every_name_of_a_layer_is_a_path() -> None:
 
 
 def test_a_package_may_import_its_layer_and_those_below() -> None:
-    """What ``kv`` may import has its neighbours and the lowest layer, and nothing above."""
+    """``kv`` may import its neighbours and the layers below, and nothing above."""
     allowed = allowed_to("triclinium_core.kv")
 
     assert {"`_speedups.py`", "`retry`", "`shown.py`"} <= set(allowed.split(", "))

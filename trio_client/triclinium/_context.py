@@ -1,4 +1,4 @@
-"""What a block of code lends to all operations in it: a retry strategy, and what that strategy may look at."""
+"""Retry strategy and context values that a block gives to all operations in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two ways to a cluster: ``open_cluster`` for a block, ``run_cluster`` for your own nursery."""
+"""The entry points ``open_cluster``, for a block, and ``run_cluster``, for a nursery of the caller."""
 
 from __future__ import annotations
 

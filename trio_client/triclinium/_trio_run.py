@@ -1,4 +1,4 @@
-"""Where a call is made: on trio at all, and in the run of trio that its object belongs to."""
+"""Checks that a call is made on trio, and in the run of trio that its object belongs to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be replaced under the client: how it reaches nodes, and how it finds their names."""
+"""Replaceable parts under the client: the connector and the resolver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What searches are made of and what they find; ``Cluster.search`` and ``Scope.search`` carry them out."""
+"""Parts and results of searches; ``Cluster.search`` and ``Scope.search`` run them."""
 
 from __future__ import annotations
 

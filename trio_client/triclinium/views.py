@@ -1,4 +1,4 @@
-"""What views are asked with and what they answer; ``Bucket.view_query`` asks them."""
+"""Options and results of views; ``Bucket.view_query`` runs them."""
 
 from __future__ import annotations
 

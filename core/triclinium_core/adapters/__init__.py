@@ -1,1 +1,1 @@
-"""Our policies and strategies in the shape that other people's packages ask for; each needs the extra of its name."""
+"""Policies and strategies as plug-ins of other projects' packages; each needs the extra of its name."""

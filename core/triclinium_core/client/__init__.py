@@ -1,1 +1,1 @@
-"""The whole client as one pure machine: what it hears, what it orders, and when it wants to know the time."""
+"""The whole client as one pure machine: events in, ordered actions out, and the time of its next wakeup."""

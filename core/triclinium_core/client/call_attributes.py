@@ -1,4 +1,4 @@
-"""What the outer span and the metric of a call tell of it: its name, and what it is about. No key and no value is told.
+"""Attributes of the outer span and of the metric of a call, known before it is sent. They contain no key and no value.
 
 Source: SDK-RFC 0067 "Outer Request Span Attributes".
 """

@@ -1,4 +1,4 @@
-"""Why is a request retried, or not? One window on the three traditions; each answer comes from the objects that clients run.
+"""Explanations of retry decisions in all three traditions, from the objects that clients run.
 
 ``couchbase``, ``cassandra`` and ``smithy`` explain one case in words and as data. ``vectors`` answers many questions as data.
 Nothing here has a rule of its own.

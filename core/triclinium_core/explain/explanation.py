@@ -1,4 +1,4 @@
-"""The result of ``explain`` for all three traditions: what becomes of requests, and why, as data and in plain words."""
+"""The result of ``explain`` in all three traditions: the decision and its reasons, as data and as sentences."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Couchbase key-value: the whole client as one pure machine."""
+"""Values and codecs of the key-value service: frames, topology and operations."""

@@ -1,4 +1,4 @@
-"""Where a node listens."""
+"""Host and port of a node."""
 
 from __future__ import annotations
 

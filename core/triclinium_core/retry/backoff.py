@@ -1,4 +1,4 @@
-"""How long to wait before a retry: pure functions of the retries already done.
+"""Delays before retries: pure functions of the number of retries so far.
 
 Source: SDK-RFC 0049 "Best Effort", "Controlled Backoff for Always Retry", "Capping the Retry Duration";
 decisions C2, C3, C23.

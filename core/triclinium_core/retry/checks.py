@@ -1,4 +1,4 @@
-"""What callers give, checked as everywhere, for what serves anybody: misuse raises ArgumentError, and none of Couchbase's."""
+"""Checks of arguments for code that is not part of the Couchbase client: misuse raises ArgumentError."""
 
 from __future__ import annotations
 

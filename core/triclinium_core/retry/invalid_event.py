@@ -1,4 +1,4 @@
-"""What a machine raises when its driver tells it something that cannot be."""
+"""Exception of a machine for an event that is impossible in its state."""
 
 from __future__ import annotations
 

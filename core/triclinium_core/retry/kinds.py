@@ -1,4 +1,4 @@
-"""Three kinds of object decide about retries, and two of them are called RetryStrategy. A refusal tells which one it got.
+"""The three kinds of object that decide about retries, so that a refusal can name the kind that it got.
 
 The three traditions do not know each other; all that one needs of the others is how to recognise their deciders.
 """

@@ -1,4 +1,7 @@
-"""Tables of rows with a key each. A key that stands twice is a mistake in our own source, and fails at import."""
+"""Tables of rows with unique keys, and tables of transitions.
+
+A key that stands twice is a mistake in our own source, and fails at import.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that are made on the way of every retry: frozen to type checkers, and as cheap to make as plain ones."""
+"""Decorator for frozen values that are as cheap to make as plain ones."""
 
 from __future__ import annotations
 

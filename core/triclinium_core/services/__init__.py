@@ -1,1 +1,1 @@
-"""The services over HTTP: query, analytics, search, views and management, on connections and pools of their own."""
+"""Values and codecs of the HTTP services: query, analytics, search, views and management."""

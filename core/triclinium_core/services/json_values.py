@@ -1,4 +1,4 @@
-"""Values of the caller's as the JSON in which they travel to a service, and back."""
+"""JSON encoding and decoding of the caller's values."""
 
 from __future__ import annotations
 

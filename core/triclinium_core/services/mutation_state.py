@@ -1,4 +1,4 @@
-"""Mutations that a query or a search has to have seen.
+"""Mutations that a query or a search must include.
 
 Source: SDK-RFC 0004 "Implementation" and "Serialization and Deserialization of MutationState".
 """

@@ -1,4 +1,4 @@
-"""The smallest question to each service: whether it answers at all.
+"""The smallest request to each service, for pings.
 
 Source: SDK-RFC 0061 "The ping Command".
 """

@@ -1,4 +1,4 @@
-"""What is asked of a service, as a value: what every request has, and what of it travels.
+"""Base of all requests to services: values that encode themselves and decode their answers.
 
 Each service has its own requests, in a folder of its name. A request is checked when it is made.
 

@@ -1,1 +1,1 @@
-"""What is told of operations while they run and once they are over: spans, durations, and what was slow (SDK-RFC 0067)."""
+"""Telemetry of operations: spans, durations, and reports of slow operations (SDK-RFC 0067)."""

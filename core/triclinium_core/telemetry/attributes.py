@@ -1,4 +1,4 @@
-"""The attributes of spans and the tags of metrics: their keys, their values, and what has which.
+"""Attributes of spans and tags of metrics: keys, values, and which span or metric has which.
 
 Source: SDK-RFC 0067 "Attributes Common to all Spans", "Outer Request Span Attributes", "Dispatch Span Attributes",
 "Operations Value Recorder"; the keys are those of OpenTelemetry's stable conventions for databases, where there is one.

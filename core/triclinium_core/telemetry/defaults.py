@@ -1,4 +1,4 @@
-"""What a client tells of itself unless it is told otherwise: slow operations, durations, and answers that came too late.
+"""Default telemetry: reports of slow operations, durations and late answers in the log.
 
 They need no package and no set-up except a log. ``None`` in place of one turns it off.
 

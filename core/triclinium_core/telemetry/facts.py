@@ -1,4 +1,4 @@
-"""What is known of one operation once it is over: the properties that SDK-RFC 0067 wants logged.
+"""Facts of an ended operation: the properties that SDK-RFC 0067 lists for the log.
 
 Source: SDK-RFC 0067 "ThresholdLoggingTracer", "Orphaned Response Reporting".
 """

@@ -1,4 +1,4 @@
-"""How long operations took: few numbers for any number of durations, and any percentile of them within 1.6 %."""
+"""Histogram of durations: few numbers, and any percentile within 1.6 %."""
 
 from __future__ import annotations
 

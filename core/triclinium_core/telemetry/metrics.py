@@ -1,4 +1,4 @@
-"""Durations of operations: what a meter is asked for.
+"""Protocol of meters, which receive the durations of operations.
 
 A meter belongs to a user. Its methods must not block; what one of them raises is logged and passed over.
 

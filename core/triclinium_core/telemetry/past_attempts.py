@@ -1,4 +1,4 @@
-"""The attempts of an operation or a request that are over, added up."""
+"""Sum of the attempts of an operation or request that are over."""
 
 from __future__ import annotations
 

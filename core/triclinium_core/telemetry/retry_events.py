@@ -1,4 +1,4 @@
-"""What the outer span of a call is told of each retry, and of a retry that was refused: an event with its reason.
+"""Events of the outer span of a call: each retry and each refusal, with its reason.
 
 The SDK-RFC 0067 has only the number of retries. These events are ours alone, and so are their names.
 """

@@ -1,4 +1,4 @@
-"""How spans are named: what the client calls an operation or a request, and the identifier of SDK-RFC 0067 for it.
+"""Names of spans: for each operation and request the identifier of SDK-RFC 0067.
 
 Rows that the RFC does not have stand under "Additional Operations", as it calls them: they may change.
 

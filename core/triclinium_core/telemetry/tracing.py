@@ -1,4 +1,4 @@
-"""Spans: what a tracer is asked for, and what is told to it of each operation.
+"""Protocol of tracers and spans.
 
 A tracer belongs to a user. The client calls it from the task of the operation, or from its own tasks; none of these
 methods may block. What one of them raises is logged and passed over: no operation fails because of it.

@@ -1,4 +1,4 @@
-"""The faults that a history draws, and what a client makes of each status."""
+"""Faults that a history draws, and the client's expected reaction to each status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests to services as a history draws them, each with what has to come of it where nothing goes wrong.
+"""Service requests that a history draws, each with its result in the absence of faults.
 
 Every request has a *mark*, which stands in its bytes: so streams and logs tell which request they are about.
 """

@@ -1,1 +1,1 @@
-"""Tools that are no part of the client: a simulated fleet, and vectors of decisions."""
+"""Tools that are not part of the client: a simulated fleet, and decisions as JSON."""

@@ -1,4 +1,4 @@
-"""What was typed: names that stand for something, durations, and what was probably meant."""
+"""Parsers of command-line values: names and durations, with suggestions for mistakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of a command as one class: each field is an option, with its type and what ``--help`` says of it."""
+"""Options of a command as one class: each field is an option, with its type and its help text."""
 
 from __future__ import annotations
 

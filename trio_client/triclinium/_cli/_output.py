@@ -1,4 +1,4 @@
-"""What commands print, and how they end if that is lost or on Control-C."""
+"""Output of commands, and their exit when it is lost or on Control-C."""
 
 from __future__ import annotations
 

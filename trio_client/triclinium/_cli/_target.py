@@ -1,4 +1,4 @@
-"""Where a command connects: as whom, and which certificates it trusts."""
+"""Connection options of commands: address, credentials and trusted certificates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the machine reports, for the standard library's logging.
+"""Reports of the machine as records of the standard library's logging.
 
 ``triclinium.retry`` tells retries at DEBUG and refusals at INFO (SDK-RFC 0049 "Logging"), and at ERROR what a token strategy
 raises when it is told of a success. ``triclinium.connection`` tells what

@@ -1,4 +1,4 @@
-"""A request whose rows are being read: what has come of it, between one piece and the next."""
+"""A request whose rows are being read, with the rows and results not yet taken."""
 
 from __future__ import annotations
 

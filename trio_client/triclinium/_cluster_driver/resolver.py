@@ -1,4 +1,4 @@
-"""From the name of a cluster to the nodes that DNS lists under it."""
+"""Resolver of SRV records: the nodes that DNS lists for the name of a cluster."""
 
 from __future__ import annotations
 

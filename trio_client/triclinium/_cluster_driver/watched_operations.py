@@ -1,4 +1,4 @@
-"""What the hooks of ``watching_retries`` hear of the retries of Couchbase operations."""
+"""Reports to the hooks of ``watching_retries`` on the retries of Couchbase operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the families of operations of a collection share: the client at work, and what they ask of their arguments."""
+"""Base of the families of operations of a collection: the driver, and checks of arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long the transcoder took for the payload of an operation."""
+"""Measurement of the time that the transcoder takes for an operation."""
 
 from __future__ import annotations
 

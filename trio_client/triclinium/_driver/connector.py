@@ -1,4 +1,4 @@
-"""From a host name to a stream: name, TCP, TLS; and from an exception to the reason for a loss."""
+"""Connector: resolves a host name, opens TCP and TLS, and maps exceptions to causes of a loss."""
 
 from __future__ import annotations
 

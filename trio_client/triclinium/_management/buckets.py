@@ -1,4 +1,4 @@
-"""What manages the buckets of a cluster."""
+"""Manager of the buckets of a cluster."""
 
 from __future__ import annotations
 

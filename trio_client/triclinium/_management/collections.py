@@ -1,4 +1,4 @@
-"""What manages the scopes and collections of a bucket."""
+"""Manager of the scopes and collections of a bucket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all managers have: a client at work."""
+"""Base of all managers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What manages the query indexes of a bucket, or of a collection."""
+"""Manager of the query indexes of a bucket or a collection."""
 
 from __future__ import annotations
 

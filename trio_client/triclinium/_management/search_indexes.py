@@ -1,4 +1,4 @@
-"""What manages the search indexes of a cluster, or of a scope."""
+"""Manager of the search indexes of a cluster or a scope."""
 
 from __future__ import annotations
 

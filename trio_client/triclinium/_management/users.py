@@ -1,4 +1,4 @@
-"""What manages the users, groups and roles of a cluster."""
+"""Manager of the users, groups and roles of a cluster."""
 
 from __future__ import annotations
 

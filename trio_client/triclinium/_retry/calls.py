@@ -1,4 +1,4 @@
-"""What carries out the retries of ``retry``, ``retried`` and ``attempts``: it asks, sleeps and tells, and decides nothing."""
+"""Driver of the retries of ``retry``, ``retried`` and ``attempts``: it calls the machine, sleeps and reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which hooks are told of retries, and what tests change about them: for a call, or for a block of code.
+"""Hooks that receive reports of retries, and changes to retries in tests, for a call or for a block.
 
 ``triclinium.retry`` logs retries at DEBUG and the end of a call that was not tried once more at INFO. The parts of the
 sentences are attributes of the record too: ``call``, ``attempt``, ``delay`` in seconds or ``ending``, ``token_scope``.

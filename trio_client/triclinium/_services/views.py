@@ -1,4 +1,4 @@
-"""Questions to views."""
+"""Queries of views."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a user's tracer and meter are told of each call; what is told, and under which names, the core says."""
+"""Reports of each call to the user's tracer and meter; names and attributes are in the core."""

@@ -1,4 +1,4 @@
-"""The calls that a tracer or a meter is told of, until they are over."""
+"""Open calls that a tracer or a meter receives."""
 
 from __future__ import annotations
 

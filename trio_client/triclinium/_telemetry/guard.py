@@ -1,4 +1,4 @@
-"""Calls into a tracer or a meter that may fail: an operation does not fail with them."""
+"""Calls into a user's tracer or meter, whose errors do not fail the operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A user's tracer and meter, and what the client asks of them."""
+"""The user's tracer and meter, as the client calls them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster for tests, inside the process with virtual time or on a port of this machine, and what may go wrong with it.
+"""A cluster for tests, inside the process with virtual time or on a local port, and its faults.
 
 This is all that the tests of an application need to import; ``triclinium_core.testing`` has more of the node.
 """

@@ -1,4 +1,4 @@
-"""What a test works with while fake nodes are served."""
+"""Handle of a test on the fake nodes while they are served."""
 
 from __future__ import annotations
 

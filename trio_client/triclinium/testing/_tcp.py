@@ -1,4 +1,4 @@
-"""Fake nodes on ports of this machine, with TLS beside them where asked."""
+"""Fake nodes on local ports, with TLS ports if requested."""
 
 from __future__ import annotations
 

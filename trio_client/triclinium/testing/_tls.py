@@ -1,4 +1,4 @@
-"""The node's side of TLS: the handshake, what a client that fails in it is told, and whom its certificate names."""
+"""TLS of a fake node: the handshake, its failures, and the certificate."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is asked and told about the cluster itself: pings, readiness, diagnostics, statistics."""
+"""Pings, waits, diagnostics and statistics of a cluster."""

@@ -1,4 +1,4 @@
-"""The health of connections, as far as the client can tell without asking anybody.
+"""Report on the connections from what the client knows, without a request.
 
 Source: SDK-RFC 0061 "ClusterState", "EndpointState".
 """

@@ -1,4 +1,4 @@
-"""What is asked about the cluster rather than of a document: from submission to settlement, each exactly once.
+"""Open pings and waits, from submission to completion, each completed exactly once.
 
 After each event the client machine has the open inquiries look at the connections that took a step by it.
 """

@@ -1,4 +1,4 @@
-"""Who waits until every key-value node of a bucket serves it, with a manifest that is new enough, and what ends the wait.
+"""Waits until every key-value node of a bucket serves it with a new enough manifest.
 
 The nodes are those of the bucket's newest map. A node that leaves the map is not waited for any more, and one that joins
 it is. A node serves the bucket once it has let a connection select it. Where a manifest is waited for, each node is asked

@@ -1,4 +1,4 @@
-"""Who waits until connections are ready and services answer, and what ends the wait.
+"""Waits until connections are ready and services answer.
 
 A wait has no deadline of its own. It ends with the state that it waits for, or with the exception of the terminal error
 that keeps a connection from being opened, or a service from answering: what the default retry strategy would say to an

@@ -1,4 +1,4 @@
-"""Which services over HTTP an inquiry is about, and what became of a ping of one, in words.
+"""Endpoints that a ping of the HTTP services covers, and the texts of its results.
 
 Source: SDK-RFC 0061 "The ping Command".
 """

@@ -1,4 +1,4 @@
-"""What a client gathers of its operations and tells once an interval: what was slow, what was orphaned, how long all took.
+"""Collection of slow operations, late answers and durations, reported once an interval.
 
 An interval begins with the first thing that there is to tell. So a client that does nothing has nothing to wake up for,
 and no line is written that says nothing.

@@ -1,1 +1,1 @@
-"""Why a request to Cassandra is retried: one error, put to the judgement that the request machine follows."""
+"""Explanations for a Cassandra request: one error, judged by the function of the request machine."""

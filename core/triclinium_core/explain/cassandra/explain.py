@@ -1,4 +1,4 @@
-"""Why would this Cassandra request be retried, or not?
+"""The explanation of the decision on one error of a Cassandra request.
 
 ``explain`` has no rule of its own: it tells what ``judgement`` says, which judges for the request machine too. The table
 of routes is asked a second time for its clause only.

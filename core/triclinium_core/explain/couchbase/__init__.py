@@ -1,1 +1,1 @@
-"""Why a request to a Couchbase cluster is retried: one event, fed to the retry machine that the client runs."""
+"""Explanations for a Couchbase request: one event, fed to the retry machine of the client."""

@@ -1,4 +1,4 @@
-"""Why would this request be retried, or not?
+"""The explanation of the decision on one failure of a Couchbase request.
 
 ``explain`` has no rule of its own: it feeds one event to a ``RetryMachine``, the object that the client runs, and tells
 what the machine ordered. The tables are asked a second time for their clauses only.

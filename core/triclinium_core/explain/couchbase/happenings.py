@@ -1,4 +1,4 @@
-"""What may happen to a request, in the words of a question; and for each retry reason a happening that gives it.
+"""Failures that a question can name, and for each retry reason a failure that causes it.
 
 Source: SDK-RFC 0049 "RetryReason", "Response Code Retry List".
 """

@@ -1,4 +1,4 @@
-"""What happened to a request, put to the retry machine that the client runs: behind ``explain`` and the questions.
+"""Reaction of the client's retry machine to one event, for ``explain`` and for questions.
 
 There is no rule here. The machine decides, and what it ordered is read.
 """

@@ -1,4 +1,4 @@
-"""A token strategy that decides about a request: whether it was asked at all, and what that took from its quota."""
+"""A token strategy that records whether it was asked, and the cost to its quota."""
 
 from __future__ import annotations
 

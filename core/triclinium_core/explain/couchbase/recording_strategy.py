@@ -1,4 +1,4 @@
-"""A strategy that is recorded: what it was asked, what it answered, and why it refused."""
+"""A strategy that records each request for a decision, the answer, and the reason of a refusal."""
 
 from __future__ import annotations
 

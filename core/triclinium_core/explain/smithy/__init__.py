@@ -1,1 +1,1 @@
-"""Why a call is retried under a Smithy strategy: the responses of its attempts, played to the strategy."""
+"""Explanations for a call under a Smithy strategy: the responses of its attempts, played to the strategy."""

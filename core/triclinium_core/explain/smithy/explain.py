@@ -1,4 +1,4 @@
-"""How often would this operation be tried, and when?
+"""The attempts of an operation under a Smithy strategy, with their times.
 
 ``explain`` has no rule of its own: it plays the responses to a strategy, the object that clients share, and tells what
 came of them.

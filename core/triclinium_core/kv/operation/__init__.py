@@ -1,1 +1,1 @@
-"""What a user may ask of the key-value service, and the life of one such operation."""
+"""Operations of the key-value service: values, results, and their codecs."""

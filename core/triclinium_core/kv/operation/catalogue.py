@@ -1,4 +1,4 @@
-"""All operations, whatever file they stand in."""
+"""List of all operations, from every module that defines some."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a codec is made of, what all of them share, and what may be said on one connection."""
+"""Common parts of the codecs, and the features that one connection has negotiated."""
 
 from __future__ import annotations
 

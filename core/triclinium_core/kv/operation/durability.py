@@ -1,4 +1,4 @@
-"""How many nodes must have a write before it counts as done, and how long the server may take for it.
+"""Durability levels, and the time that the server may take for each.
 
 The server has to give up before the client does, or the client would never hear how the write ended: it gets nine
 tenths of the time that the operation has left, anew at each attempt (decision C29).

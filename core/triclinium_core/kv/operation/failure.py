@@ -1,4 +1,4 @@
-"""From a response that is no success to what the retry machine needs of it.
+"""Decoder of responses that are no success: status, error class and details for the retry machine.
 
 Source: kv_engine ``docs/ErrorMap.md`` with "Extended error" (XERROR), ``docs/SubDocument.md``; SDK-RFC 0053 "MutateIn",
 notes.

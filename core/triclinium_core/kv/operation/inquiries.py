@@ -1,4 +1,4 @@
-"""What a user may ask about the cluster rather than of a document: values, checked when they are made.
+"""Pings and waits as values, checked when they are made.
 
 An inquiry is submitted like an operation and settled once, but it goes to connections and services instead of a
 document's node, and no retry strategy is asked about it.

@@ -1,4 +1,4 @@
-"""What operations return.
+"""Results of operations.
 
 Source: SDK-RFC 0053 "Return Types".
 """

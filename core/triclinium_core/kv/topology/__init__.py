@@ -1,1 +1,1 @@
-"""Where documents live: connection strings, cluster configs, vbuckets, collections."""
+"""Location of documents: connection strings, cluster configs, vbuckets and collections."""

@@ -1,4 +1,4 @@
-"""What a cluster and its buckets say in their configs that they can do.
+"""Capabilities of a cluster and of its buckets, from their configs.
 
 Source: the fields ``bucketCapabilities`` and ``clusterCapabilities`` of ns_server's cluster configs.
 """

@@ -1,4 +1,4 @@
-"""Cluster configs: what a node says of the cluster, as typed values.
+"""Cluster configs of nodes, as typed values.
 
 Unknown fields are ignored; a config that does not fit is refused with a reason, so that the old one can be kept.
 

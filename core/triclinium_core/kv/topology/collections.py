@@ -1,4 +1,4 @@
-"""Collection ids, as far as they are known.
+"""Known ids of collections.
 
 An id is asked for once, however many operations wait for it; an answer that the collection does not exist is kept until
 the next one, for the terminal reasons (decision C8).

@@ -1,4 +1,4 @@
-"""Connection strings: which cluster, how, and with which options.
+"""Connection strings: scheme, hosts, bucket and options.
 
 ``scheme://host[:port][,host[:port]…][/][?option=value&…]``; hosts may be separated by ``;`` too, an IPv6 address stands in
 brackets. ``memcached://`` names a plain memcached and takes one host (decision C27).

@@ -1,4 +1,4 @@
-"""Networks: by which of its addresses a node is reached.
+"""Networks: the choice between the internal and external addresses of the nodes.
 
 A node may stand in a config under several addresses: its own, in the network ``default``, and alternate ones, each in
 a network with a name of the administrator's; the usual one is ``external``. A client keeps to one network. Unless it is

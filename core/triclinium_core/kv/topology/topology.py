@@ -1,4 +1,4 @@
-"""The nodes of a cluster, for people who watch them come and go.
+"""Nodes of a cluster, as subscribers of the topology see them.
 
 Source: kv_engine ``docs/BinaryProtocol.md`` (0xb5), field ``nodesExt``.
 """

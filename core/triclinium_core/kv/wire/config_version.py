@@ -1,4 +1,4 @@
-"""How the version of a cluster config travels: in requests for a newer one, and in announcements.
+"""Encoding of the version of a cluster config, in requests and in announcements.
 
 Source: kv_engine ``docs/BinaryProtocol.md``, 0xb5 and server request 0x01.
 """

@@ -1,4 +1,4 @@
-"""One frame as a value, and how the four kinds of frame are written.
+"""One frame as a value, and the encoders of the four kinds of frame.
 
 Source: kv_engine docs/BinaryProtocol.md, "Packet Structure".
 """

@@ -1,4 +1,4 @@
-"""Bytes in any cut, whole frames out.
+"""Buffer of a stream: bytes in pieces of any size in, whole frames out.
 
 Theory of operation: what was received and not yet returned, at most one partial frame, lies at the start of one
 buffer, to which the header decoder is bound. New bytes go behind it, all headers are decoded in one call, and what

@@ -1,4 +1,4 @@
-"""The 24-byte header in readable Python: which frames lie in a buffer, and what is wrong with one that cannot be.
+"""Scanner of 24-byte headers in Python: the frames in a buffer, and the reason why a header is invalid.
 
 ``triclinium_c`` does the same for many frames in one call; ``triclinium_core._speedups`` chooses between the two.
 

@@ -1,4 +1,4 @@
-"""How much JSON of a server is looked at: counted before it is parsed, for parsing it is the work.
+"""Limits of JSON from a server, counted before it is parsed.
 
 A limit in bytes alone does not bound that work: the same megabyte may hold one text, or half a million lists. Brackets
 and commas within texts count as well, so a count is never too small.

@@ -1,4 +1,4 @@
-"""Unsigned LEB128: how a collection id stands in front of a key.
+"""Unsigned LEB128, the encoding of a collection id in front of a key.
 
 Source: kv_engine docs/Collections.md, docs/LEB128.md.
 """

@@ -1,4 +1,6 @@
-"""Retries of any function, under any strategy of Smithy's shape. The strategy decides; this room asks it, and keeps the rest.
+"""Retries of any function, under any strategy of Smithy's kind.
+
+The strategy decides; this package does the rest.
 
 ``machine`` drives one call from its first failure to its end, on the ``terms`` that its caller chose. ``retryable`` is what
 the caller says of errors and results, and ``http_rules`` what HTTP says of requests. ``history`` is what the last error

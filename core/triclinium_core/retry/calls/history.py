@@ -1,4 +1,4 @@
-"""What became of each attempt, kept with the error that ended a call: for programs as records, for people as notes."""
+"""History of the attempts of a call, kept with its last error as records and as notes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which HTTP requests may be sent again, and when: tables, and pure functions over them.
+"""Rules for HTTP requests that may be sent again, and their delays: tables and pure functions.
 
 What they return is what a strategy reads off an error; the strategy decides.
 

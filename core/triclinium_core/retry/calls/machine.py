@@ -1,4 +1,4 @@
-"""One call of any function, from the first attempt that failed: whether there is another one, and when.
+"""Machine of one call of any function, from its first failed attempt: whether it retries, and when.
 
 A call that succeeds at once needs none of this: it takes the strategy's initial token and gives it back with
 ``record_success``. At the first failure a ``CallMachine`` is made, with that token. Each failure is told to it; it answers

@@ -1,4 +1,4 @@
-"""What those hear who watch a call, or an operation of a cluster, being retried."""
+"""Reports to the hooks that watch retries of a call or of an operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a caller says of the errors and the results of a call, where they do not say it themselves."""
+"""A caller's rules on which errors and results of a call are retried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""On what terms a function is retried: what a caller chose, checked before anything is called."""
+"""Terms of a retried call: the caller's options, checked before the first attempt."""
 
 from __future__ import annotations
 

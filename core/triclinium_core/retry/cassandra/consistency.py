@@ -1,4 +1,4 @@
-"""How many replicas must agree, and what kind of write timed out: the protocol's two vocabularies.
+"""Consistency levels and types of writes, in the protocol's words.
 
 Source: CQL binary protocol v5 §3 "consistency" and §9 "Write_timeout".
 """

@@ -1,4 +1,4 @@
-"""What a Cassandra request can fail with, one class for each error with its code on the wire; and how the request went.
+"""Errors of a Cassandra request, one class for each code of the protocol.
 
 ::
 

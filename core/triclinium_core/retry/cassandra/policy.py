@@ -1,4 +1,4 @@
-"""The policy protocol: five questions, one for each way a request can fail, and the function that asks them.
+"""The policy protocol: five methods, one for each kind of failure, and the function that calls them.
 
 Source: the retry page of the Cassandra Java driver, "Behavior".
 """

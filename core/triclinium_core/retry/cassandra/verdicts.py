@@ -1,4 +1,4 @@
-"""What a policy answers: one of four decisions, and what it changes about the request.
+"""Verdicts of a policy: one of four decisions, and the changes to the request.
 
 Source: the retry page of the Cassandra Java driver, "Behavior".
 """

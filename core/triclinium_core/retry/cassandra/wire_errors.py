@@ -1,4 +1,4 @@
-"""The error that an ERROR frame stands for: its code, its message and the fields behind them, as a driver decodes them.
+"""Exceptions for ERROR frames, from their code, message and fields.
 
 Nothing of what a node says is lost. What it says beyond the protocol, such as a level or a kind of write that nobody knows,
 makes a plain CoordinatorError, which no policy is asked about and no retry follows.

@@ -1,4 +1,4 @@
-"""A Couchbase strategy that decides about calls of any function, in the shape that calls need: it hands out tokens.
+"""A Couchbase strategy as a token strategy, for calls of any function.
 
 Its token is the memory of one call. Each attempt that failed is shown to the strategy as a request that failed, for the
 reason that the error carries, or for the one that the RFC has for any service whose answer permits a retry.

@@ -1,4 +1,4 @@
-"""Permits of requests: a token strategy in the shape that the retry machine of a request asks.
+"""Permits of requests: a token strategy with the interface that the retry machine of a request needs.
 
 A permit has the token in hand of one request.
 

@@ -1,4 +1,4 @@
-"""What a token strategy is told of a failed attempt: for each retry reason what it says of retries.
+"""Description of a failed attempt for a token strategy, one row for each retry reason.
 
 Source: the Smithy Python retry design, "Error Classification"; SDK-RFC 0049 "RetryReason"; decision T2.
 """

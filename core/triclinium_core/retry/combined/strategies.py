@@ -1,4 +1,4 @@
-"""What may decide about the requests of a cluster: a strategy of Couchbase's kind, or one that hands out tokens."""
+"""Strategies that requests of a cluster accept: those of Couchbase's kind, and token strategies."""
 
 from __future__ import annotations
 

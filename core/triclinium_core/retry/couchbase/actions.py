@@ -1,4 +1,4 @@
-"""What the retry machine of one request orders: to be carried out in the order given."""
+"""Actions of the retry machine of one request, to be carried out in the order given."""
 
 from __future__ import annotations
 

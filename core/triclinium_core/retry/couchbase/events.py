@@ -1,4 +1,4 @@
-"""What the retry machine of one request hears: facts, each a noun with a past participle."""
+"""Events of the retry machine of one request: facts, each a noun with a past participle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a strategy's answer to what happens: the rules that no strategy can bend.
+"""Verdicts on a failure: the strategy's answer, within the rules that hold for every strategy.
 
 A request whose attempt may have been applied is sent again only when it is idempotent; reasons that are always retried
 never reach a strategy; no delay outlives the deadline.

@@ -1,4 +1,4 @@
-"""Retry strategies: who decides whether, and when, a failed request is sent again; what they see of it, and answer.
+"""Retry strategies: their interface, the facts they get about a failed request, and those shipped.
 
 Source: SDK-RFC 0049 rev 16 "Retry Strategies", "Request Annotation", "Accessible Context in the RetryStrategy"; decisions
 C1, C14 to C16.

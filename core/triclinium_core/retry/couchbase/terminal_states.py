@@ -1,4 +1,4 @@
-"""The state behind the five terminal reasons: fed by what connections report, asked when a request cannot be dispatched.
+"""The state behind the five terminal reasons, from reports of connections.
 
 It never stops a request that can be dispatched; it replaces SOCKET_NOT_AVAILABLE and NODE_NOT_AVAILABLE by a reason that
 tells the user what is wrong (decision C6).

@@ -1,4 +1,4 @@
-"""The reasons that a client may give for sending nothing of a request.
+"""Retry reasons that a client may give for a request of which it has sent nothing.
 
 Source: SDK-RFC 0049 "Client Dispatch", "RetryReason", "Fail Fast (Terminal Errors)"; decisions C6 and C8.
 """

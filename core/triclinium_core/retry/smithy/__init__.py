@@ -1,4 +1,4 @@
-"""Smithy's tradition: a strategy hands out tokens, and a shared quota says when to stop. Standard library only.
+"""Smithy's tradition: a strategy issues tokens, and a shared quota limits retries. Standard library only.
 
 ``protocols`` has the shapes that strategies, tokens and errors have, ours and other people's; ``classification`` reads
 errors. The strategies are ``simple``, ``standard`` and ``adaptive``, and ``resolver`` finds one by options; they are made

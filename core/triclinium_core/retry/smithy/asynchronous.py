@@ -1,4 +1,4 @@
-"""A strategy in the shape that is awaited, as smithy-core has it since 0.6; decision S1."""
+"""Asynchronous form of a strategy, as smithy-core has it since 0.6; decision S1."""
 
 from __future__ import annotations
 

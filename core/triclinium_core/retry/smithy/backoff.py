@@ -1,4 +1,4 @@
-"""How long to wait before a retry: exponential, with four kinds of jitter, from the number of the retry alone.
+"""Delays before retries: exponential, with four kinds of jitter, from the number of the retry alone.
 
 Source: the Smithy Python retry design, "Backoff Strategy"; decision S7.
 """

@@ -1,4 +1,4 @@
-"""What the shipped strategies have in common: a limit of attempts, errors that permit no retry, and tokens that serve once.
+"""Base of the shipped strategies: a limit of attempts, errors without retry, and tokens that serve once.
 
 Source: the Smithy Python retry design, "Specification", "Error Classification"; decisions S2, S3 and S16 to S20.
 """

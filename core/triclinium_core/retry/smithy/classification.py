@@ -1,4 +1,4 @@
-"""What a strategy reads off an error, whatever the error is.
+"""Classification of an error of any type for a strategy.
 
 Source: the Smithy Python retry design, "Error Classification": what is missing has its default.
 """

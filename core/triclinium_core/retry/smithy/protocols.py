@@ -1,4 +1,4 @@
-"""The shapes of Smithy's retries: tokens, strategies, backoffs, and what an error may say about itself.
+"""Interfaces of Smithy's retries: tokens, strategies, backoffs, and the description of an error.
 
 They are structural: another library's strategy fits here, and ours fits there.
 

@@ -1,4 +1,4 @@
-"""The retry quota: how much a service that is down is sent beyond first attempts.
+"""The retry quota, which limits retries while a service is down.
 
 Each scope has a bucket. A retry takes from it, a success gives back, and time alone refills nothing. Only what was taken
 and not given back is kept, so a scope in which all is well costs no memory.

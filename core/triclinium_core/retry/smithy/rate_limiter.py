@@ -1,4 +1,4 @@
-"""How many requests a second a service bears, learnt from its throttling: a pure machine with time as a parameter.
+"""Rate limiter that learns from throttling: a pure machine with time as a parameter.
 
 Until the first throttling answer nobody waits. From then on each send takes a token from a bucket, which fills at the
 rate that is allowed: that falls to seven tenths with each throttling answer, and afterwards follows a cubic curve, which

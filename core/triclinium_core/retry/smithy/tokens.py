@@ -1,4 +1,4 @@
-"""The token that a strategy hands out for each attempt, and takes back once.
+"""The token that a strategy issues for each attempt, and accepts back once.
 
 Source: the Smithy Python retry design, "Specification"; decisions S6, S18 and S20.
 """

@@ -1,4 +1,4 @@
-"""What dispatch has found last: by keyspace and vbucket, which connection leads to the documents.
+"""Cache of routes: the connection for each keyspace and vbucket.
 
 It is only a memory of the whole search, and is dropped whole with every change of a config, a collection or a connection
 (decision D35). Whether a connection is ready, closed by its breaker or full is looked at for every operation.

@@ -1,4 +1,4 @@
-"""Where the next attempt of an operation goes, and how it gets there: the dispatch stage of SDK-RFC 0049.
+"""Dispatch of key-value operations: finds the connection of an attempt, and sends or queues it.
 
 An attempt is sent, waits for its connection or for a collection's id, or fails without having left the client.
 

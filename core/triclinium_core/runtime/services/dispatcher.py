@@ -1,4 +1,4 @@
-"""Where the next attempt at a request goes, and on which connection: the dispatch stage of SDK-RFC 0049.
+"""Dispatch of HTTP requests: chooses the endpoint of an attempt, and sends or queues it.
 
 A request that is dispatched stands in one place at a time. It is unplaced until the first cluster config tells where the
 services are; it waits at an endpoint for a connection; it travels on a stream until its answer is whole. What cannot be

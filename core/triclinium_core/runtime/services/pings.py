@@ -1,4 +1,4 @@
-"""Pings of endpoints: who asked for each, and what became of it. The canaries of breakers are pings as well.
+"""Open pings of endpoints, including the canaries of circuit breakers.
 
 A ping is a request of the client's own to one endpoint. It passes the endpoint's breaker, and is retried as little as the
 RFC permits: whatever goes wrong is what it is to tell.

@@ -1,4 +1,4 @@
-"""What travels for a statement that is to be prepared: the request that has it planned, or the plan.
+"""Requests for prepared statements: the one that prepares, or the one that executes the plan.
 
 A plan that turns out stale, or that reads an index that is gone, is forgotten, so the next attempt has the statement
 planned anew.

@@ -1,1 +1,1 @@
-"""The analytics service: statements in SQL++ for analytics, and what is told beside the rows."""
+"""The analytics service: options, request and result."""

@@ -1,4 +1,4 @@
-"""What the analytics service sends beside the rows.
+"""Result of an analytics query besides its rows.
 
 Source: SDK-RFC 0057 "AnalyticsResult".
 """

@@ -1,1 +1,1 @@
-"""The answer to one request while it comes: rows are cut out of JSON that arrives in any cut."""
+"""The answer to one request while it arrives: its rows, ids and limits."""

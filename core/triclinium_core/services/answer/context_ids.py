@@ -1,4 +1,4 @@
-"""Client context ids: made for requests without one, and compared with those in answers.
+"""Client context ids: created for requests, and compared with those in answers.
 
 HTTP matches responses by order only. The query and analytics services repeat the id of a request in its answer, so the
 client recognises the answer to another request (decision D64).

@@ -1,4 +1,4 @@
-"""The answer to one request while it comes: its body, or its rows, who waits for them, and when to read no further.
+"""The answer to one request while it arrives: body or rows, their reader, and pauses of reading.
 
 An answer without rows is kept whole. Rows are handed out as soon as somebody waits for them; what comes before that is
 held, and from a bound on nothing more is to be read until it is taken. Behind the last row stands what the request comes

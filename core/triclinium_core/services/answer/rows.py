@@ -1,4 +1,4 @@
-"""The rows of a streamed JSON document: bytes in any cut, whole rows out, the document without them at the end.
+"""Splitter of rows in a streamed JSON document: bytes in any pieces in, whole rows out.
 
 Theory of operation. The document is an object; the elements of one array of its own are rows, and all else is kept.
 Two ways lead to the ends of rows:

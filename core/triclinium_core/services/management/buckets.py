@@ -1,4 +1,4 @@
-"""Buckets: what they can be like, and the requests that make, change, read, flush and drop them.
+"""Buckets: their settings, and the requests that create, change, read, flush and drop them.
 
 Source: SDK-RFC 0054 "BucketManager", "BucketSettings"; SDK-RFC 0049 makes only GET idempotent.
 """

@@ -1,4 +1,4 @@
-"""What a call of several requests ends with when its time is over, or its caller leaves.
+"""Errors of a call of several requests when its time is over or its caller leaves.
 
 Source: SDK-RFC 0058 "Timeouts": what was changed decides whether the timeout is ambiguous; decision D60.
 """

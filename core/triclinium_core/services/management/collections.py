@@ -1,4 +1,4 @@
-"""The scopes and collections of a bucket: the requests that make, change, read and drop them.
+"""The scopes and collections of a bucket: the requests that create, change, read and drop them.
 
 Source: SDK-RFC 0054 "CollectionsManager".
 """

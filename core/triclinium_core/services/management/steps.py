@@ -1,4 +1,4 @@
-"""Calls that take several requests, one after the other: to make something, and to wait until it can be used.
+"""Calls of several requests in sequence: create something, and wait until it is usable.
 
 Each call is a generator. Its driver waits and sends, and decides nothing:
 

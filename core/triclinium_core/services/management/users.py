@@ -1,4 +1,4 @@
-"""Users, groups and roles: what they are, and the requests that make, change, read and drop them.
+"""Users, groups and roles: values, and the requests that create, change, read and drop them.
 
 Source: SDK-RFC 0054 "UserManager".
 """

@@ -1,1 +1,1 @@
-"""The query service: statements in SQL++, their plans, and what comes beside the rows."""
+"""The query service: options, requests for statements and plans, and result."""

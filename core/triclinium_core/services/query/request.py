@@ -1,4 +1,4 @@
-"""A query, the request that has it prepared, and the one that executes its plan.
+"""A query, the request that prepares it, and the one that executes its plan.
 
 Source: SDK-RFC 0056 "ICluster#Query"; SDK-RFC 0004 "Internal implementation".
 """

@@ -1,4 +1,4 @@
-"""What the query service sends beside the rows.
+"""Result of a query besides its rows.
 
 Source: SDK-RFC 0056 "QueryResult".
 """

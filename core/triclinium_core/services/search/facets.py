@@ -1,4 +1,4 @@
-"""Facets: how the documents that were found are counted.
+"""Facets: the counts of the documents found, by terms, numbers or dates.
 
 Source: SDK-RFC 0052 "facets".
 """

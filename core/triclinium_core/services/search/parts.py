@@ -1,4 +1,4 @@
-"""What all parts of a search have in common: they are checked when made, and ready to become JSON.
+"""Base of the parts of a search: checked when they are made, and encoded as JSON.
 
 A field has the name that it has in JSON; what a field of that name may hold stands in ``READERS``.
 

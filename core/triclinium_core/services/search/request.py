@@ -1,4 +1,4 @@
-"""A search as it goes to the service: what is searched for, by which index, and what is returned of the hits.
+"""A search: its query, index and options.
 
 Source: SDK-RFC 0052 "ICluster::SearchQuery", "IScope::Search", "SearchRequest".
 """

@@ -1,4 +1,4 @@
-"""What a search finds: hits, counts by facets, and how it went.
+"""Result of a search: hits, counts by facets, and metrics.
 
 Source: SDK-RFC 0052 "Return Types"; bleve ``search.go`` and ``search/search.go`` for the JSON.
 """

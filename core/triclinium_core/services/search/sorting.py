@@ -1,4 +1,4 @@
-"""In which order hits are returned.
+"""Orders of the hits of a search.
 
 Source: SDK-RFC 0052 "sort".
 """

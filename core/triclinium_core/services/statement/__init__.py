@@ -1,1 +1,1 @@
-"""What query and analytics share: a statement in SQL++ with its parameters, and the times in their JSON."""
+"""Common parts of query and analytics: a SQL++ statement, its parameters, and times in JSON."""

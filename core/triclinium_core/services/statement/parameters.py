@@ -1,4 +1,4 @@
-"""The parameters of a statement and the options that triclinium does not know, encoded as they are given.
+"""Parameters of a statement, and raw options that triclinium does not know.
 
 What cannot be encoded raises at once, and later changes to a value have no effect. ``repr`` shows names only.
 

@@ -1,4 +1,4 @@
-"""A statement for the query or the analytics service: what both have, and how it travels.
+"""Base of the requests of query and analytics for a statement.
 
 Source: SDK-RFC 0056 "ICluster#Query", "IScope#Query"; SDK-RFC 0057 "ICluster#AnalyticsQuery".
 """

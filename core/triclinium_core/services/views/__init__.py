@@ -1,1 +1,1 @@
-"""Views: the request for the rows of one, and what it answers."""
+"""Views: options, request and result."""

@@ -1,4 +1,4 @@
-"""What can be asked of a view, checked and encoded when it is given.
+"""Options of a view query, checked and encoded when they are given.
 
 Source: SDK-RFC 0051 "IBucket::ViewQuery".
 """

@@ -1,4 +1,4 @@
-"""A question to a view of a bucket, as it goes to the service.
+"""A query of a view of a bucket.
 
 Source: SDK-RFC 0051 "IBucket::ViewQuery".
 """

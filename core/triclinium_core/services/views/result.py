@@ -1,4 +1,4 @@
-"""What a view answers: rows, and what is told beside them.
+"""Result of a view query: its rows, and the metadata besides them.
 
 Source: SDK-RFC 0051 "Return Types"; the answers of couchdb's ``couch_index_merger`` for errors of single nodes.
 """

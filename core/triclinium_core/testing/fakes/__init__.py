@@ -1,1 +1,1 @@
-"""The fake nodes: a cluster without a network, and what goes wrong in it on demand."""
+"""The fake nodes: a cluster without a network, and faults on demand."""

@@ -1,4 +1,4 @@
-"""What a command of the fake node returns, and what it raises."""
+"""Answers of commands of the fake node, and the exceptions of refused ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The error map that a fake node answers: the codes, names and attributes of a real one, and three that retry by plan.
+"""The error map of a fake node: that of a real one, with three more entries for retries.
 
 Source: kv_engine docs/ErrorMap.md and its error map of version 2, revision 9; SDK-RFC 0013 for ``retry``.
 """

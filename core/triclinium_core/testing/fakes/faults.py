@@ -1,4 +1,4 @@
-"""What can go wrong between a client and a node, as values.
+"""Faults between a client and a node, as values.
 
 A fault strikes one command of KV or one request to a service over HTTP, before or after the node has applied it; one
 strikes a connection. Each constructor says what happens, and which defect of a client it shows; those that only an

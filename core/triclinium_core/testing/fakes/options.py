@@ -1,4 +1,4 @@
-"""What a fake node is told when it is made, and where the nodes of a cluster stand."""
+"""Options of a fake node, and the addresses of the nodes of a cluster."""
 
 from __future__ import annotations
 

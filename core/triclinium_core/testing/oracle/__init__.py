@@ -1,1 +1,1 @@
-"""What must hold whatever goes wrong: what callers may be told, what nodes may be asked, and what excuses a failure."""
+"""Laws that hold under every fault: possible results, permitted requests, and excuses for failures."""

@@ -1,4 +1,4 @@
-"""Token strategies that are under watch: each passes every question on, and has the answer recorded and its budget checked."""
+"""Token strategies under test: each call is passed on and recorded, and the budget is checked."""
 
 from __future__ import annotations
 

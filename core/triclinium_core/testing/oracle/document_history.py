@@ -1,4 +1,4 @@
-"""What may be the case with one document: each method holds something that a caller was told against all that is known.
+"""Possible states of one document, checked against every result of a caller.
 
 A *reader* is an operation whose caller was told something, by a result or by an error; all times are those of ``Submission``.
 """

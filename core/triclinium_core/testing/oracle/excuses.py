@@ -1,4 +1,4 @@
-"""What went wrong between clients and nodes, and when. Without an excuse an operation has to succeed.
+"""Faults between clients and nodes, and their times: without one, an operation must succeed.
 
 A node is *out of order* while it is dead, cut off, slow, or knows an old map. A stream is *suspect* once a fault struck
 it, its bytes were withheld, or its node was out of order: the client may close it. It is *stuck* while what was

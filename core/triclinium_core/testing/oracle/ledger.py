@@ -1,4 +1,4 @@
-"""What a client claims of its operations, held against what its node saw: frames sent, commands applied, retries reported.
+"""Comparison of a client's reports with the frames and commands that its node saw.
 
 A frame does not name its operation. Operations that look alike on the wire, such as two gets of one key, share one
 *account*: what is claimed of all of them must fit what was seen of all of them. A write has a value of its own, so it

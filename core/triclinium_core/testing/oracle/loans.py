@@ -1,4 +1,4 @@
-"""What must hold of token strategies: what they lend, what becomes of it, and what a client may do with it.
+"""Laws of token strategies: issued tokens, their ends, and their use by a client.
 
 *Safety*: a request asks for one first token. A token ends once: it is renewed or refused for an attempt that failed, recorded
 for a request that succeeded, or given back for an attempt that is not made. No attempt is made without one, or before its delay

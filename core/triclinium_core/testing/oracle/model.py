@@ -1,4 +1,4 @@
-"""What a client's callers know, and what they may therefore be told next.
+"""Model of the documents: the results that callers may still receive.
 
 Theory of operation. An operation is applied, if at all, at one instant after its submission: before its settlement
 where it was acknowledged, at any time where nobody knows. So each is an interval, and a document's history is a set of

@@ -1,4 +1,4 @@
-"""What must hold of requests to services: what their readers are told, and how often they reach a node.
+"""Laws of requests to services: results of their readers, and the number of attempts at a node.
 
 *Safety*: a request that must not be repeated leaves the client once, and again only after a service refused it; it is
 applied at most once, and not at all where its caller is told so. Its reader gets each row once, in order, and only when

@@ -1,4 +1,4 @@
-"""One operation as its caller knows it: what was asked for, when, and what is certain of it."""
+"""One operation from its caller's view: the request, its time, and its certain effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that are written once: what a document holds tells which operations made it, and how often.
+"""Values that are written once, so that the content of a document identifies its writers.
 
 A document is a row of fragments, ``<7>``: that of the store, with those that were appended and prepended. A counter is a
 number whose upper bits say who created it and whose lower bits are digits to the base 4, one for each later count: a

@@ -1,4 +1,4 @@
-"""What may become of a cluster while its clients work: each row something that happens, with its weight."""
+"""Disruptions of a cluster during a history, one row each, with a weight."""
 
 from __future__ import annotations
 

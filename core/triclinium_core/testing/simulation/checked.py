@@ -1,4 +1,4 @@
-"""A simulation in which every event and every action is held against what may be: the laws of a client.
+"""A simulation that checks every event and action against the laws of a client.
 
 *Safety*: an operation settles exactly once, never after it was abandoned, and what its caller is told fits a history
 (``model``); nothing is applied twice, lost after it was acknowledged, applied after it was denied, or sent more often than

@@ -1,4 +1,4 @@
-"""What strategies have in hand that are awaited: each thinks until a test lets it go on, or calls it off."""
+"""Pending calls of asynchronous strategies: each waits until a test continues or cancels it."""
 
 from __future__ import annotations
 

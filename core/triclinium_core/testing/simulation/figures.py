@@ -1,4 +1,4 @@
-"""What a history was like, in numbers that can be added up."""
+"""Figures of a history, as numbers that can be added up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A checked simulation that writes down what happens, one line a step, to show why a law was broken."""
+"""A checked simulation that writes one line for each step, to show how a law was broken."""
 
 from __future__ import annotations
 

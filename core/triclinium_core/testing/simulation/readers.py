@@ -1,4 +1,4 @@
-"""Callers who ask services in a history, and read what comes: at once, slowly, or not to the end."""
+"""Callers that query services in a history, and read the rows fast, slowly, or not to the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When operations begin, and of which client."""
+"""Start times of operations, and the client of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How clients space their operations, and how the demand changes over time.
+"""Intervals between the operations of a client, and changes of the demand over time.
 
 The demand is counted in seconds of a fleet as it is at its usual demand. A trend says when such a second is over: after
 half a second of the clock where the demand has doubled.

@@ -1,4 +1,4 @@
-"""What a fleet's outage was like, in numbers: step by step, in all, and how long it took to recover."""
+"""Figures of a fleet's outage: step by step, in total, and the time until recovery."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulation itself: one heap of what is to come, in virtual time.
+"""The simulation: one heap of events in virtual time.
 
 An attempt whose end is known, and that nobody else has to hear of, is settled at once: without trouble an operation
 costs no entry of the heap.

@@ -1,4 +1,4 @@
-"""How clients of a scenario retry, as values: which strategy of the core, with which numbers.
+"""Retries of the clients of a scenario, as values: a strategy of the core, with its numbers.
 
 ``strategies`` makes the strategies; here is only what a scenario says of them. Seconds and attempts.
 """

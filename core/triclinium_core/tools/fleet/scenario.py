@@ -1,4 +1,4 @@
-"""What is simulated: who asks, who answers, and when nobody does. Durations and instants are seconds.
+"""Scenario of a simulation: clients, service and outage. Durations and instants are seconds.
 
 All of it is checked when it is made, so that a simulation that has begun comes to its end. Every value can be read from
 TOML or JSON by ``msgspec.convert``; where one of several kinds may stand, the key ``type`` says which.

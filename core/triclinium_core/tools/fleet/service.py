@@ -1,4 +1,4 @@
-"""Services as pure machines: a request comes, and it is known what becomes of it, and when.
+"""Services as pure machines: the result of each request, and its time.
 
 Where that cannot be known at once, because it depends on requests that will come before, the machine says when it has to
 be asked again. Since the outage is known from the start, nothing has to be taken back later.

@@ -1,4 +1,4 @@
-"""How the clients of a fleet retry: operations of each tradition, and the strategies by the names that the command uses.
+"""Retries of a fleet: operations of each tradition, and strategies by their names on the command line.
 
 Couchbase's operations retry through the retry machine of the core, made at the first failure. A circuit breaker belongs
 to a connection, and would stand between machine and service; it is left out, so that the figures show the strategy alone

@@ -1,4 +1,4 @@
-"""How long something takes that takes a different time each time. Seconds.
+"""Distributions of durations. Seconds.
 
 Each kind is a value that says what is drawn; ``sampler`` returns what draws it.
 """

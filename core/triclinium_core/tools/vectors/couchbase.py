@@ -1,4 +1,4 @@
-"""Questions about Couchbase: what each asks, the fields that it has beside its ``ask``, and what answers it.
+"""Questions on Couchbase: the fields of each, and the function that answers it.
 
 ::
 

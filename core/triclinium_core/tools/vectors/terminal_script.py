@@ -1,4 +1,4 @@
-"""The terminal conditions told as lines of text, one event a line.
+"""Script of terminal conditions, as lines of text with one event each.
 
 Events: ``topology_conn:N`` or ``data_only_conn:N``, followed by ``sasl status 0xNN``, ``sasl ok``, ``tls certificate
 untrusted``, ``tls handshake ok`` or ``removed``; ``bucket:B select_bucket``, followed by ``status 0xNN`` or ``ok``; ``no

@@ -1,4 +1,4 @@
-"""Whether what came of a scenario is what the RFC demands.
+"""Checks of a scenario's result against the RFC.
 
 Three witnesses are heard: what the client logs, what it counts and puts into its errors, and the node's own command log.
 """

@@ -1,4 +1,4 @@
-"""``triclinium demo``: every kind of failure, what the client decides, and whether that is what the RFC demands."""
+"""``triclinium demo``: every kind of failure, the client's decision, and the check against the RFC."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that happens in the demo, in the order in which it happens, from both sides.
+"""Recorder of all events of the demo, in order, from both sides.
 
 The client's side is what it reports for everybody: the records of its two loggers. The node's side is its command log.
 """

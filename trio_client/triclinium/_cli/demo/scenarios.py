@@ -1,4 +1,4 @@
-"""What the demo plays: operations, what goes wrong with each, and what RFC 0049 demands then.
+"""Scenarios of the demo: operations, their faults, and the demands of RFC 0049.
 
 The demands are written down here once more and are not taken from the tables of the core, for they judge it.
 

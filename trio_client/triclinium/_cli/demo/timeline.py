@@ -1,4 +1,4 @@
-"""From what was recorded to a timeline: event, decision, delay, outcome."""
+"""Timeline of a recording: event, decision, delay and outcome."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""``triclinium explain``: why a request would be retried, or not; one module for each tradition."""
+"""``triclinium explain``: the reasons of a decision on a retry; one module for each tradition."""

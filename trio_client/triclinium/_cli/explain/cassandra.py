@@ -1,4 +1,4 @@
-"""``triclinium explain cassandra``: why would this be retried, or not, by the Cassandra driver's rules?
+"""``triclinium explain cassandra``: options of a Cassandra request, and sentences of its explanation.
 
 It has no rule of its own: it builds a case, and shows what the policies and the request machine of the core answer.
 """

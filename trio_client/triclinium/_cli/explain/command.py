@@ -1,4 +1,4 @@
-"""``triclinium explain``: why would this be retried, or not?
+"""``triclinium explain``: the command, its families, and batches of questions.
 
 It has no rule of its own: it builds a case, or reads questions, and shows what the objects of the client answer.
 """

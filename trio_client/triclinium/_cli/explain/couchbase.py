@@ -1,4 +1,4 @@
-"""A Couchbase request: from the options of ``triclinium explain`` to a case, and from its explanation to sentences."""
+"""``triclinium explain couchbase``: options of a request, and sentences of its explanation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``triclinium explain smithy``: how often would this operation be tried, and when, by Smithy's rules?
+"""``triclinium explain smithy``: options of a call under a Smithy strategy, and sentences on its attempts.
 
 It has no rule of its own: it builds a case, and shows what the strategies of the core answer.
 """

@@ -1,4 +1,4 @@
-"""An explanation, for people: on a terminal in colours and lines of readable length, elsewhere one sentence a line."""
+"""Text of an explanation: in colours and wrapped on a terminal, elsewhere one sentence a line."""
 
 from __future__ import annotations
 

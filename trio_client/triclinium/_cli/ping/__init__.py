@@ -1,1 +1,1 @@
-"""``triclinium ping``: what each node is, and what it negotiates."""
+"""``triclinium ping``: the nodes of a cluster, and the features they negotiate."""

@@ -1,4 +1,4 @@
-"""``triclinium ping``: what is there, and what does it negotiate?"""
+"""``triclinium ping``: the command, its options, and the order of its steps."""
 
 from __future__ import annotations
 

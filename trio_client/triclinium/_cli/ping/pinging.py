@@ -1,6 +1,6 @@
-"""One node, asked what it is: the client connects to it, and what was negotiated is noted. And the services of all nodes.
+"""Ping of one node and of the services of all nodes, with the negotiated features.
 
-It goes through the public client; the strategy refuses every retry, so that the first thing that goes wrong is told.
+It goes through the public client; the strategy refuses every retry, so the first failure is reported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a ping found, for people and as JSON."""
+"""Report of a ping, as text and as JSON."""
 
 from __future__ import annotations
 

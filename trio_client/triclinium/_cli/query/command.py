@@ -1,4 +1,4 @@
-"""``triclinium query``: what does the cluster answer?"""
+"""``triclinium query``: the command and its options."""
 
 from __future__ import annotations
 

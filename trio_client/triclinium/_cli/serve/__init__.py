@@ -1,1 +1,1 @@
-"""``triclinium serve``: fake nodes, with faults, and a log of what they are asked."""
+"""``triclinium serve``: fake nodes with faults, and a log of the requests to them."""

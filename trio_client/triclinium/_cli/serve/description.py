@@ -1,4 +1,4 @@
-"""How to connect to the nodes that ``triclinium serve`` has: for programs on one line of JSON, and for people."""
+"""Connection details of ``triclinium serve``: one line of JSON for programs, text for people."""
 
 from __future__ import annotations
 

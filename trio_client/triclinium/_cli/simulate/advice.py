@@ -1,4 +1,4 @@
-"""Which of the strategies to take, and why, in a sentence or two: a rule over their figures, with no figure of its own.
+"""Recommendation of a strategy in a sentence or two, by a rule over the figures.
 
 A strategy that does not recover is out, where any recovers. Of the others those count that fail for little more
 operations than the best; of these, one that retries goes before one that sends once, since a single failure wants a

@@ -1,4 +1,4 @@
-"""``triclinium simulate``: what does a retry strategy do to a service that was away?
+"""``triclinium simulate``: the command, its options, and the choice of the output.
 
 It has no rule of its own: strategies are the core's, and so is the simulation. It chooses the scenario, spreads the
 work over processes, and shows the figures.

@@ -1,4 +1,4 @@
-"""From plain data, as TOML and options have it, to the values of a scenario."""
+"""Conversion of plain data, from TOML and options, to the values of a scenario."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fleet's outage was like, for people and as JSON."""
+"""Report on a fleet's outage, as text and as JSON."""
 
 from __future__ import annotations
 

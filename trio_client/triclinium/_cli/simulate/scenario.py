@@ -1,4 +1,4 @@
-"""From the options of ``triclinium simulate`` to a scenario that the core plays, or to changes of one in a file."""
+"""Options of ``triclinium simulate`` as a scenario, or as changes of one in a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the manifest of a bucket's collections travels.
+"""Codec of the request for the manifest of a bucket.
 
 Source: kv_engine ``docs/Collections.md``: JSON, ids in hexadecimal.
 """

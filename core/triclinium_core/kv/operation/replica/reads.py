@@ -1,4 +1,4 @@
-"""All copies of one document, read at once: which reads it takes, and what it means when some of them do not succeed.
+"""A read of all copies of a document: its operations, and its result when some of them fail.
 
 Source: SDK-RFC 0053 "GetAnyReplica", "GetAllReplicas"; SDK-RFC 0076; decision D13.
 """

@@ -1,1 +1,1 @@
-"""Range and sampling scans: what is asked for, how it travels, and how a vbucket is gone through."""
+"""Range and sampling scans: requests, codec, and the machine that scans all vbuckets."""

@@ -1,4 +1,4 @@
-"""How the operations of a range scan travel.
+"""Codec of the operations of a range scan.
 
 Source: kv_engine ``docs/range_scans``.
 """

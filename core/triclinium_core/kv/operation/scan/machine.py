@@ -1,4 +1,4 @@
-"""A scan: whose turn it is of all vbuckets, which request comes next in each, and what a failure means.
+"""A scan of all vbuckets: order of the vbuckets, next request of each, and effect of a failure.
 
 Theory of operation. Nothing is asked for before somebody wants a document. The first request is a NOOP: whoever answers
 it has brought the map, which says how many vbuckets there are. So many of them are under way at once. Each has one

@@ -1,4 +1,4 @@
-"""What can be scanned for: a range of document ids, those with a prefix, a sample.
+"""Scan types: a range of document ids, those with a prefix, and a sample.
 
 Source: SDK-RFC on key-value range scans (as the clients of Couchbase have it); kv_engine ``docs/range_scans``.
 """

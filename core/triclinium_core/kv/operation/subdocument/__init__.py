@@ -1,1 +1,1 @@
-"""Parts of documents: what is asked for, and how it travels."""
+"""Operations on parts of documents: requests, specs and codec."""

@@ -1,4 +1,4 @@
-"""What a user asks of the parts of a document: one spec a path, checked when it is made.
+"""Specs of the paths of a sub-document operation, checked when they are made.
 
 Source: SDK-RFC 0053 "LookupIn", "MutateIn"; kv_engine ``docs/SubDocument.md``.
 """

@@ -1,4 +1,4 @@
-"""Which policy a profile names, and with which options: checked as data, then made, one for all that say the same.
+"""Policies in a profile: name and options as data, checked, and made once for equal data.
 
 Source: the Cassandra Java driver, "Using multiple policies"; decisions A11 and D72.
 """

@@ -1,4 +1,4 @@
-"""Execution profiles: which policies a request runs under, and the defaults for what it does not say itself.
+"""Execution profiles: the policies of a request, and the defaults of its options.
 
 Source: the retry page of the Cassandra Java driver, "Using multiple policies"; decisions A11 and D72.
 """

@@ -1,4 +1,4 @@
-"""A document of execution profiles: its shape as types, and what each profile means once it has inherited.
+"""Document of execution profiles: its shape as types, and each profile after inheritance.
 
 Source: the Cassandra Java driver, "Using multiple policies" and its configuration; decisions A11 and D72.
 """

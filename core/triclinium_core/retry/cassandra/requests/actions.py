@@ -1,4 +1,4 @@
-"""What the request machine orders: to be carried out in the order given."""
+"""Actions of the request machine, to be carried out in the order given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the request machine hears: facts, each a noun with a past participle.
+"""Events of the request machine: facts, each a noun with a past participle.
 
 An *attempt* is one thing that the driver was ordered to send: the request, or a PREPARE. The machine numbers attempts,
 and whatever happens to one is told by its number.

@@ -1,4 +1,4 @@
-"""What has been done for a request so far: its executions, their attempts, and the errors on the way."""
+"""History of a request: its executions, their attempts and errors."""
 
 from __future__ import annotations
 

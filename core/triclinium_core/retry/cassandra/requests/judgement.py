@@ -1,4 +1,4 @@
-"""What becomes of a request that met an error: to the policy, on to the next node or to the caller, as a table.
+"""Decision on an error of a request: ask the policy, try the next node or fail, as a table.
 
 Source: the retry page of the Cassandra Java driver, "Behavior" and "Hard-coded rules", and its request handlers; decisions
 A2 and A7.

@@ -1,4 +1,4 @@
-"""What is fixed about a request."""
+"""Fixed properties of a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the same request is sent to another node as well, because the first is slow.
+"""Speculative executions: when a slow request is sent to another node as well.
 
 Source: the Cassandra Java driver, "Speculative query execution".
 """

@@ -1,4 +1,4 @@
-"""The KV error map: what a node says about statuses that the client does not know.
+"""The KV error map: a node's description of statuses that the client does not know.
 
 Source: SDK-RFC 0013; kv_engine ``docs/ErrorMap.md`` for version 2; decisions C13 to C19.
 """

@@ -1,4 +1,4 @@
-"""A row of the tables that say what an answer of an HTTP service fails with, and which row an answer meets."""
+"""Rows of the tables of errors of HTTP services, and the search for the row of an answer."""
 
 from __future__ import annotations
 

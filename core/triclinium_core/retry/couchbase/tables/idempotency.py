@@ -1,4 +1,4 @@
-"""Which operations may be sent again at any stage: the RFC's list as data.
+"""Idempotent operations: the RFC's list as data.
 
 Source: SDK-RFC 0049 "Idempotent Operation List"; decision C34 for the rows beyond it.
 """

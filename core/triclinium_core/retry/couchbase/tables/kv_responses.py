@@ -1,4 +1,4 @@
-"""What a KV response other than a success asks for: a retry reason or an error, and what else has to be done.
+"""Classification of KV responses that are no success: retry reason, error and further steps.
 
 Source: SDK-RFC 0049 "Response Code Retry List", "KV Error Map Handling"; SDK-RFC 0013 "Processing Chain"; decisions
 C9 to C13, C31 and D25.

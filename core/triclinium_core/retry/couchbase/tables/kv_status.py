@@ -1,4 +1,4 @@
-"""Every KV status we know, with the exception it surfaces as.
+"""Every known KV status, with its exception.
 
 A status without a row is *unknown*: the error map of the node that sent it decides (SDK-RFC 0049 "KV Error Map
 Handling"). Five statuses have a row and are left to the map all the same (decision C13).

@@ -1,4 +1,4 @@
-"""What an answer of the cluster manager fails with: by operation, HTTP status and text.
+"""Errors of the cluster manager, by operation, HTTP status and text.
 
 Source: SDK-RFC 0054, what each method throws; SDK-RFC 0058, 3, 21, 22 and 601 to 607. Where the RFCs name a class without
 the text of the server, the text is the one that ns_server sends and the clients of Couchbase look for (decision D37).

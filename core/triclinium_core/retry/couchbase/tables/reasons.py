@@ -1,4 +1,4 @@
-"""Why a request may have to be retried: one row for each line of the RFC's table.
+"""Retry reasons: one row for each line of the RFC's table.
 
 Source: SDK-RFC 0049 rev 16 "RetryReason". The five terminal reasons are "todo" there; their flags are decision C5.
 """

@@ -1,4 +1,4 @@
-"""What an answer of an HTTP service says, read once: its errors, its text, and whether it is the service's at all.
+"""Reader of an HTTP service's error answer: its errors, its text, and whether the service sent it.
 
 Nothing that a server or a proxy may send raises here.
 

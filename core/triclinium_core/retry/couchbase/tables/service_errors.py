@@ -1,4 +1,4 @@
-"""What an answer of an HTTP service fails with: by the code of its first error, by HTTP status, and by text.
+"""Errors of the HTTP services, by the code of the first error, by HTTP status, and by text.
 
 Source: SDK-RFC 0058 "Error Definitions", where each class says when it is raised; SDK-RFC 0049 for what is retried and
 then refused; decisions C22 and D37.

@@ -1,4 +1,4 @@
-"""What an answer of an HTTP service asks for: the RFC's list of those that are retried, and the error of all others.
+"""Classification of HTTP answers: the RFC's list of retried ones, and the error of all others.
 
 Source: SDK-RFC 0049 "Response Code Retry List"; SDK-RFC 0058; decisions C20 to C22.
 """

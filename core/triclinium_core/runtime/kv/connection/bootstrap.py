@@ -1,4 +1,4 @@
-"""From an open stream to a usable connection: HELLO, error map, SASL, bucket, cluster config.
+"""Bootstrap of a new stream: HELLO, error map, SASL, bucket and cluster config.
 
 The first four go out in one write, so do the last two; the answers come in the order of the questions, but are matched
 by opaque all the same.

@@ -1,4 +1,4 @@
-"""What a connection tells the client machine, in the order in which it happened."""
+"""Events of a connection for the client machine, in the order in which they happened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a peer that speaks another protocol probably is, told from the first bytes it sent."""
+"""Guess at the protocol of a peer that is no Couchbase node, from the first bytes it sent."""
 
 from __future__ import annotations
 

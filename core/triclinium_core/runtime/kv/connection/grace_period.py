@@ -1,4 +1,4 @@
-"""How long something may go on that should not."""
+"""A limit on the duration of an unwanted condition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""To authenticate again on a connection that is in use: by SASL, and then with its bucket.
+"""Authentication on a connection that is in use: SASL, and then its bucket.
 
 Servers up to 7.2 take the bucket from a connection that authenticates, later ones where the user may not open it. Neither
 says so, so it is selected again.

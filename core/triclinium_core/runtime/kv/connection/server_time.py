@@ -1,4 +1,4 @@
-"""How long a server works on the requests of one connection, by its own clock.
+"""Time that a server spends on the requests of one connection, by its own clock.
 
 The rest of what a caller waits for was spent on the network, and in this client.
 

@@ -1,4 +1,4 @@
-"""The operations that wait for one connection: until it is ready, and then until it has room (decision C37)."""
+"""Queue of operations that wait until a connection is ready and has capacity (decision C37)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""All connections of a client: where they lead, when they are opened, and what keeps them alive."""
+"""All key-value connections of a client: their addresses, opening, checks and loss."""

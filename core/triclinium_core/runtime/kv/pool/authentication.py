@@ -1,4 +1,4 @@
-"""Who the client is: which authenticator goes with which scheme, and which may replace which while it is open.
+"""The authenticator of a client: those that fit the scheme, and those that may replace it.
 
 A password or a token is told to a connection by SASL, as often as one likes. A certificate is shown in the TLS
 handshake, once, and the server takes no SASL after it: so neither kind can follow the other on a connection.

@@ -1,4 +1,4 @@
-"""What is wrong with a connection, in words for errors and logs, each with its address and a hint where one may help."""
+"""Texts on the state of a connection for errors and logs, with its address and a hint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a ready connection needs from time to time: signs of life, its breaker's canary, news of the cluster config.
+"""Periodic checks of a ready connection: NOOP, canary of the circuit breaker, newest cluster config.
 
 Source: decisions C33 and C37; SDK-RFC 0059 "Timeouts".
 """

@@ -1,4 +1,4 @@
-"""Whose turn it is to open a stream: a few at a time, however many nodes a map has.
+"""Limit on the streams that open at a time, however many nodes a map has.
 
 A connection that has chosen its address waits here for a place. A stream that is open frees its place at once, so a
 cluster that answers is connected as fast as it answers. One that is refused, or silent, keeps its place for a moment, so

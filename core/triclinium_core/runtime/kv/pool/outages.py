@@ -1,4 +1,4 @@
-"""Which nodes are out of reach: the loss of a node is told once and its return once, however many connections it has.
+"""Unreachable nodes: one report for the loss of a node and one for its return.
 
 An outage of a node begins when a connection to it is lost, or cannot be opened, and none was missing. It is over when
 the first of its connections is ready again: then the node is there, and the others follow.

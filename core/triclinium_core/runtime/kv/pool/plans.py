@@ -1,4 +1,4 @@
-"""What is to be negotiated on each new stream.
+"""Features to negotiate on each new stream.
 
 Source: SDK-RFC 0035 "Client / Connection IDs"; SDK-RFC 0075 "Get Cluster Config with Known Version".
 """

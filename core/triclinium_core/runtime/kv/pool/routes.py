@@ -1,4 +1,4 @@
-"""The connections of a client, by bucket and node, and how those of each bucket stand.
+"""Connections of a client by bucket and node, and their states by bucket.
 
 What is asked whenever a connection is opened or lost is kept up to date rather than counted, so that a cluster of a
 thousand nodes costs no more for each of them than one of three.

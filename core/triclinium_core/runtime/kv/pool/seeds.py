@@ -1,4 +1,4 @@
-"""Where a client looks for its cluster: at the hosts of the connection string, or at those that DNS lists in their place.
+"""Addresses for the first connections: hosts of the connection string, or those that DNS lists for it.
 
 A lone host without a port may be the name of a whole cluster. It is looked up before the first connection is opened,
 and again when the cluster cannot be found any more. Connections that have no address yet wait for the answer, but not

@@ -1,4 +1,4 @@
-"""Which byte stream belongs to which connection.
+"""Connections by their streams.
 
 A stream that the client closes is remembered with its requests until the driver has said how much of them had left.
 

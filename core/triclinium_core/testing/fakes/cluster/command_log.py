@@ -1,4 +1,4 @@
-"""The command log of a fake node: each command with how it ended, to be held against what the client reports."""
+"""The command log of a fake node: each command and its result, to compare with the client's reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lies between a fake node and its clients: connections on which nothing moves, and how late replies are.
+"""Network between a fake node and its clients: frozen connections and late replies.
 
 A connection that is *cut* loses no byte: what either side sends arrives once the cut is healed, in its order, unless the
 client has given the connection up. New connections to a node that everybody is cut from are made, and are cut too.

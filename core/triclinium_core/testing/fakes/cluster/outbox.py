@@ -1,4 +1,4 @@
-"""What leaves a fake node: its orders to its driver, how a late fault changes a reply, and the replies that wait."""
+"""Output of a fake node: orders to its driver, replies with their faults, and delayed replies."""
 
 from __future__ import annotations
 

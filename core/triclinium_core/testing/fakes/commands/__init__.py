@@ -1,1 +1,1 @@
-"""What the fake nodes do: from the bytes of a request to the bytes of its reply, one module for each family of commands."""
+"""Commands of the fake nodes: bytes of a request in, bytes of its reply out, one module for each family."""

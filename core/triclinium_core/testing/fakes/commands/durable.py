@@ -1,4 +1,4 @@
-"""Commands on documents as durable writes: what is asked for them, and what has to wait for them.
+"""Durable writes of a fake node: the requested level, and the conditions of their completion.
 
 Source: kv_engine docs/BinaryProtocol.md, "Durability Requirement"; its ep engine's rules for keys with a pending write.
 """

@@ -1,4 +1,4 @@
-"""From an answer to the bytes that its connection can read, and the notifications that nobody asked for.
+"""Encoder of replies for the features of a connection, and of unsolicited notifications.
 
 Source: kv_engine docs/BinaryProtocol.md, "Data Type", "Response header with flexible framing extras" and server request
 0x01; docs/ErrorMap.md.

@@ -1,4 +1,4 @@
-"""From a frame to a request that its command can work with, or to the refusal of it.
+"""Parser of frames into requests for commands; an invalid frame is refused.
 
 Source: kv_engine docs/BinaryProtocol.md, "Durability Requirement" among it, and the checks of daemon/mcbp_validators.cc, in their order.
 """

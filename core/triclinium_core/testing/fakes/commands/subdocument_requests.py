@@ -1,4 +1,4 @@
-"""From the body of a sub-document command to specs that can be carried out, or to the refusal of all of them.
+"""Parser of sub-document bodies into specs; an invalid body is refused as a whole.
 
 Source: kv_engine daemon/subdocument_validators.cc, daemon/subdocument_traits.h.
 """

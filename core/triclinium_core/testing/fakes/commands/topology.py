@@ -1,4 +1,4 @@
-"""The commands of a fake node that tell where data lies: cluster config, collections manifest, collection ids.
+"""Commands of a fake node on the location of data: cluster config, manifest, collection ids.
 
 Source: kv_engine docs/BinaryProtocol.md, 0xb5; docs/Collections.md, 0xba and 0xbb.
 """

@@ -1,1 +1,1 @@
-"""The services of a fake node that speak HTTP: who is let in, what is asked, what is answered, and how it travels."""
+"""The HTTP services of a fake node: authentication, requests, answers and their delivery."""

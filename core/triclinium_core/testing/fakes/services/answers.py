@@ -1,4 +1,4 @@
-"""What a service answers: as a test writes it, and as it goes on its way."""
+"""Answers of a service, as a test writes them and as they are sent."""
 
 from __future__ import annotations
 

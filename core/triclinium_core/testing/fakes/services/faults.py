@@ -1,4 +1,4 @@
-"""What can go wrong with an answer over HTTP, as values; ``fakes.faults`` has those that KV knows as well.
+"""Faults of HTTP answers, as values; ``fakes.faults`` has those that key-value replies share.
 
 Each constructor says what happens, and which defect of a client it shows.
 """

@@ -1,4 +1,4 @@
-"""The log of what the services of a fake node were asked, and of what became of the answers."""
+"""The log of the requests to the services of a fake node, with the fate of each answer."""
 
 from __future__ import annotations
 

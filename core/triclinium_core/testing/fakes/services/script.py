@@ -1,4 +1,4 @@
-"""What services answer because a test says so: a table from statements to answers."""
+"""Scripted answers of services: a table from statements to answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All connections of one fake node that speak HTTP, and which service answers what comes there."""
+"""All HTTP connections of one fake node, and the choice of the service for each request."""
 
 from __future__ import annotations
 

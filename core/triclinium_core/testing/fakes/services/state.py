@@ -1,4 +1,4 @@
-"""What the services of a fake cluster share, beside documents, buckets and the map."""
+"""State that the services of a fake cluster share, besides documents, buckets and the map."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the fake nodes know: documents, their parts, who has which vbucket, and the state of connections."""
+"""State of the fake nodes: documents, vbucket maps, and connections."""

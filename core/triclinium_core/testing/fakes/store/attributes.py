@@ -1,4 +1,4 @@
-"""Extended attributes of a fake node: keys, macros, and the virtual ones that tell of a document.
+"""Extended attributes of a fake node: keys, macros, and the virtual ones of a document.
 
 Source: kv_engine docs/ExtendedAttributes.md, ``include/xattr/{utils,key_validator}.h``, daemon/subdocument_context.cc.
 """

@@ -1,4 +1,4 @@
-"""Which nodes are in a fake cluster, and which of them has which vbucket or a replica of it."""
+"""Map of a fake cluster: its nodes, and the vbuckets and replicas of each."""
 
 from __future__ import annotations
 

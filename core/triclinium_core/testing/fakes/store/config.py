@@ -1,4 +1,4 @@
-"""The cluster config as a fake node answers it.
+"""The cluster config that a fake node sends.
 
 Source: kv_engine docs/BinaryProtocol.md, 0xb5 and server request 0x01.
 """

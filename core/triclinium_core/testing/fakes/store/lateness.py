@@ -1,4 +1,4 @@
-"""How late the nodes of a fake cluster hear of what the cluster manager does.
+"""Delay until the nodes of a fake cluster see changes by the cluster manager.
 
 A real node learns of a new bucket, or of a new manifest, when the cluster manager on it has read the news. Until then it
 answers as before: it lets nobody select the bucket, and does not know the collection.

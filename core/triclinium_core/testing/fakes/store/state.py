@@ -1,4 +1,4 @@
-"""What the nodes of a fake cluster share, what one of them knows, and what it knows of a connection and of a scan."""
+"""State that the nodes of a fake cluster share, and that of one node, one connection and one scan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All references, in the order in which they are shown."""
+"""Catalogue of all references, in the order in which they are shown."""
 
 from __future__ import annotations
 

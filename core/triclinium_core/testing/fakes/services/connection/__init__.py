@@ -1,1 +1,1 @@
-"""One connection of one client: HTTP as a server speaks it, who is let in, and how an answer travels or is spoilt."""
+"""One connection of one client: HTTP, authentication, and delivery of answers with their faults."""

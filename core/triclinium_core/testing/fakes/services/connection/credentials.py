@@ -1,4 +1,4 @@
-"""Who is let in by the services over HTTP."""
+"""Authentication of clients of the HTTP services."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an answer travels: as HTTP by h11, or spoilt as a fault says.
+"""Encoding of an answer as HTTP by h11, or damaged as a fault says.
 
 Source: RFC 9112; RFC 9110 §8.4 (Content-Encoding).
 """

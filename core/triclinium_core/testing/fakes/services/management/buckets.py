@@ -1,4 +1,4 @@
-"""What the cluster manager does about buckets; KV sees it at once.
+"""Bucket requests of the cluster manager; key-value nodes see the result immediately.
 
 Source: SDK-RFC 0054, BucketManager; Couchbase Server documentation, "Buckets API".
 """

@@ -1,4 +1,4 @@
-"""What the cluster manager does about scopes and collections; KV sees it at once.
+"""Scope and collection requests of the cluster manager; key-value nodes see the result immediately.
 
 Source: SDK-RFC 0054, CollectionsManager; Couchbase Server documentation, "Scopes and Collections API".
 """

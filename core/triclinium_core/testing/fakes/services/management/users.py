@@ -1,4 +1,4 @@
-"""Users and groups of a fake cluster: what the cluster manager keeps, and answers about them.
+"""Users and groups of a fake cluster, and the requests on them.
 
 Their roles are kept and not looked at: whoever is let in may do everything. KV lets in nobody but the user of
 ``FakeNodeOptions``; the services let in the users that were created here as well.

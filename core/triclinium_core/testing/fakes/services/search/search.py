@@ -1,4 +1,4 @@
-"""The search service: indexes are kept, and hits are what a script says; nothing is indexed.
+"""The search service: stored indexes and scripted hits; nothing is indexed.
 
 Source: SDK-RFC 0052, 0054 SearchIndexManager; Couchbase Server documentation, "Search REST API".
 """

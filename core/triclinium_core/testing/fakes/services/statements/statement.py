@@ -1,4 +1,4 @@
-"""What the query service and the analytics service have in common: how a statement is sent, and how it is answered.
+"""Common parts of the query and analytics services: reading a statement, and sending its answer.
 
 Source: Couchbase Server documentation, "Query Service REST API", "Analytics Service REST API".
 """

@@ -1,4 +1,4 @@
-"""The views: design documents are kept, and rows are what a script says; no function is run.
+"""The views service: stored design documents and scripted rows; no function is run.
 
 Source: SDK-RFC 0051, 0054 ViewIndexManager; Couchbase Server documentation, "Views REST API".
 """
