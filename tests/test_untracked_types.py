@@ -25,13 +25,13 @@ VALUES = frozenset({"Bounds", "EncodedMutation", "Keyspace", "LookupInSpec", "Sa
 """Names of this library's types of text, bytes and numbers that are not structs."""
 RELEASED: Mapping[str, str] = {
     "Waiter.task": "Waiter.release: before an error is raised, and when the task is cancelled",
-    "Waiter.operation": "Waiter.release",
+    "Waiter.asked": "Waiter.release",
     "Waiter.give_up": "Waiter.release",
-    "Waiter.result": "Driver.perform and Driver._take_rows return it; they raise nothing then",
+    "Waiter.result": "ClusterDriver.perform and _take_rows return it; they raise nothing then",
     "Waiter.error": "Waiter.unwrap",
     "InFlightRequest.owner": "InFlightTable.abandon, and ClientMachine._learn after the last answer",
-    "CompleteOperation.result": "Driver._handle, for which alone it exists",
-    "transcoder": "Driver.perform, which deletes the operation before it waits",
+    "CompleteOperation.result": "MachineDriver._handle, for which alone it exists",
+    "transcoder": "ClusterDriver.perform, which deletes the operation before it waits",
 }
 """Fields that may hold a task or an object of a user, with the frames that release it; ``transcoder`` of any operation."""
 EXPECTED_MIN = 30

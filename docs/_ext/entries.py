@@ -25,7 +25,7 @@ FIELD_WITHOUT_WORDS = re.compile(r"Alias for field number \d+")
 _MODULE = r"~?(?:\w+\.)*"
 """What may stand before a name in a signature."""
 
-PRIVATE_TYPES = re.compile(rf": {_MODULE}(?:Driver|NodeServer)\b")
+PRIVATE_TYPES = re.compile(rf": {_MODULE}(?:ClusterDriver|NodeServer)\b")
 """What no user has: a constructor that takes one is called by the package alone."""
 
 ALIASES = {

@@ -257,25 +257,26 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
             return
         self._is_feeding = True
         try:
-            while True:
-                try:
-                    actions = self._machine.handle(event, self.current_time())
-                except ArgumentError as error:
-                    # A caller's mistake. The machine is as it was before.
-                    self._refused(event, error)
-                    actions = ()
-                for action in actions:
-                    self._handlers[type(action)](action)
-                wakeup = self._machine.wakeup
-                if wakeup < self._alarm.time:
-                    self._alarm.set_earlier(wakeup)
-                if not self._events:
-                    break
-                event = self._events.popleft()
+            self._handle(event)
+            while self._events:
+                self._handle(self._events.popleft())
         except BaseException as error:
             self._break_down(error)
         finally:
             self._is_feeding = False
+
+    def _handle(self, event: E | NeutralEvent) -> None:
+        try:
+            actions = self._machine.handle(event, self.current_time())
+        except ArgumentError as error:
+            # A caller's mistake. The machine is as it was before.
+            self._refused(event, error)
+            return
+        for action in actions:
+            self._handlers[type(action)](action)
+        wakeup = self._machine.wakeup
+        if wakeup < self._alarm.time:
+            self._alarm.set_earlier(wakeup)
 
     def _refused(self, event: E | NeutralEvent, error: ArgumentError) -> None:
         """Settle what a refused event has submitted. Raise an error that is no caller's mistake."""
