@@ -1,9 +1,11 @@
 """Splitter of rows in a streamed JSON document: bytes in any pieces in, whole rows out.
 
 Theory of operation. The document is an object; the elements of one array of its own are rows, and all else is kept.
-Two ways lead to the ends of rows:
+The end of a value is found by counting brackets and skipping strings (``ValueEnd``). Text that is not JSON may get an end
+as well: a decoder has to refuse it. Each byte is examined a bounded number of times: the patterns are possessive, so they
+never go back, and a bracket that closes too far away for them is stepped over alone. Two ways lead to the ends of rows:
 
-- The exact way steps from value to value (``ValueEnd``) and hands whole rows to the decoder, which checks them.
+- The exact way steps from value to value and hands whole rows to the decoder, which checks them.
 - The short way guesses. All rows of an answer are written by the same code, so what stood between the first two is
   looked for from the end of a piece backwards, and everything in front of it is handed to the decoder at once. The
   guess is right if and only if the decoder takes it: it began where a row begins, and a text that is a whole sequence
@@ -19,15 +21,15 @@ What follows the last row of a piece is always stepped through, so a row leaves 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import cast
 
 import msgspec
 
 from triclinium_core.kv.wire.json_limits import JsonLimits
+from triclinium_core.services.answer.row_boundaries import RowBoundary, boundaries_between
 from triclinium_core.services.answer.surrogates import first_lone_surrogate, without_lone_surrogates
-from triclinium_core.services.answer.value_end import VALUE_STARTS, ValueEnd, end_of
 from triclinium_core.work import MEMBER_WORK, STEP_WORK, STEPPED_BYTES_PER_UNIT
 
 ROW_SIZE_BYTES_MAX = 32 * 1024 * 1024
@@ -42,25 +44,141 @@ REST_LIMITS = JsonLimits(size_bytes_max=REST_SIZE_BYTES_MAX, objects_max=16_384,
 the result. Within these limits that takes less than 50 milliseconds of CPython 3.11 (``python -m tests.bench --only
 bounds``). The profile of a large plan has some thousand parts."""
 
-ROW_END_SIZE_BYTES = 1024
-"""Number of bytes of two rows in which the text between rows is searched: closing brackets, and the first name."""
-
 MEMBERS_MAX = 1024
 """Maximum number of members of the document itself. Services send a dozen; each takes several microseconds."""
+
+QUOTE = ord('"')
+BACKSLASH = ord("\\")
+OPENING = frozenset(b"{[")
+VALUE_STARTS = frozenset(b'{["-0123456789tfn')
+"""What the first byte of a JSON value can be."""
+
+LEVELS_AT_ONCE = 3
+"""Levels of nesting that one match steps over. Those around them are counted in Python."""
+
+DEPTH_AT_ONCE_MIN = 16
+"""Minimum nesting depth at which the brackets in that many bytes are counted together. A server may send 64 KiB of
+brackets that do not close, and a single bracket takes a microsecond."""
+
+_PLAIN = rb'[^"{}\[\]]*+'
+_STRING_REST = rb'[^"\\]*+(?:\\.[^"\\]*+)*+'
+_STRING = rb'"(?:[^"]*+(?<!\\)"|(?=[^"]*+")' + _STRING_REST + rb'")'
+"""A quote without a backslash in front of it ends a string for sure, and a search for quotes alone is ten times as fast as
+one that looks at backslashes. That one is made only where a quote follows at all."""
+
+
+def _balanced(levels: int) -> bytes:
+    """Return a pattern of anything in which all strings end, and all brackets close within so many levels."""
+    parts = [_STRING]
+    if levels:
+        parts.append(rb"[{\[]" + _balanced(levels - 1) + rb"[}\]]")
+    return _PLAIN + rb"(?:(?:" + rb"|".join(parts) + rb")" + _PLAIN + rb")*+"
+
+
+_Match = Callable[[bytes | bytearray, int], re.Match[bytes]]
+"""A pattern that matches at every position, if only an empty text."""
+
+_match_balanced = cast(_Match, re.compile(_balanced(LEVELS_AT_ONCE), re.DOTALL).match)
+_match_string_rest = cast(_Match, re.compile(_STRING_REST, re.DOTALL).match)
+_match_scalar = cast(_Match, re.compile(rb"[-+.0-9A-Za-z]*+").match)
+_match_space = cast(_Match, re.compile(rb"[ \t\r\n]*+").match)
 
 _decode_rows = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _check_json = msgspec.json.Decoder(msgspec.Raw).decode
 _decode_name = msgspec.json.Decoder(str).decode
 
-_match_space = re.compile(rb"[ \t\r\n]*+").match
-_match_separator = re.compile(rb"[ \t\r\n]*+,[ \t\r\n]*+").match
-_match_first_name = re.compile(rb'\{[ \t\r\n]*+"[^"\\]{0,64}+"').match
 _search_byte = re.compile(r" \(byte (\d+)\)$").search
 """Where msgspec says in which byte it found an error."""
 
 
 class MalformedRows(ValueError):
     """A body is not JSON, was cut short, or has a part above its bound. The text says what is wrong, and at which byte."""
+
+
+class ValueEnd:
+    """Finds the end of one JSON value after the other, whose bytes arrive in any cut.
+
+    A number or a literal ends in front of the first byte that cannot belong to it, so its end is known with the next
+    byte.
+    """
+
+    __slots__ = ("_depth", "_escaped", "_in_string", "stepped_bytes", "steps")
+
+    def __init__(self) -> None:
+        self.steps: int = 0
+        """Number of brackets and strings that were skipped one by one."""
+        self.stepped_bytes: int = 0
+        """Number of bytes that patterns skipped."""
+        self._depth = 0
+        self._in_string = False
+        self._escaped = False
+
+    def begin(self, first: int) -> None:
+        """Begin with a value, whose first byte this is; ``go_on`` behind it."""
+        self._depth = 1 if first in OPENING else 0
+        self._in_string = first == QUOTE
+        self._escaped = False
+
+    def go_on(self, data: bytes | bytearray, position: int = 0) -> int:
+        """Return the position behind the value; -1 where it goes on in the next piece."""
+        size = len(data)
+        while True:
+            self.steps += 1
+            if self._in_string:
+                position = self._string_end(data, position)
+                if position < 0 or not self._depth:
+                    return position
+            elif not self._depth:
+                position = _match_scalar(data, position).end()
+                return position if position < size else -1
+            start, position = position, _match_balanced(data, position).end()
+            self.stepped_bytes += position - start
+            if position == size:
+                return -1
+            byte = data[position]
+            position += 1
+            if byte == QUOTE:
+                self._in_string = True
+            elif byte in OPENING:
+                self._depth += 1
+            else:
+                self._depth -= 1
+                if not self._depth:
+                    return position
+            if self._depth > DEPTH_AT_ONCE_MIN and not self._in_string:
+                position = self._step_within(data, position)
+
+    def _step_within(self, data: bytes | bytearray, position: int) -> int:
+        """Count the brackets of the next bytes, too few to close all levels, and return the end of these bytes."""
+        end = min(position + self._depth - 1, len(data))
+        quote = data.find(QUOTE, position, end)
+        end = quote if quote >= 0 else end
+        opened = data.count(b"[", position, end) + data.count(b"{", position, end)
+        self._depth += opened - data.count(b"]", position, end) - data.count(b"}", position, end)
+        return end
+
+    def _string_end(self, data: bytes | bytearray, position: int) -> int:
+        """Return the position behind the quote that ends the string; -1 where it goes on."""
+        if self._escaped and position < len(data):
+            position += 1
+            self._escaped = False
+        # The two usual cases, without a pattern.
+        quote = data.find(QUOTE, position)
+        if quote < 0 and data[-1] != BACKSLASH:
+            return -1
+        if quote > position and data[quote - 1] != BACKSLASH:
+            self._in_string = False
+            return quote + 1
+        start, position = position, _match_string_rest(data, position).end()
+        self.stepped_bytes += position - start
+        if position == len(data):
+            return -1
+        if data[position] != QUOTE:
+            # A backslash is the last byte; what it escapes comes with the next piece.
+            self._escaped = True
+            return -1
+        self._in_string = False
+        return position + 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,19 +227,6 @@ _NEXT: Mapping[_Place, Mapping[int, _Place]] = {
 _WORDS: Mapping[_Place, str] = {_NAME: "a name", _VALUE: "a value", _ROW: "a value"}
 """What begins with a byte that leads there, in errors."""
 
-_OF_SCALARS = b"-+.0123456789abcdefghijklmnopqrstuvwxyzE"
-"""Bytes of numbers and literals: they differ from row to row."""
-
-
-class _Boundary(NamedTuple):
-    """What stands between two rows, with some bytes of both."""
-
-    text: bytes
-    row_end: int
-    """Where in the text the first row ends."""
-    row_start: int
-    """Where in the text the second begins."""
-
 
 class RowSplitter:
     """Cuts the rows out of a JSON document that is streamed.
@@ -139,31 +244,6 @@ class RowSplitter:
         row_size_bytes_max: bytes that a row may have.
         rest_size_bytes_max: bytes that the document without its rows may have.
     """
-
-    __slots__ = (
-        "_boundaries",
-        "_is_noted",
-        "_is_ours",
-        "_members",
-        "_misled",
-        "_name_start",
-        "_place",
-        "_received",
-        "_refusal",
-        "_rest",
-        "_rest_size_max",
-        "_row",
-        "_row_offset",
-        "_row_size_max",
-        "_rows_at",
-        "_rows_offset",
-        "_rows_size",
-        "_seen",
-        "_value",
-        "key",
-        "noted",
-        "noted_key",
-    )
 
     def __init__(
         self,
@@ -192,7 +272,7 @@ class RowSplitter:
         # An opening bracket and the row that has begun, ready to be decoded with whatever follows.
         self._row = bytearray(b"[")
         self._row_offset = 0
-        self._boundaries: Sequence[_Boundary] = ()
+        self._boundaries: Sequence[RowBoundary] = ()
         self._misled = False
 
     @property
@@ -269,7 +349,7 @@ class RowSplitter:
 
     def _keep_structure(self, data: bytes | bytearray, position: int) -> int:
         """Step over whitespace and the one byte behind it, which says what comes next; return the new position."""
-        at = end_of(_match_space(data, position))
+        at = _match_space(data, position).end()
         self._rest += data[position:at]
         if at == len(data):
             return at
@@ -379,7 +459,7 @@ class RowSplitter:
             elif place is _AFTER_VALUE:
                 break
             else:
-                position = end_of(_match_space(data, position))
+                position = _match_space(data, position).end()
                 if position < size:
                     position = self._begin_row(data, position)
                     if self._place is _ROW:
@@ -410,7 +490,7 @@ class RowSplitter:
 
     def _after_row(self, data: bytes | bytearray, position: int) -> int:
         """Step over whitespace and the comma or bracket behind it; return the new position."""
-        at = end_of(_match_space(data, position))
+        at = _match_space(data, position).end()
         if at == len(data):
             return at
         if data[at] == ord(","):
@@ -436,13 +516,9 @@ class RowSplitter:
             found = self._with_lone_surrogates()
         if len(found) > 1:
             first, second = memoryview(found[0]), memoryview(found[1])
-            separator = _match_separator(self._row, 1 + len(first))
-            assert separator is not None
-            # Rows may be large: copies of whole ones would take longer than everything else.
-            ends = bytes(first[-ROW_END_SIZE_BYTES:]), bytes(second[:ROW_END_SIZE_BYTES])
+            self._boundaries = boundaries_between(self._row, 1, first, second)
             first.release()
             second.release()
-            self._boundaries = _boundaries(ends[0], separator[0], ends[1])
         self._hand_out(found, rows)
 
     def _with_lone_surrogates(self) -> Sequence[bytes]:
@@ -455,11 +531,11 @@ class RowSplitter:
         rows: list[bytes] = []
         at = 1
         for taken in found:
-            start = end_of(_match_space(self._row, at))
+            start = _match_space(self._row, at).end()
             end = start + len(bytes(taken))
             rows.append(bytes(self._row[start:end]))
             # Over the comma, or the last bracket.
-            at = end_of(_match_space(self._row, end)) + 1
+            at = _match_space(self._row, end).end() + 1
         return rows
 
     def _hand_out(self, found: Sequence[bytes], rows: list[bytes]) -> None:
@@ -496,16 +572,6 @@ class RowSplitter:
         self._refusal = f"byte {offset} of the body: {what}"
         self._row, self._rest = bytearray(b"["), bytearray()
         return MalformedRows(self._refusal)
-
-
-def _boundaries(first: bytes, separator: bytes, second: bytes) -> Sequence[_Boundary]:
-    """Return what to look for between rows like these: a long text that seldom deceives, a short one that others have."""
-    brackets_at = len(first.rstrip(b"}]"))
-    closing = first[brackets_at - (first[brackets_at - 1 : brackets_at] == b'"') :]
-    name, opening = _match_first_name(second), second[:1].strip(_OF_SCALARS)
-    long = _Boundary(closing + separator + (name[0] if name else opening), len(closing), len(closing + separator))
-    short = _Boundary(closing[-1:] + separator + opening, len(closing[-1:]), len(closing[-1:] + separator))
-    return (long, short)
 
 
 def _read(error: Exception, encoded: bytes | bytearray = b"") -> tuple[str, int]:

@@ -1,0 +1,49 @@
+"""The text between two rows: a guess at where the rows of one answer end.
+
+All rows of an answer are written by the same code, so the text between the first two is likely to be between all others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+ROW_END_SIZE_BYTES = 1024
+"""Number of bytes of two rows in which the text between rows is searched: closing brackets, and the first name."""
+
+_match_separator = re.compile(rb"[ \t\r\n]*+,[ \t\r\n]*+").match
+_match_first_name = re.compile(rb'\{[ \t\r\n]*+"[^"\\]{0,64}+"').match
+
+_OF_SCALARS = b"-+.0123456789abcdefghijklmnopqrstuvwxyzE"
+"""Bytes of numbers and literals: they differ from row to row."""
+
+
+class RowBoundary(NamedTuple):
+    """The text between two rows, with some bytes of both."""
+
+    text: bytes
+    row_end: int
+    """Offset in the text at which the first row ends."""
+    row_start: int
+    """Offset in the text at which the second row begins."""
+
+
+def boundaries_between(encoded: bytearray, start: int, first: memoryview, second: memoryview) -> Sequence[RowBoundary]:
+    """Return what to look for between rows like these: a long text that seldom deceives, a short one that others have.
+
+    Args:
+        encoded: text that holds both rows.
+        start: offset of the first row in it.
+    """
+    separator = _match_separator(encoded, start + len(first))
+    assert separator is not None, "a separator is between two rows"
+    # Rows may be large: copies of whole ones would take longer than everything else.
+    end, begin = bytes(first[-ROW_END_SIZE_BYTES:]), bytes(second[:ROW_END_SIZE_BYTES])
+    brackets_at = len(end.rstrip(b"}]"))
+    closing = end[brackets_at - (end[brackets_at - 1 : brackets_at] == b'"') :]
+    name, opening = _match_first_name(begin), begin[:1].strip(_OF_SCALARS)
+    return tuple(
+        RowBoundary(before + separator[0] + after, len(before), len(before + separator[0]))
+        for before, after in ((closing, name[0] if name else opening), (closing[-1:], opening))
+    )
