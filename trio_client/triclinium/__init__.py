@@ -127,7 +127,7 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.smithy.classification import ErrorInfo
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
-from triclinium_core.services.analytics.options import AnalyticsScanConsistency
+from triclinium_core.services.analytics.request import AnalyticsScanConsistency
 from triclinium_core.services.analytics.result import (
     AnalyticsMetaData,
     AnalyticsMetrics,
@@ -157,7 +157,7 @@ from triclinium_core.services.management.users import (
     UserAndMetadata,
 )
 from triclinium_core.services.mutation_state import MutationState
-from triclinium_core.services.query.options import QueryProfile, QueryScanConsistency
+from triclinium_core.services.query.request import QueryProfile, QueryScanConsistency
 from triclinium_core.services.query.result import (
     QueryMetaData,
     QueryMetrics,

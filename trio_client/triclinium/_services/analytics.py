@@ -9,11 +9,9 @@ from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._context import strategy_for
 from triclinium._services.rows import Row, RowResult, RowsBlock, decoder_of
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
-from triclinium_core.services.analytics.options import AnalyticsScanConsistency
-from triclinium_core.services.analytics.request import AnalyticsRequest
+from triclinium_core.services.analytics.request import AnalyticsRequest, AnalyticsScanConsistency
 from triclinium_core.services.analytics.result import AnalyticsMetaData
-from triclinium_core.services.statement.keywords import check_keywords
-from triclinium_core.services.statement.parameters import Parameters, RawOptions
+from triclinium_core.services.statement.parameters import Parameters, RawOptions, check_keywords
 from triclinium_core.services.statement.request import QueryContext
 from triclinium_core.telemetry.tracing import RequestSpan
 

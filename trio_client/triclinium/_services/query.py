@@ -11,11 +11,9 @@ from triclinium._services.rows import Row, RowResult, RowsBlock, decoder_of
 from triclinium_core.checks import Duration, check_duration
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.mutation_state import MutationState, tokens_of
-from triclinium_core.services.query.options import QueryProfile, QueryScanConsistency
-from triclinium_core.services.query.request import QueryRequest
+from triclinium_core.services.query.request import QueryProfile, QueryRequest, QueryScanConsistency
 from triclinium_core.services.query.result import QueryMetaData
-from triclinium_core.services.statement.keywords import check_keywords
-from triclinium_core.services.statement.parameters import Parameters, RawOptions
+from triclinium_core.services.statement.parameters import Parameters, RawOptions, check_keywords
 from triclinium_core.services.statement.request import QueryContext
 from triclinium_core.telemetry.tracing import RequestSpan
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from triclinium_core.services.query.prepared_plan import PlanKey, PreparedPlan
+from triclinium_core.services.query.request import PlanKey, PreparedPlan
 
 PLANS_MAX = 5000
 """As many as other Couchbase clients remember. A program has dozens of statements; one that writes values into them has

@@ -1,15 +1,15 @@
-"""A query for analytics.
+"""A query for analytics and its options.
 
-Source: SDK-RFC 0057 "ICluster#AnalyticsQuery", "Priority"; SDK-RFC 0027 "Request Format".
+Source: SDK-RFC 0057 "ICluster#AnalyticsQuery", "AnalyticsScanConsistency", "Priority"; SDK-RFC 0027 "Request Format".
 """
 
 from __future__ import annotations
 
+from enum import StrEnum, unique
 from typing import ClassVar
 
 from triclinium_core.checks import check_choice, check_flag
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.services.analytics.options import AnalyticsScanConsistency
 from triclinium_core.services.analytics.result import AnalyticsMetaData, metadata_of
 from triclinium_core.services.request import HttpAnswer
 from triclinium_core.services.statement.identifiers import analytics_identifier
@@ -17,6 +17,16 @@ from triclinium_core.services.statement.request import StatementRequest
 
 PRIORITY = ("Analytics-Priority", "-1")
 """Header of what goes before others: a lower number is a higher priority, and everything else has 0."""
+
+
+@unique
+class AnalyticsScanConsistency(StrEnum):
+    """How new the datasets have to be that an analytics query reads."""
+
+    NOT_BOUNDED = "not_bounded"
+    """As they are; what an analytics query does unless told otherwise."""
+    REQUEST_PLUS = "request_plus"
+    """With all mutations from before the query; it waits until they have arrived."""
 
 
 class AnalyticsRequest(StatementRequest, frozen=True, kw_only=True):

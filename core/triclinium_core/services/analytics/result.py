@@ -17,6 +17,7 @@ from triclinium_core.services.statement.answers import (
     read_metrics,
     read_parts,
     read_status,
+    read_warnings,
 )
 
 
@@ -91,7 +92,7 @@ def metadata_of(answer: HttpAnswer) -> AnalyticsMetaData:
         request_id=answered.request_id,
         client_context_id=answered.client_context_id,
         status=read_status(answered.status, AnalyticsStatus, BROKEN_OFF),
-        warnings=tuple(AnalyticsWarning(warning.code, warning.msg) for warning in answered.warnings or ()),
+        warnings=read_warnings(answered.warnings, AnalyticsWarning),
         metrics=read_metrics(answered.metrics, AnalyticsMetrics),
         signature=answered.signature,
     )

@@ -1,12 +1,13 @@
-"""A query, the request that prepares it, and the one that executes its plan.
+"""A query and its options, the request that has it prepared, and the one that executes its plan.
 
-Source: SDK-RFC 0056 "ICluster#Query"; SDK-RFC 0004 "Internal implementation".
+Source: SDK-RFC 0056 "ICluster#Query", "QueryProfile", "QueryScanConsistency"; SDK-RFC 0004 "Internal implementation".
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from enum import StrEnum, unique
+from typing import ClassVar, NamedTuple
 
 import msgspec
 
@@ -18,8 +19,6 @@ from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.mutation_state import vectors_of
-from triclinium_core.services.query.options import QueryProfile, QueryScanConsistency
-from triclinium_core.services.query.prepared_plan import PlanKey, PreparedPlan
 from triclinium_core.services.query.result import QueryMetaData, metadata_of
 from triclinium_core.services.request import (
     HttpAnswer,
@@ -27,9 +26,11 @@ from triclinium_core.services.request import (
     IdentifiedRequest,
     MalformedAnswer,
     ServiceRequest,
+    ServiceResult,
 )
 from triclinium_core.services.statement.go_durations import SECONDS_MAX, go_duration
 from triclinium_core.services.statement.request import MEMBERS, StatementRequest
+from triclinium_core.shown import total_repr
 
 NUMBERS = ("max_parallelism", "pipeline_batch", "pipeline_cap", "scan_cap")
 """Options that travel under their own names, as texts (SDK-RFC 0056, revision 4)."""
@@ -48,6 +49,47 @@ QUERY_MEMBERS: Mapping[str, str] = {
     "use_replica": "use_replica",
     **{name: name for name in NUMBERS},
 }
+
+
+@unique
+class QueryScanConsistency(StrEnum):
+    """How new the indexes have to be that a query reads."""
+
+    NOT_BOUNDED = "not_bounded"
+    """As they are; the default."""
+    REQUEST_PLUS = "request_plus"
+    """With all mutations from before the query; it waits until they are indexed."""
+
+
+@unique
+class QueryProfile(StrEnum):
+    """How much the service reports of its work on the query."""
+
+    OFF = "off"
+    PHASES = "phases"
+    """How long each phase took."""
+    TIMINGS = "timings"
+    """Phases, and how long each part of the plan took."""
+
+
+class PreparedPlan(ServiceResult, frozen=True):
+    """Plan of a statement, as a node has made it. ``repr`` shows only its name."""
+
+    name: str
+    encoded_plan: str | None = None
+    """Plan for nodes that do not know the name; None if the nodes ask each other."""
+
+    @total_repr
+    def __repr__(self) -> str:
+        return f"PreparedPlan({self.name!r})"
+
+
+class PlanKey(NamedTuple):
+    """Everything on which a plan depends."""
+
+    statement: str
+    query_context: str
+    flex_index: bool
 
 
 class QueryRequest(StatementRequest, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ from triclinium_core.services.statement.answers import (
     read_metrics,
     read_parts,
     read_status,
+    read_warnings,
 )
 
 
@@ -117,7 +118,7 @@ def metadata_of(answer: HttpAnswer) -> QueryMetaData:
         request_id=answered.request_id,
         client_context_id=answered.client_context_id,
         status=read_status(answered.status, QueryStatus, BROKEN_OFF),
-        warnings=tuple(QueryWarning(warning.code, warning.msg) for warning in answered.warnings or ()),
+        warnings=read_warnings(answered.warnings, QueryWarning),
         metrics=read_metrics(answered.metrics, QueryMetrics),
         signature=answered.signature,
         profile=answered.profile,

@@ -18,6 +18,7 @@ from triclinium_core.services.received import Members, body_members
 from triclinium_core.services.request import HttpAnswer, MalformedAnswer
 from triclinium_core.services.statement.go_durations import seconds_of
 
+W = TypeVar("W")
 S = TypeVar("S", bound=StrEnum)
 M = TypeVar("M", bound=msgspec.Struct)
 A = TypeVar("A", bound="AnsweredParts")
@@ -103,6 +104,11 @@ def read_status(word: str, kind: type[S], broken_off: Collection[S]) -> S:
     if status in broken_off:
         raise MalformedAnswer(f"the statement ended as {status!r}, and no error says why; rows may be missing")
     return status
+
+
+def read_warnings(answered: list[AnsweredWarning] | None, kind: Callable[[int, str], W]) -> tuple[W, ...]:
+    """Return the warnings of an answer."""
+    return tuple([kind(warning.code, warning.msg) for warning in answered or ()])
 
 
 def read_metrics(answered: AnsweredMetrics | None, kind: type[M]) -> M:

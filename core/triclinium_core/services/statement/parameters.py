@@ -7,8 +7,10 @@ Source: SDK-RFC 0056 and 0057, ``parameters`` and ``raw``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 import msgspec
 
@@ -54,7 +56,7 @@ class Parameters:
             )
         encoded = tuple(encode_json(value, f"parameter ${place}") for place, value in enumerate(positional, 1))
         object.__setattr__(self, "positional", encoded)
-        object.__setattr__(self, "named", _encode_named({} if named is None else named, keywords or {}))
+        object.__setattr__(self, "named", _encode_named(named, keywords))
 
     @total_repr
     def __repr__(self) -> str:
@@ -74,11 +76,15 @@ class Parameters:
         return members
 
 
-def _encode_named(named: Mapping[str, object], keywords: Mapping[str, object]) -> tuple[tuple[str, bytes], ...]:
-    check_names(named, "named_parameters")
-    check_names(keywords, "keywords")
+def _encode_named(
+    named: Mapping[str, object] | None, keywords: Mapping[str, object] | None
+) -> tuple[tuple[str, bytes], ...]:
+    if named is not None:
+        check_names(named, "named_parameters")
+    if keywords:
+        check_names(keywords, "keywords")
     encoded: dict[str, bytes] = {}
-    for name, value in (*named.items(), *keywords.items()):
+    for name, value in (*(named or {}).items(), *(keywords or {}).items()):
         prefixed = PREFIX + name.removeprefix(PREFIX)
         if prefixed == PREFIX:
             raise InvalidArgumentException(
@@ -104,9 +110,9 @@ class RawOptions:
     """Names and JSON texts."""
 
     def __init__(self, options: Mapping[str, object] | None = None) -> None:
-        options = options if options is not None else {}
-        check_names(options, "raw")
-        encoded = tuple((name, encode_json(value, f"raw[{name!r}]")) for name, value in options.items())
+        if options is not None:
+            check_names(options, "raw")
+        encoded = tuple((name, encode_json(value, f"raw[{name!r}]")) for name, value in (options or {}).items())
         object.__setattr__(self, "options", encoded)
 
     @total_repr
@@ -138,3 +144,31 @@ def check_names(values: object, parameter: str) -> None:
     assert isinstance(values, Mapping)
     for name in values:
         check_text(name, f"a name in {parameter}")
+
+
+def stands_in(statement: str, name: str) -> bool:
+    """Tell whether a statement has a parameter of this name, as ``$name`` or ``@name``, in a string or comment too."""
+    return re.search(rf"[$@]{re.escape(name)}(?!\w)", statement) is not None
+
+
+def check_keywords(statement: object, keywords: Collection[str], options: Collection[str]) -> None:
+    """Raise if a keyword cannot be a parameter of the statement, because it does not occur there.
+
+    A service ignores a parameter that its statement does not have, so a misspelt option would have no effect.
+
+    Args:
+        statement: anything but a string is left to the check of the statement.
+        options: what the keyword may have been meant to be.
+
+    Raises:
+        InvalidArgumentException: neither ``$keyword`` nor ``@keyword`` occurs in the statement.
+    """
+    if not isinstance(statement, str):
+        return
+    for keyword in keywords:
+        if not stands_in(statement, keyword):
+            meant = get_close_matches(keyword, options, n=1)
+            hint = f"did you mean the option {meant[0]}?" if meant else "named_parameters= takes any name"
+            raise InvalidArgumentException(
+                f"{keyword}= is not an option, and ${keyword} is not in the statement; {hint}", parameter=keyword
+            )

@@ -6,7 +6,6 @@ Source: SDK-RFC 0056 "ICluster#Query", "IScope#Query"; SDK-RFC 0057 "ICluster#An
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import ClassVar
 
 import msgspec
@@ -16,7 +15,7 @@ from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import check_name
 from triclinium_core.services.json_values import encode_members
-from triclinium_core.services.request import HttpRequest, IdentifiedRequest, ServiceRequest
+from triclinium_core.services.request import HttpRequest, IdentifiedRequest
 from triclinium_core.services.statement.go_durations import go_duration
 from triclinium_core.services.statement.identifiers import query_identifier
 from triclinium_core.services.statement.parameters import Parameters, RawOptions
@@ -113,7 +112,7 @@ class StatementRequest(IdentifiedRequest, frozen=True, kw_only=True):
 
     def encode(self, remaining: float, context_id: str = "") -> HttpRequest:
         """Return the request as one JSON object; the service gives up when ``remaining`` is over, as the client does."""
-        members = self.said()
+        members, options = self.said(), self.options()
         context_id = context_id or self.client_context_id
         if context_id:
             members["client_context_id"] = context_id
@@ -122,13 +121,15 @@ class StatementRequest(IdentifiedRequest, frozen=True, kw_only=True):
             members["timeout"] = timeout
         if self.query_context is not None:
             members["query_context"] = self.query_context.written(self.identifier)
-        members |= self.options() | self.parameters.members() | self.raw.members()
+        members |= options | self.parameters.members() | self.raw.members()
         return HttpRequest("POST", self.path, encode_members(members), headers=self.headers())
 
     def error_context(self) -> ErrorContext:
         """Return what errors tell of the request: of its parameters, only the names."""
-        return replace(
-            ServiceRequest.error_context(self),
+        return ErrorContext(
+            service=str(self.service),
+            operation=self.name,
+            idempotent=self.readonly,
             bucket=self.query_context.bucket if self.query_context is not None else None,
             scope=self.query_context.scope if self.query_context is not None else None,
             http_method="POST",

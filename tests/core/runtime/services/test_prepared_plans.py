@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from triclinium_core.runtime.services.prepared_plans import PreparedPlans
-from triclinium_core.services.query.prepared_plan import PlanKey, PreparedPlan
+from triclinium_core.services.query.request import PlanKey, PreparedPlan
 
 
 def key(statement: str, context: str = "", *, flex_index: bool = False) -> PlanKey:

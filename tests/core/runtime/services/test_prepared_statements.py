@@ -7,8 +7,7 @@ import pytest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.runtime.kv.known_configs import KnownConfigs
 from triclinium_core.runtime.services.prepared_statements import REASONS_TO_PREPARE_AGAIN, PreparedStatements
-from triclinium_core.services.query.prepared_plan import PreparedPlan
-from triclinium_core.services.query.request import PrepareRequest, QueryRequest
+from triclinium_core.services.query.request import PreparedPlan, PrepareRequest, QueryRequest
 from triclinium_core.services.request import HttpAnswer, MalformedAnswer
 
 QUERY = QueryRequest(statement="SELECT 1", adhoc=False)

@@ -11,8 +11,7 @@ import pytest
 from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.services.analytics.options import AnalyticsScanConsistency
-from triclinium_core.services.analytics.request import AnalyticsRequest
+from triclinium_core.services.analytics.request import AnalyticsRequest, AnalyticsScanConsistency
 from triclinium_core.services.statement.parameters import Parameters, RawOptions
 from triclinium_core.services.statement.request import QueryContext
 

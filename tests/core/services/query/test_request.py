@@ -14,9 +14,14 @@ from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.results import MutationToken
 from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.services.query.options import QueryProfile, QueryScanConsistency
-from triclinium_core.services.query.prepared_plan import PreparedPlan
-from triclinium_core.services.query.request import NUMBERS, PrepareRequest, QueryRequest
+from triclinium_core.services.query.request import (
+    NUMBERS,
+    PreparedPlan,
+    PrepareRequest,
+    QueryProfile,
+    QueryRequest,
+    QueryScanConsistency,
+)
 from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceRequest
 from triclinium_core.services.statement.parameters import Parameters, RawOptions
 from triclinium_core.services.statement.request import QueryContext

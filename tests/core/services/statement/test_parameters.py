@@ -9,7 +9,7 @@ import pytest
 
 from tests.rows import rows
 from triclinium_core.errors import CouchbaseException, EncodingFailureException, InvalidArgumentException
-from triclinium_core.services.statement.parameters import Parameters, RawOptions
+from triclinium_core.services.statement.parameters import Parameters, RawOptions, check_keywords
 
 
 def test_members() -> None:
@@ -66,3 +66,39 @@ def test_wrong_ones(make: Callable[[], object], error: type[CouchbaseException],
     """They are refused by the name of the parameter."""
     with pytest.raises(error, match=named):
         make()
+
+
+OPTIONS = ("readonly", "metrics")
+
+
+@rows(
+    ("statement", "keyword"),
+    [
+        ("SELECT $age", "age"),
+        ("SELECT @age", "age"),
+        ("SELECT $age+1", "age"),
+        ("SELECT $größe", "größe"),
+        (5, "age"),
+    ],
+)
+def test_keywords_that_are_parameters(statement: object, keyword: str) -> None:
+    """A keyword that occurs in the statement is its parameter; the check of the statement refuses anything but a text."""
+    check_keywords(statement, [keyword], OPTIONS)
+
+
+@rows(
+    ("statement", "keyword", "hint"),
+    [
+        ("SELECT 1", "read_only", "readonly"),
+        ("SELECT 1", "metric", "metrics"),
+        ("SELECT $ages", "age", "named_parameters"),
+        ("SELECT age", "age", "named_parameters"),
+        ("SELECT $a.b", "axb", "named_parameters"),
+    ],
+)
+def test_keywords_that_are_slips(statement: str, keyword: str, hint: str) -> None:
+    """A keyword that does not occur in the statement is refused, with the option that may have been meant."""
+    with pytest.raises(InvalidArgumentException, match=hint) as caught:
+        check_keywords(statement, [keyword], OPTIONS)
+
+    assert keyword == caught.value.parameter

@@ -18,7 +18,7 @@ from triclinium._cli._target import TargetOptions, authenticator_for, ssl_contex
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException
 from triclinium_core.kv.topology.connection_string import Scheme, parse_connection_string
 from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
-from triclinium_core.services.statement.keywords import stands_in
+from triclinium_core.services.statement.parameters import stands_in
 from triclinium_core.shown import printable_json, shown
 
 
