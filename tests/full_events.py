@@ -24,8 +24,7 @@ from triclinium_core.kv.operation.scan.requests import SCAN_ID_SIZE, RangeScanCo
 from triclinium_core.kv.topology.cluster_config import HOLDERS_MAX, NODES_MAX, VBUCKETS_MAX
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Datatype, Magic, Opcode, ServerOpcode
 from triclinium_core.kv.wire.frame import encode_response
-from triclinium_core.runtime.services.connection.chunks import LINE_SIZE_BYTES_MAX, TRAILER_SIZE_BYTES_MAX
-from triclinium_core.runtime.services.connection.connection import HEAD_LINES_MAX
+from triclinium_core.runtime.services.connection import HEAD_LINES_MAX, LINE_SIZE_BYTES_MAX, TRAILER_SIZE_BYTES_MAX
 from triclinium_core.services.answer.decoded_limits import (
     OBJECTS_ESCAPES_MAX,
     OBJECTS_PARTS_MAX,

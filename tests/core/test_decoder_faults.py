@@ -32,7 +32,7 @@ from triclinium_core.kv.operation.results import Result
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.runtime.services.connection.connection import HttpConnection
+from triclinium_core.runtime.services.connection import HttpConnection
 from triclinium_core.services.management.buckets import GetAllBuckets
 from triclinium_core.services.management.collections import GetAllScopes
 from triclinium_core.services.management.query_indexes import IndexKeyspace, drop_index
@@ -118,7 +118,7 @@ PLANTS: Sequence[Plant] = (
         lambda simulation: simulation.inquire(WaitForNodes("travel", manifest_uid=0)),
         AmbiguousTimeoutException,
     ),
-    Plant(Decoder.HTTP, f"{CORE}.runtime.services.connection.connection.HttpConnection._begin", _query()),
+    Plant(Decoder.HTTP, f"{CORE}.runtime.services.connection.HttpConnection._begin", _query()),
     Plant(Decoder.ROWS, f"{CORE}.services.answer.rows.RowSplitter.feed", _query()),
     Plant(Decoder.ROWS, f"{CORE}.services.answer.rows.RowSplitter.finish", _query()),
     Plant(Decoder.SERVICE_VERDICT, f"{CORE}.retry.couchbase.tables.service_responses.classify", _query()),
@@ -244,7 +244,7 @@ def test_a_config_behind_not_my_vbucket(monkeypatch: pytest.MonkeyPatch) -> None
     [
         (Service.KV, "triclinium_core.runtime.kv.config_follower.parse_cluster_config"),
         (Service.QUERY, "triclinium_core.services.ping_request.PingQuery.decode"),
-        (Service.SEARCH, "triclinium_core.runtime.services.connection.connection.HttpConnection._begin"),
+        (Service.SEARCH, "triclinium_core.runtime.services.connection.HttpConnection._begin"),
     ],
 )
 def test_a_ping_names_the_defect(service: Service, target: str, monkeypatch: pytest.MonkeyPatch) -> None:

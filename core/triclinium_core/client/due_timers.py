@@ -16,7 +16,7 @@ from triclinium_core.contract.couchbase import (
 )
 from triclinium_core.contract.neutral import TimePassed
 from triclinium_core.runtime.kv.connection.connection import Connection
-from triclinium_core.runtime.services.pool.endpoint import Endpoint
+from triclinium_core.runtime.services.pool import Endpoint
 from triclinium_core.runtime.toolkit import Toolkit
 
 

@@ -20,7 +20,7 @@ from triclinium_core.runtime.kv.pool.keepalive import KeepAlive
 from triclinium_core.runtime.lifecycle.lifecycle import Lifecycle
 from triclinium_core.runtime.services.carrier import HttpCarrier
 from triclinium_core.runtime.services.pings import ServicePings
-from triclinium_core.runtime.services.pool.pool import Pool
+from triclinium_core.runtime.services.pool import Pool
 from triclinium_core.runtime.toolkit import Toolkit
 
 

@@ -15,8 +15,7 @@ from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.runtime.kv.pool.connections import Connections
-from triclinium_core.runtime.services.pool.endpoint import Endpoint
-from triclinium_core.runtime.services.pool.pool import Pool
+from triclinium_core.runtime.services.pool import Endpoint, Pool
 
 ENDPOINT_STATES: Mapping[ConnectionState, EndpointState] = {
     ConnectionState.CONNECTING: EndpointState.CONNECTING,

@@ -22,7 +22,7 @@ from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.in_flight import ManifestQuestion, Probe
 from triclinium_core.runtime.kv.pool.connections import Connections
 from triclinium_core.runtime.services.pings import PingOutcome
-from triclinium_core.runtime.services.pool.endpoint import Endpoint
+from triclinium_core.runtime.services.pool import Endpoint
 
 
 class Inquiries:

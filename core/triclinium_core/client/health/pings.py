@@ -37,8 +37,7 @@ from triclinium_core.runtime.kv.known_cluster import KnownCluster
 from triclinium_core.runtime.kv.pool.connection_texts import status_text
 from triclinium_core.runtime.kv.pool.connections import Connections
 from triclinium_core.runtime.services.pings import PingOutcome, ServicePings
-from triclinium_core.runtime.services.pool.endpoint import Endpoint
-from triclinium_core.runtime.services.pool.pool import Pool
+from triclinium_core.runtime.services.pool import Endpoint, Pool
 from triclinium_core.runtime.toolkit import Toolkit
 from triclinium_core.telemetry.attributes import answer_attributes
 from triclinium_core.telemetry.tracing import AttributeValue

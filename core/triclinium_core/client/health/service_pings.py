@@ -13,8 +13,7 @@ from triclinium_core.kv.operation.reports import PingState
 from triclinium_core.retry.couchbase.failures import subject
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.runtime.services.pings import PingOutcome
-from triclinium_core.runtime.services.pool.endpoint import Endpoint
-from triclinium_core.runtime.services.pool.pool import Pool
+from triclinium_core.runtime.services.pool import Endpoint, Pool
 
 
 def endpoints_of(inquiry: Inquiry, pool: Pool) -> Iterator[Endpoint]:

@@ -12,7 +12,7 @@ from triclinium_core.retry.couchbase.circuit_breaker import BreakerStatistics
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.runtime.kv.connection.connection import Connection
-from triclinium_core.runtime.services.pool.endpoint import Endpoint
+from triclinium_core.runtime.services.pool import Endpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -249,10 +249,11 @@ class Lifecycle:
 
     def measure(self, live: Live[Any], now: float, *, abandoned: AbandonReason | None = None) -> None:
         """Record the duration of an operation that ends now, or whose rows are left for the caller to take."""
-        took, durations, thresholds = live.seconds_taken(now), self._gathering.durations, self._gathering.thresholds
+        took, service = live.seconds_taken(now), live.service
+        durations, thresholds = self._gathering.durations, self._gathering.thresholds
         if durations is not None and not live.is_part:
-            durations.count(live.service, SPAN_NAMES[live.request.name], took, now)
-        if thresholds is not None and took >= thresholds[live.service]:
+            durations.count(service, SPAN_NAMES[live.request.name], took, now)
+        if thresholds is not None and took >= thresholds[service]:
             self._gathering.slow(live.measured().facts(now, abandoned=abandoned), now)
 
     def end_permit(self, live: Live[Any], *, succeeded: bool) -> None:

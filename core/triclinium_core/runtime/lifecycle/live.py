@@ -59,6 +59,8 @@ class Live(msgspec.Struct, Generic[R], eq=False):
     """Attempts that are over; None without any."""
     is_part: bool = False
     """Whether the meter counts the call that it is a part of, and not this part."""
+    is_own: bool = False
+    """Whether the client itself asked. Then it is not counted, measured or reported."""
 
     @property
     def service(self) -> Service:
@@ -71,11 +73,6 @@ class Live(msgspec.Struct, Generic[R], eq=False):
         """Bucket whose nodes answer; None for any node."""
         # Abstract: a Struct cannot be an ABC. Operations and requests have their own.
         raise NotImplementedError
-
-    @property
-    def is_own(self) -> bool:
-        """Whether the client itself asked. Then it is not counted, measured or reported."""
-        return False
 
     @property
     def has_given_rows(self) -> bool:

@@ -9,7 +9,7 @@ Source: SDK-RFC 0049 "Client Dispatch", "Response Received"; SDK-RFC 0059 "HTTP"
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple, cast
 
@@ -48,6 +48,7 @@ from triclinium_core.retry.couchbase import events as facts, failures, strategy 
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
 from triclinium_core.retry.couchbase.tables import service_responses
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.tables.service_responses import ServiceVerdict
 from triclinium_core.retry.kinds import COUCHBASE
 from triclinium_core.runtime.kv.known_cluster import KnownCluster
@@ -55,11 +56,10 @@ from triclinium_core.runtime.lifecycle.carrier import Departure, OrderOfKeyValue
 from triclinium_core.runtime.lifecycle.lifecycle import Lifecycle
 from triclinium_core.runtime.lifecycle.link import Link
 from triclinium_core.runtime.lifecycle.stages import Stage
-from triclinium_core.runtime.services.connection.connection import AnswerBegan, AnswerBroken, AnswerEnded, BodyReceived
+from triclinium_core.runtime.services.connection import AnswerBegan, AnswerBroken, AnswerEnded, BodyReceived
 from triclinium_core.runtime.services.dispatcher import HttpDispatcher
 from triclinium_core.runtime.services.live_request import LiveRequest, waits_for
-from triclinium_core.runtime.services.pool.endpoint import Endpoint
-from triclinium_core.runtime.services.pool.pool import LostConnection, Pool
+from triclinium_core.runtime.services.pool import Endpoint, LostConnection, Pool
 from triclinium_core.runtime.services.prepared_statements import PreparedStatements
 from triclinium_core.runtime.toolkit import Toolkit
 from triclinium_core.services.answer.context_ids import ContextIds
@@ -75,6 +75,7 @@ from triclinium_core.services.request import (
     ServiceResult,
     Steps,
 )
+from triclinium_core.services.statement.request import StatementRequest
 from triclinium_core.work import CHUNK_WORK, HTTP_BYTES_PER_UNIT, PARSED_BYTES_PER_UNIT, READ_AT_ONCE_MAX
 
 
@@ -101,10 +102,13 @@ class HttpCarrier:
     ) -> None:
         self._lifecycle = lifecycle
         lifecycle.carriers[LiveRequest] = self
-        self._options = tools.options
+        self._retry_strategy = tools.options.retry_strategy
+        self._timeouts = {service: tools.options.timeouts.of_service(service) for service in Service}
         self._pool = pool
         self._statements = PreparedStatements(cluster.configs)
         self._dispatcher = HttpDispatcher(pool, self._statements, cluster, emit=tools.emit)
+        self.dispatch: Callable[[LiveRequest, float], Undispatched | None] = self._dispatcher.dispatch
+        self.give_up_waiting: Callable[[LiveRequest], Undispatched | None] = self._dispatcher.give_up_waiting
         self._timers = tools.timers
         self._context_ids = ContextIds(tools.rng)
         self._emit = tools.emit
@@ -126,8 +130,8 @@ class HttpCarrier:
             event.request,
             now,
             # A strategy may have a length, and be empty.
-            strategy=strategy if strategy is not None else self._options.retry_strategy,
-            timeout=self._options.timeouts.of_service(event.request.service),
+            strategy=strategy if strategy is not None else self._retry_strategy,
+            timeout=self._timeouts[event.request.service],
             client_context=event.client_context or {},
         )
         live.traced_as, live.encoding = event.token if event.is_traced else None, event.encoding
@@ -150,7 +154,7 @@ class HttpCarrier:
             traced_as: whose attempts these are to a tracer; None where nobody is told.
         """
         live = self._open(token, request, now, strategy=strategy, timeout=timeout, client_context={})
-        live.pinned, live.traced_as = endpoint, traced_as
+        live.pinned, live.is_own, live.traced_as = endpoint, True, traced_as
         self._lifecycle.begin(live, now)
 
     def _open(
@@ -186,10 +190,6 @@ class HttpCarrier:
 
     # -- It is dispatched: waits for the first config, waits for a connection, is sent.
 
-    def dispatch(self, live: LiveRequest, now: float) -> Undispatched | None:
-        """Send a request, now or as soon as possible. Return None, or the reason why that is impossible."""
-        return self._dispatcher.dispatch(live, now)
-
     def place(self, now: float) -> None:
         """Dispatch what waits for the first cluster config, if it has come."""
         if self.unplaced and self._pool.knows_topology:
@@ -221,10 +221,10 @@ class HttpCarrier:
         received = connection.receive(bytes(event.data))
         self.work += connection.chunk_count * CHUNK_WORK + len(event.data) // HTTP_BYTES_PER_UNIT
         for news in received:
-            if self._pool.of_stream(stream) is None:
+            if stream not in self._pool.endpoint_of:
                 # What came before has cost the stream.
                 return
-            live = self._dispatcher.on_stream(stream)
+            live = self._dispatcher.travelling.get(stream)
             if isinstance(news, AnswerBroken):
                 self._break(stream, live, news.text, now, fault=connection.fault)
                 continue
@@ -293,7 +293,7 @@ class HttpCarrier:
             except DecoderFault as fault:
                 self._break(stream, live, str(fault), now, fault=fault)
                 return
-        endpoint = cast(Endpoint, self._pool.of_stream(stream))
+        endpoint = self._pool.endpoint_of[stream]
         self._dispatcher.take_off(stream)
         self._end_attempt(live, now)
         endpoint.breaker.handle(BreakerEvent.OPERATION_ANSWERED, now)
@@ -358,7 +358,7 @@ class HttpCarrier:
         Args:
             fault: the defect that caused it, if a decoder failed on bytes of the node.
         """
-        endpoint, connection = cast(Endpoint, self._pool.of_stream(stream)), self._pool.connection(stream)
+        endpoint, connection = self._pool.endpoint_of[stream], self._pool.connection(stream)
         text = connection.secrets.conceal(text) if connection is not None else text
         if fault is not None:
             self._report_fault(stream, endpoint, fault)
@@ -370,7 +370,7 @@ class HttpCarrier:
 
     def _refuse_foreign(self, live: LiveRequest, stream: StreamId, text: str, now: float) -> None:
         """Close a connection that sent the answer to another request, and retry or fail the request as in flight."""
-        endpoint = cast(Endpoint, self._pool.of_stream(stream))
+        endpoint = self._pool.endpoint_of[stream]
         self._emit(ReportConnection(stream, endpoint.node, text, ReportLevel.WARNING))
         self._dispatcher.close(stream, text)
         self._end_attempt(live, now)
@@ -529,10 +529,6 @@ class HttpCarrier:
 
     # -- Calls of the life cycle.
 
-    def give_up_waiting(self, live: LiveRequest) -> Undispatched | None:
-        """End a wait for a config or a connection, and return its reason. Return None without a wait."""
-        return self._dispatcher.give_up_waiting(live)
-
     def out_of_time(self, live: LiveRequest) -> facts.TimePassed:
         """Return the obstacle of the permit, and whether rows were handed out."""
         return facts.TimePassed(obstacle=live.obstacle, is_partial=live.has_given_rows)
@@ -607,7 +603,7 @@ def _classified(live: LiveRequest, body: bytes) -> ServiceVerdict:
             body,
             live.request.name,
             live.secrets,
-            has_query_context=live.request.error_context().scope is not None,
+            has_query_context=isinstance(live.request, StatementRequest) and live.request.query_context is not None,
         )
     except Exception as error:
         raise decoder_faults.unexpected(Decoder.SERVICE_VERDICT, error) from None

@@ -24,9 +24,7 @@ from triclinium_core.runtime.lifecycle.carrier import Refused, Undispatched
 from triclinium_core.runtime.lifecycle.link import Link
 from triclinium_core.runtime.lifecycle.stages import Stage
 from triclinium_core.runtime.services.live_request import LiveRequest, bounded_operation_id, waits_for
-from triclinium_core.runtime.services.pool.addresses import NODES_NAMED_MAX
-from triclinium_core.runtime.services.pool.endpoint import WAITING_MAX, Endpoint, choose
-from triclinium_core.runtime.services.pool.pool import Pool
+from triclinium_core.runtime.services.pool import NODES_NAMED_MAX, WAITING_MAX, Endpoint, Pool, choose
 from triclinium_core.runtime.services.prepared_statements import PreparedStatements
 from triclinium_core.services.request import IdentifiedRequest
 from triclinium_core.telemetry.attributes import dispatch_attributes
@@ -58,20 +56,20 @@ class HttpDispatcher:
         """Requests that wait for the first cluster config."""
         self._waiting: dict[int, LiveRequest] = {}
         """Those that wait for a connection. Endpoints keep the tokens, in order."""
-        self._travelling: dict[StreamId, LiveRequest] = {}
+        self.travelling: dict[StreamId, LiveRequest] = {}
         """The request that waits for its answer on each stream."""
 
     def dispatch(self, live: LiveRequest, now: float) -> Undispatched | None:
         """Send a request, now or as soon as that can be; return None, or else why not."""
-        if not self._pool.knows_topology:
-            self.unplaced[live.token] = live
-            return None
         request = live.request
         service, bucket = request.service, request.bucket
         endpoints = self._pool.endpoints_of(service, bucket)
+        if not endpoints and not self._pool.knows_topology:
+            self.unplaced[live.token] = live
+            return None
         endpoint = live.pinned or choose(endpoints, avoided=live.failed_at)
-        missing = request.required_capabilities - self._configs.capabilities_of(service)
-        if missing:
+        required = request.required_capabilities
+        if required and (missing := required - self._configs.capabilities_of(service)):
             text = f"the cluster cannot do it: it lacks {', '.join(sorted(missing))}"
             return Refused(FeatureNotAvailableException, text)
         if not endpoints and endpoint is None:
@@ -90,6 +88,8 @@ class HttpDispatcher:
 
     def serve(self, endpoint: Endpoint, now: float) -> None:
         """Send what waits for an endpoint on connections that are free."""
+        if not endpoint.waiting:
+            return
         for token, stream in self._pool.pairs(endpoint, now):
             self._send(self._waiting.pop(token), endpoint, stream, now)
 
@@ -140,13 +140,9 @@ class HttpDispatcher:
             return self.give_up(live, RetryReason.SOCKET_NOT_AVAILABLE, waits_for(live.endpoint))
         return None
 
-    def on_stream(self, stream: StreamId) -> LiveRequest | None:
-        """Return the request that waits for its answer on a stream; None where none does."""
-        return self._travelling.get(stream)
-
     def take_off(self, stream: StreamId) -> LiveRequest | None:
         """Have the request that travels on a stream travel no longer, and return it; None where none does."""
-        live = self._travelling.pop(stream, None)
+        live = self.travelling.pop(stream, None)
         if live is not None:
             live.stream = None
         return live
@@ -186,7 +182,7 @@ class HttpDispatcher:
             encoded, seconds = live.encoding(encode)
             live.encode_seconds = (live.encode_seconds or 0.0) + seconds
         connection = self._pool.send(stream, encoded)
-        self._travelling[stream] = live
+        self.travelling[stream] = live
         live.stream, live.secrets = stream, connection.secrets
         if message.service is Service.MANAGEMENT:
             live.secrets = live.secrets.with_passwords(message.passwords)

@@ -14,7 +14,7 @@ from triclinium_core.kv.address import Address
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.runtime.lifecycle.live import Live
 from triclinium_core.runtime.lifecycle.measured import Measured
-from triclinium_core.runtime.services.pool.endpoint import Endpoint
+from triclinium_core.runtime.services.pool import Endpoint
 from triclinium_core.services.answer.incoming_answer import IncomingAnswer
 from triclinium_core.services.request import Encoding, HttpAnswer, ServiceRequest, ServiceResult, Steps
 from triclinium_core.shown import beginning
@@ -66,11 +66,6 @@ class LiveRequest(Live[ServiceRequest], eq=False, kw_only=True):
     def bucket(self) -> str | None:
         """Bucket whose nodes answer; None for any node."""
         return self.request.bucket
-
-    @property
-    def is_own(self) -> bool:
-        """Whether the client itself asked."""
-        return self.pinned is not None
 
     @property
     def has_given_rows(self) -> bool:

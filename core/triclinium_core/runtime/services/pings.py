@@ -15,8 +15,7 @@ from triclinium_core.errors import AuthenticationFailureException, CouchbaseExce
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
 from triclinium_core.runtime.lifecycle.link import Link
 from triclinium_core.runtime.services.carrier import HttpCarrier
-from triclinium_core.runtime.services.pool.endpoint import Endpoint
-from triclinium_core.runtime.services.pool.pool import Pool
+from triclinium_core.runtime.services.pool import Endpoint, Pool
 from triclinium_core.services.ping_request import PINGS, NoRetry
 
 ANSWERED_STATUSES = frozenset({401, 403})

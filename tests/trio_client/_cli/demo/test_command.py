@@ -34,7 +34,7 @@ from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.tables.service_responses import RETRYABLE_ERROR_CODES
 from triclinium_core.runtime.lifecycle.lifecycle import Lifecycle
-from triclinium_core.runtime.services.prepared_plans import PreparedPlans
+from triclinium_core.runtime.services.prepared_statements import PreparedPlans
 from triclinium_core.services.query.request import PreparedPlan
 
 LAST_LINE = re.compile(r"11 scenarios, \d+ checks: all as RFC 0049 demands \(\d+\.\d\d s\)\.")

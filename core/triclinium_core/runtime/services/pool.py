@@ -1,11 +1,14 @@
-"""The connections to all endpoints: opened as they are needed, lent to one request at a time, closed when they are idle.
+"""The connections to all endpoints: one service of one node each.
 
-Source: SDK-RFC 0059 "HTTP"; decision C24.
+An endpoint is where the newest topology of a bucket, or of the cluster, has a service. Its connections are opened as they
+are needed, lent to one request at a time, and closed when they are idle.
+
+Source: kv_engine ``docs/BinaryProtocol.md`` (0xb5), field ``nodesExt``; SDK-RFC 0059 "HTTP"; decision C24.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from triclinium_core.contract.couchbase import TimerKind
@@ -18,25 +21,94 @@ from triclinium_core.contract.neutral import (
     StreamId,
     StreamLost,
     StreamOpened,
+    TimerId,
 )
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.options import Authenticator
-from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
+from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent, CircuitBreaker, CircuitBreakerOptions
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.runtime.services.connection.connection import HttpConnection
-from triclinium_core.runtime.services.connection.credentials import has_credentials, headers_of
-from triclinium_core.runtime.services.pool.addresses import addresses_of, obstacle_of, outside_of
-from triclinium_core.runtime.services.pool.endpoint import Endpoint
+from triclinium_core.runtime.kv.known_configs import SERVICE_NAMES
+from triclinium_core.runtime.services.connection import HttpConnection
+from triclinium_core.runtime.services.credentials import has_credentials, headers_of
 from triclinium_core.runtime.toolkit import Toolkit
 from triclinium_core.services.request import HttpRequest
-from triclinium_core.shown import one_line
+from triclinium_core.shown import one_line, total_repr
+
+WAITING_MAX = 16_384
+"""Requests that wait for a connection of one endpoint at most; the next one fails, and was not sent."""
+NODES_NAMED_MAX = 8
+"""In the text of an error."""
 
 CREDENTIALS_EXPOSED = (
     "credentials are sent to it over plain HTTP, where anyone on the network can read them; connect with couchbases://"
 )
 """Warning of a client that sends credentials without TLS to a host that is not loopback."""
+
+
+class Endpoint:
+    """The pool of connections to one service of one node.
+
+    ``repr`` and errors call it by ``node``: host and port.
+    """
+
+    def __init__(
+        self, service: Service, address: Address, *, connections_max: int, circuit_breaker: CircuitBreakerOptions
+    ) -> None:
+        self.service: Service = service
+        self.address: Address = address
+        self.node: str = str(address)
+        self.is_loopback: bool = address.is_loopback
+        self.breaker: CircuitBreaker = CircuitBreaker(circuit_breaker)
+        self.waiting: dict[int, None] = {}
+        """Tokens of the requests that wait for a connection, in order."""
+        self.opening: dict[StreamId, TimerId] = {}
+        """Streams that are not open yet; when each is given up."""
+        self.connections: dict[StreamId, HttpConnection] = {}
+        """Those that are open."""
+        self.idle: dict[StreamId, TimerId] = {}
+        """Of them, those that wait for a request, the one that was used last at the end; when each is closed."""
+        self.newest_stream: StreamId | None = None
+        """The one that was to be opened last, whatever became of it."""
+        self.last_error: str | None = None
+        """Reason why the newest stream could not be opened or was lost, or the defect that an answer revealed."""
+        self.breaker_timer: TimerId | None = None
+        """When an open breaker has slept long enough."""
+        self._connections_max = connections_max
+
+    @total_repr
+    def __repr__(self) -> str:
+        return (
+            f"<Endpoint {self.service} {self.node}: {len(self.connections)} connections, {len(self.waiting)} waiting>"
+        )
+
+    @property
+    def needs_stream(self) -> bool:
+        """Whether one more stream should be opened: more requests wait than streams are on their way, and there is room."""
+        count = len(self.opening) + len(self.connections)
+        has_room = not self._connections_max or count < self._connections_max
+        return len(self.waiting) > len(self.opening) + len(self.idle) and has_room
+
+    @property
+    def load(self) -> int:
+        """How many requests it has, or keeps waiting."""
+        return len(self.connections) - len(self.idle) + len(self.waiting)
+
+    @property
+    def is_used(self) -> bool:
+        """Whether it has a stream, or anybody waits for one."""
+        return bool(self.waiting or self.opening or self.connections)
+
+
+def choose(endpoints: Iterable[Endpoint], *, avoided: Address | None) -> Endpoint | None:
+    """Return the endpoint that has the least to do, of those whose breakers are closed; None where there is none.
+
+    Args:
+        avoided: where the attempt before failed; it is taken only where there is no other.
+    """
+    usable = [endpoint for endpoint in endpoints if endpoint.breaker.allows_operations]
+    return min(usable, key=lambda endpoint: (endpoint.address == avoided, endpoint.load), default=None)
 
 
 class LostConnection(NamedTuple):
@@ -72,8 +144,8 @@ class Pool:
         self._emit = tools.emit
         self._headers = headers_of(options.authenticator, options.user_agent)
         self._endpoints: dict[tuple[Service, Address], Endpoint] = {}
-        self._streams: dict[StreamId, Endpoint] = {}
-        """To which endpoint each stream belongs, from the order to open it until it is gone."""
+        self.endpoint_of: dict[StreamId, Endpoint] = {}
+        """Endpoint of each stream, from the order to open it until it is gone."""
         self.sending: list[SendBytes] = []
         """Requests that were ordered to be sent by the current event."""
         self._has_warned = False
@@ -114,13 +186,9 @@ class Pool:
         """All that anything was ever sent to, or looked for."""
         return self._endpoints.values()
 
-    def of_stream(self, stream: StreamId) -> Endpoint | None:
-        """Return the endpoint of a stream; None for one that is gone, or is none of HTTP."""
-        return self._streams.get(stream)
-
     def connection(self, stream: StreamId) -> HttpConnection | None:
         """Return what is open on a stream."""
-        endpoint = self._streams.get(stream)
+        endpoint = self.endpoint_of.get(stream)
         return endpoint.connections.get(stream) if endpoint is not None else None
 
     def pairs(self, endpoint: Endpoint, now: float) -> Iterator[tuple[int, StreamId]]:
@@ -135,12 +203,12 @@ class Pool:
             stream, given_up_at = self._stream_ids(), now + self._options.timeouts.connect
             endpoint.newest_stream = stream
             endpoint.opening[stream] = self._timers.schedule(given_up_at, TimerKind.HTTP_CONNECT, stream)
-            self._streams[stream] = endpoint
+            self.endpoint_of[stream] = endpoint
             self._emit(OpenStream(stream, endpoint.address.host, endpoint.address.port, self._tls))
 
     def opened(self, event: StreamOpened, now: float) -> Endpoint | None:
         """Take a stream that is open, and return its endpoint; None for an unknown one."""
-        endpoint = self._streams.get(event.stream)
+        endpoint = self.endpoint_of.get(event.stream)
         if endpoint is not None:
             self._timers.cancel(endpoint.opening.pop(event.stream, None))
             endpoint.last_error = None
@@ -152,7 +220,7 @@ class Pool:
 
     def send(self, stream: StreamId, request: HttpRequest) -> HttpConnection:
         """Order a request to be sent on a stream that is free, and return its connection."""
-        endpoint = self._streams[stream]
+        endpoint = self.endpoint_of[stream]
         connection = endpoint.connections[stream]
         if not (self._tls or self._has_warned or endpoint.is_loopback) and request.carries_credentials:
             self._warn_of_exposure(endpoint, stream)
@@ -173,7 +241,7 @@ class Pool:
 
     def release(self, stream: StreamId, now: float) -> None:
         """Take a connection back that can carry the next request; one that speaks for somebody else is closed."""
-        endpoint = self._streams[stream]
+        endpoint = self.endpoint_of[stream]
         if endpoint.connections[stream].is_last:
             self.close(stream, "the authenticator has changed")
         else:
@@ -182,7 +250,7 @@ class Pool:
 
     def close(self, stream: StreamId, reason: str) -> None:
         """Close a stream; nothing of it is heard any more."""
-        self._forget(self._streams.pop(stream), stream)
+        self._forget(self.endpoint_of.pop(stream), stream)
         self._emit(CloseStream(stream, reason))
 
     def close_needless(self, endpoint: Endpoint) -> None:
@@ -192,7 +260,7 @@ class Pool:
 
     def lost(self, event: StreamLost) -> LostConnection | None:
         """Forget a stream that is gone, and return what it was; None for an unknown one."""
-        endpoint = self._streams.pop(event.stream, None)
+        endpoint = self.endpoint_of.pop(event.stream, None)
         if endpoint is None:
             return None
         connection = self._forget(endpoint, event.stream)
@@ -203,7 +271,7 @@ class Pool:
 
     def timer_passed(self, stream: StreamId) -> LostConnection | None:
         """Close a stream that was idle, or did not open in time; return the latter."""
-        endpoint = self._streams.get(stream)
+        endpoint = self.endpoint_of.get(stream)
         if endpoint is None:
             return None
         if stream not in endpoint.opening:
@@ -219,7 +287,7 @@ class Pool:
         One that is being opened may have shown the certificate that is replaced.
         """
         self._headers = headers_of(authenticator, self._options.user_agent)
-        for stream, endpoint in list(self._streams.items()):
+        for stream, endpoint in list(self.endpoint_of.items()):
             if stream in endpoint.connections and stream not in endpoint.idle:
                 endpoint.connections[stream].is_last = True
             else:
@@ -268,3 +336,72 @@ class Pool:
                 circuit_breaker=self._options.circuit_breaker,
             )
         return endpoint
+
+
+def addresses_of(
+    service: Service, topologies: Mapping[str | None, Topology], *, bucket: str | None, tls: bool
+) -> tuple[Address, ...]:
+    """Return where a service is reached, in the order of the config's nodes; nothing where no node has it.
+
+    A node that is not in the network that the client keeps to is passed over, as for key-value.
+
+    Args:
+        topologies: the newest of each bucket, and of the cluster.
+        bucket: whose nodes are meant, as far as they are known; None for the whole cluster, which any topology tells.
+    """
+    topology = _topology(topologies, bucket)
+    port = _port(service, tls=tls)
+    nodes = topology.nodes if topology is not None else ()
+    return tuple(Address(node.host, node.ports[port]) for node in nodes if node.is_reached and port in node.ports)
+
+
+def outside_of(
+    service: Service, topologies: Mapping[str | None, Topology], *, bucket: str | None, tls: bool
+) -> tuple[tuple[Address, str], ...]:
+    """Return the nodes that have a service and are not in the client's network: where they say they are, and why not there.
+
+    Nothing is sent to those addresses (decision D14).
+    """
+    topology = _topology(topologies, bucket)
+    if topology is None:
+        return ()
+    port, why = _port(service, tls=tls), f"the node has no address in network {topology.network!r}"
+    outside = (node for node in topology.nodes if not node.is_reached and port in node.ports)
+    return tuple(
+        (address, f"{address}: {why}") for address in (Address(node.host, node.ports[port]) for node in outside)
+    )
+
+
+def obstacle_of(
+    service: Service, topologies: Mapping[str | None, Topology], *, bucket: str | None, tls: bool
+) -> tuple[RetryReason, str]:
+    """Return why a service is reached nowhere, where ``addresses_of`` finds nothing: as a reason, and in words."""
+    topology = _topology(topologies, bucket)
+    nodes = topology.nodes if topology is not None else ()
+    outside = [str(address) for address, _ in outside_of(service, topologies, bucket=bucket, tls=tls)]
+    if topology is not None and outside:
+        # Decision D14: as for key-value.
+        more = len(outside) - NODES_NAMED_MAX
+        named = one_line(", ".join([*outside[:NODES_NAMED_MAX], *([f"{more} more"] if more > 0 else [])]))
+        why = topology.obstacle or f"none of them has an address in network {topology.network!r}"
+        return RetryReason.NODE_NOT_AVAILABLE, f"the {service} service is on {named}, and {why}"
+    where = f"no node{f' of bucket {bucket}' if bucket is not None else ''}"
+    if tls and any(_port(service, tls=False) in node.ports for node in nodes):
+        text = f"{where} has the {service} service over TLS, and some have it without: check their configuration"
+        return RetryReason.SERVICE_NOT_AVAILABLE, text
+    return RetryReason.SERVICE_NOT_AVAILABLE, f"{where} has the {service} service"
+
+
+def _port(service: Service, *, tls: bool) -> str:
+    """Return what nodes call the port of a service."""
+    return SERVICE_NAMES[service] + ("SSL" if tls else "")
+
+
+def _topology(topologies: Mapping[str | None, Topology], bucket: str | None) -> Topology | None:
+    # While nobody has opened a bucket, any node of the cluster may be asked: one that does not have it says so. A server
+    # before 6.5 tells the nodes of the cluster with those of a bucket alone.
+    return (
+        topologies.get(bucket)
+        or topologies.get(None)
+        or max(topologies.values(), key=lambda topology: topology.revision, default=None)
+    )

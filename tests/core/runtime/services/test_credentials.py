@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from triclinium_core.options import CertificateAuthenticator, JwtAuthenticator, PasswordAuthenticator
-from triclinium_core.runtime.services.connection.credentials import headers_of
+from triclinium_core.runtime.services.credentials import headers_of
 
 
 def test_each_kind_of_authenticator() -> None:

@@ -1,1 +1,0 @@
-"""All connections to the services: where each service is reached, and which connection is free."""

@@ -1,0 +1,261 @@
+"""Warning of a client that sends credentials over plain HTTP, and endpoints of nodes that left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from tests.core.runtime.services.asking import ADMINISTRATOR, Asking, asking
+from tests.rows import rows
+from triclinium_core.contract.couchbase import Action
+from triclinium_core.contract.neutral import ReportConnection, ReportLevel
+from triclinium_core.kv.address import Address
+from triclinium_core.kv.operation.inquiries import Ping
+from triclinium_core.kv.topology.topology import Topology, TopologyNode
+from triclinium_core.options import Authenticator, ClientOptions, JwtAuthenticator
+from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent, CircuitBreakerOptions
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.runtime.services.pool import (
+    NODES_NAMED_MAX,
+    Endpoint,
+    Pool,
+    addresses_of,
+    choose,
+    obstacle_of,
+    outside_of,
+)
+from triclinium_core.runtime.toolkit import toolkit_of
+from triclinium_core.testing.simulation import MIDPOINT
+
+
+def warnings(simulation: Asking) -> list[str]:
+    """Return the node of each warning that gives the solution."""
+    return [
+        action.node
+        for action in simulation.actions
+        if isinstance(action, ReportConnection)
+        and action.level is ReportLevel.WARNING
+        and "couchbases://" in action.text
+    ]
+
+
+@pytest.mark.parametrize(
+    "authenticator",
+    [ADMINISTRATOR, JwtAuthenticator("a.b.c", allow_unencrypted=True)],
+    ids=["basic", "bearer"],
+)
+def test_credentials_over_plain_http(authenticator: Authenticator) -> None:
+    """A single warning names the first node that receives credentials, for any number of requests and nodes."""
+    simulation = Asking(hosts=["a.example", "b.example"], tokens=("a.b.c",), authenticator=authenticator)
+    for _ in range(10):
+        simulation.request(asking())
+    simulation.run()
+    simulation.finish(asking())
+
+    (node,) = warnings(simulation)
+    assert node in {each.node for each in simulation.machine.statistics().endpoints}
+
+
+def test_pings_alone_cause_no_warning() -> None:
+    """A key-value program that pings all services sends no credentials over HTTP and gets no warning."""
+    simulation = Asking(hosts=["a.example"])
+    simulation.inquire(Ping(None, "i"))
+    simulation.run()
+
+    assert [] == warnings(simulation)
+    assert simulation.asked
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.10", "::1", "localhost", "LocalHost."])
+def test_credentials_on_loopback(host: str) -> None:
+    """Credentials that stay on this machine cause no warning."""
+    simulation = Asking(hosts=[host])
+    simulation.finish(asking())
+
+    assert [] == warnings(simulation)
+
+
+@pytest.mark.parametrize("host", ["10.0.0.5", "fd00::1", "127.evil.example", "localhost.evil.example", "128.0.0.1"])
+def test_hosts_that_are_not_loopback(host: str) -> None:
+    """Names and addresses that only resemble loopback cause the warning."""
+    simulation = Asking(hosts=[host])
+    simulation.finish(asking())
+
+    assert 1 == len(warnings(simulation))
+
+
+class Changing:
+    """A pool of a cluster with one node, whose address changes."""
+
+    def __init__(self) -> None:
+        options = ClientOptions(connection_string="couchbase://a.example", authenticator=ADMINISTRATOR)
+        tools = toolkit_of(options, rng=MIDPOINT, emit=list[Action]().append)
+        self.timers = tools.timers
+        self.topologies: dict[str | None, Topology] = {None: self._topology(0)}
+        self.pool = Pool(self.topologies, tools, tls=False)
+
+    def move(self, number: int) -> None:
+        """Have another node in the place of the one before."""
+        self.topologies[None] = self._topology(number)
+
+    def _topology(self, number: int) -> Topology:
+        return Topology(None, (1, number + 1), (TopologyNode("a.example", {"n1ql": 1000 + number}),))
+
+
+def test_endpoints_of_nodes_that_left_are_forgotten() -> None:
+    """A client that is never idle keeps the endpoints of present nodes only."""
+    changing = Changing()
+    (endpoint,) = changing.pool.endpoints_of(Service.QUERY)
+    for number in range(1, 100):
+        changing.move(number)
+        (endpoint,) = changing.pool.endpoints_of(Service.QUERY)
+        for _ in range(100):
+            changing.pool.feed_breaker(endpoint, BreakerEvent.OPERATION_TIMED_OUT, 0.0)
+
+    assert [endpoint] == list(changing.pool.endpoints)
+    assert 1 == len(changing.timers)
+
+
+def test_an_endpoint_in_use_is_kept() -> None:
+    """An endpoint for which a request waits outlives its node, until the request has left."""
+    changing = Changing()
+    (used,) = changing.pool.endpoints_of(Service.QUERY)
+    used.waiting[1] = None
+    changing.move(1)
+    (second,) = changing.pool.endpoints_of(Service.QUERY)
+    during = list(changing.pool.endpoints)
+    used.waiting.clear()
+    changing.move(2)
+    (third,) = changing.pool.endpoints_of(Service.QUERY)
+
+    assert [used, second] == during
+    assert [third] == list(changing.pool.endpoints)
+
+
+def endpoint(host: str, waiting: int = 0) -> Endpoint:
+    """Return the query service of a node, with so many requests that wait."""
+    options = CircuitBreakerOptions(volume_threshold=1)
+    made = Endpoint(Service.QUERY, Address(host, 8093), connections_max=1, circuit_breaker=options)
+    made.waiting.update(dict.fromkeys(range(waiting)))
+    return made
+
+
+def test_the_endpoint_with_the_least_to_do() -> None:
+    """Of those whose breakers are closed; the one that failed before comes last."""
+    busy, free, broken = endpoint("a", 2), endpoint("b", 1), endpoint("c")
+    broken.breaker.handle(BreakerEvent.OPERATION_TIMED_OUT, 0.0)
+
+    assert free is choose([busy, free, broken], avoided=None)
+    assert busy is choose([busy, free, broken], avoided=free.address)
+    assert free is choose([free, broken], avoided=free.address)
+    assert choose([broken], avoided=None) is None
+
+
+def test_streams_as_many_as_are_needed() -> None:
+    """One for each request that waits, up to the bound, beside those that are free or on their way."""
+    crowded, alone = endpoint("a", 3), endpoint("b", 0)
+
+    assert crowded.needs_stream
+    assert not alone.needs_stream
+    assert "a:8093" in repr(crowded)
+    assert 3 == crowded.load
+
+
+PORTS = {"kv": 11210, "capi": 8092, "capiSSL": 18092, "n1ql": 8093, "mgmt": 8091}
+A, B = TopologyNode("10.0.0.1", PORTS), TopologyNode("10.0.0.2", {"kv": 11210, "capi": 8092, "mgmt": 8091})
+QUERY_ONLY = TopologyNode("10.0.0.3", {"n1ql": 8093, "mgmt": 8091})
+CLUSTER = Topology(None, (1, 5), (A, B, QUERY_ONLY))
+TRAVEL = Topology("travel", (1, 4), (B,))
+HOTELS = Topology("hotels", (1, 9), (A, QUERY_ONLY))
+
+
+def by_bucket(*topologies: Topology) -> Mapping[str | None, Topology]:
+    """Return topologies by their buckets."""
+    return {topology.bucket: topology for topology in topologies}
+
+
+@rows(("known", "service", "bucket", "hosts"), [
+        ((CLUSTER, HOTELS), Service.QUERY, None, ["10.0.0.1", "10.0.0.3"]),
+        ((CLUSTER, HOTELS), Service.ANALYTICS, None, []),
+        ((CLUSTER, TRAVEL), Service.VIEWS, "travel", ["10.0.0.2"]),
+        ((CLUSTER, TRAVEL), Service.QUERY, "travel", []),
+        ((CLUSTER, HOTELS), Service.VIEWS, "travel", ["10.0.0.1", "10.0.0.2"]),
+        ((TRAVEL, HOTELS), Service.MANAGEMENT, None, ["10.0.0.1", "10.0.0.3"]),
+        ((TRAVEL, HOTELS), Service.VIEWS, "beer", ["10.0.0.1"]),
+        ((), Service.QUERY, None, []),
+    ])  # fmt: skip
+def test_nodes(known: Sequence[Topology], service: Service, bucket: str | None, hosts: list[str]) -> None:
+    """Those of the bucket, of the cluster where nobody has opened it, or of whatever is newest."""
+    assert hosts == [each.host for each in addresses_of(service, by_bucket(*known), bucket=bucket, tls=False)]
+
+
+def test_tls() -> None:
+    """It has ports of its own; a node without one for it is passed over."""
+    assert (Address("10.0.0.1", 18092),) == addresses_of(Service.VIEWS, by_bucket(CLUSTER), bucket=None, tls=True)
+    assert (Address("10.0.0.1", 8092), Address("10.0.0.2", 8092)) == addresses_of(
+        Service.VIEWS, by_bucket(CLUSTER), bucket=None, tls=False
+    )
+
+
+def test_nodes_in_no_network_of_the_client() -> None:
+    """Nothing is sent to them: where they say that they are, another machine may take the credentials."""
+    elsewhere = TopologyNode("10.0.0.2", PORTS, is_reached=False)
+
+    assert (Address("10.0.0.1", 8093),) == addresses_of(
+        Service.QUERY, by_bucket(Topology(None, (1, 5), (A, elsewhere))), bucket=None, tls=False
+    )
+
+
+OUTSIDE = TopologyNode("10.0.0.1", PORTS, is_reached=False)
+INSIDE = TopologyNode("ext.example", {"kv": 31210}, is_reached=True)
+
+
+@rows(("nodes", "tls", "reason", "text"), [
+        ((), False, RetryReason.SERVICE_NOT_AVAILABLE, "no node of bucket travel has the query service"),
+        ((B,), False, RetryReason.SERVICE_NOT_AVAILABLE, "no node of bucket travel has the query service"),
+        (
+            (A,), True, RetryReason.SERVICE_NOT_AVAILABLE,
+            "no node of bucket travel has the query service over TLS, and some have it without: check their configuration",
+        ),
+        (
+            (OUTSIDE, TopologyNode("b", {"kv": 11210}, is_reached=False)), False, RetryReason.NODE_NOT_AVAILABLE,
+            ("the query service is on 10.0.0.1:8093, and no node of the cluster is in network 'external'; the networks of "
+            "its config are default, other: open the cluster with network='auto', or with the name of one of them"),
+        ),
+        (
+            (OUTSIDE, INSIDE), False, RetryReason.NODE_NOT_AVAILABLE,
+            "the query service is on 10.0.0.1:8093, and none of them has an address in network 'external'",
+        ),
+        (
+            (OUTSIDE,) * (NODES_NAMED_MAX + 2) + (INSIDE,), False, RetryReason.NODE_NOT_AVAILABLE,
+            (f"the query service is on {'10.0.0.1:8093, ' * NODES_NAMED_MAX}2 more, and none of them has an address in "
+            "network 'external'"),
+        ),
+    ])  # fmt: skip
+def test_why_a_service_is_reached_nowhere(
+    nodes: tuple[TopologyNode, ...], tls: bool, reason: RetryReason, text: str
+) -> None:
+    """No node has it; or those that do are not where the client is, which is told with the networks that there are."""
+    known = by_bucket(Topology("travel", (1, 5), nodes, None, "external", ("default", "other")))
+
+    assert (reason, text) == obstacle_of(Service.QUERY, known, bucket="travel", tls=tls)
+
+
+def test_nodes_outside_the_network() -> None:
+    """Each that has the service is told by its own address, and none that is reached."""
+    nodes = (OUTSIDE, INSIDE, A, TopologyNode("b", {"kv": 1}, is_reached=False))
+    known = by_bucket(Topology(None, (1, 5), nodes, None, "external"))
+    told = "10.0.0.1:8093: the node has no address in network 'external'"
+
+    assert ((Address("10.0.0.1", 8093), told),) == outside_of(Service.QUERY, known, bucket=None, tls=False)
+    assert () == outside_of(Service.QUERY, known, bucket=None, tls=True)
+    assert () == outside_of(Service.QUERY, {}, bucket=None, tls=False)
+
+
+def test_nothing_is_known() -> None:
+    """Then no node has it."""
+    assert (RetryReason.SERVICE_NOT_AVAILABLE, "no node has the query service") == obstacle_of(
+        Service.QUERY, {}, bucket=None, tls=True
+    )
