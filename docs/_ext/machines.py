@@ -12,8 +12,8 @@ from triclinium_core.retry.cassandra.requests.states import (
     REQUEST_TRANSITIONS as CASSANDRA_REQUEST_TRANSITIONS,
 )
 from triclinium_core.retry.couchbase.circuit_breaker import BREAKER_TRANSITIONS
-from triclinium_core.retry.couchbase.events import StrategyDecided
-from triclinium_core.retry.couchbase.states import REQUEST_TRANSITIONS, RequestState, Ruling, events_heard
+from triclinium_core.retry.couchbase.events import StrategyAnswered
+from triclinium_core.retry.couchbase.states import REQUEST_TRANSITIONS, RetryState, Ruling, events_heard
 from triclinium_core.runtime.kv.connection.states import CONNECTION_TRANSITIONS
 
 State = TypeVar("State", bound=Enum)
@@ -57,7 +57,7 @@ def _input(symbol: object) -> tuple[str, ...]:
 
 
 _VERDICTS = {
-    following.name: ruling.name for ruling, following in events_heard(RequestState.CONSULTING)[StrategyDecided].items()
+    following.name: ruling.name for ruling, following in events_heard(RetryState.CONSULTING)[StrategyAnswered].items()
 }
 """The verdict that leads to each state."""
 

@@ -117,7 +117,7 @@ def retryable_statuses() -> str:
 
 def _error_of_refusal(line: kv_responses.RetryableStatus) -> type[CouchbaseException] | None:
     row = kv_status.KV_STATUSES[line.status]
-    return row.error_of(min(line.only_of)) if line.only_of else row.error
+    return row.of_operation.get(min(line.only_of), row.error) if line.only_of else row.error
 
 
 def kv_statuses() -> str:

@@ -18,7 +18,7 @@ from triclinium_core.argument_error import ArgumentError
 from triclinium_core.error_context import STANDINGS, ErrorContext, last_answer
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException
 from triclinium_core.retry.cassandra.errors import ServerError
-from triclinium_core.retry.couchbase.states import RequestState
+from triclinium_core.retry.couchbase.states import RetryState
 from triclinium_core.shown import MESSAGE_MAX
 
 FULL = ErrorContext(
@@ -205,7 +205,7 @@ def test_differs_by_every_field() -> None:
 
 def test_every_state_in_which_a_request_can_be_given_up_has_words() -> None:
     """And no other has."""
-    assert {state.value for state in RequestState if not state.is_final} == set(STANDINGS)
+    assert {state.value for state in RetryState if not state.is_final} == set(STANDINGS)
 
 
 LONG_NAMES: dict[str, Any] = {

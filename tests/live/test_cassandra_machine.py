@@ -24,7 +24,7 @@ from triclinium_core.retry.cassandra.requests.actions import Complete, Fail, Sen
 from triclinium_core.retry.cassandra.requests.events import (
     CassandraEvent,
     ErrorReceived,
-    RequestSubmitted,
+    RequestStarted,
     ResultReceived,
 )
 from triclinium_core.retry.cassandra.requests.machine import RequestMachine
@@ -69,7 +69,7 @@ def run(
 ) -> tuple[Complete | Fail, Sequence[ConsistencyLevel | None]]:
     """Return how a request ended whose plan is the one node, and at which levels it was sent."""
     machine = RequestMachine(CassandraRequest(policy=policy, consistency=level), [NODE])
-    events: list[CassandraEvent] = [RequestSubmitted()]
+    events: list[CassandraEvent] = [RequestStarted()]
     sent = []
     while True:
         for action in machine.handle(events.pop(0), now=0.0):

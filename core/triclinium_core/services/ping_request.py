@@ -12,7 +12,7 @@ from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS, RetryActio
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.tables import table_of
-from triclinium_core.services.request import Done, HttpAnswer, HttpRequest, ServiceRequest
+from triclinium_core.services.request import Acknowledged, HttpRequest, HttpResponse, ServiceRequest
 
 
 class PingRequest(ServiceRequest, frozen=True, kw_only=True):
@@ -30,9 +30,9 @@ class PingRequest(ServiceRequest, frozen=True, kw_only=True):
         """Return a GET of a path that every node of the service has, without credentials (decision D66)."""
         return HttpRequest("GET", self.target, carries_credentials=False)
 
-    def decode(self, answer: HttpAnswer) -> Done:
+    def decode(self, answer: HttpResponse) -> Acknowledged:
         """Return that it answered."""
-        return Done()
+        return Acknowledged()
 
 
 class PingQuery(PingRequest, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from triclinium_core.services.answer.decoded_limits import check_decodable
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer, Steps
+from triclinium_core.services.request import HttpResponse, MalformedAnswer, Steps
 from triclinium_core.shown import one_line
 from triclinium_core.work import LISTED_BYTES_PER_UNIT, LISTED_ROW_WORK
 
@@ -137,7 +137,7 @@ def members_of(raw: msgspec.Raw) -> Members:
     return Members(members)
 
 
-def body_members(answer: HttpAnswer) -> Members:
+def body_members(answer: HttpResponse) -> Members:
     """Return the members of an answer that is one object.
 
     Raises:

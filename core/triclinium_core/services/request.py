@@ -57,7 +57,7 @@ Encoding = Callable[[Callable[[], HttpRequest]], tuple[HttpRequest, float]]
 """Returns what its argument returns, which encodes a payload, and how many seconds that took."""
 
 
-class HttpAnswer(msgspec.Struct, frozen=True):
+class HttpResponse(msgspec.Struct, frozen=True):
     """The answer to one HTTP request, whole."""
 
     status: int
@@ -92,8 +92,8 @@ class Listing(ServiceResult, frozen=True, kw_only=True):
     """Number of rows that were left out because they cannot be read, for the log."""
 
 
-class Done(ServiceResult, frozen=True):
-    """It was done, and there is nothing to tell."""
+class Acknowledged(ServiceResult, frozen=True):
+    """Answer of a service that has done what was requested and returns nothing else."""
 
 
 class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,7 +144,7 @@ class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
         # Abstract: each request has its own, and the machine takes none without a name, as this base is.
         raise NotImplementedError
 
-    def decode(self, answer: HttpAnswer) -> ServiceResult:
+    def decode(self, answer: HttpResponse) -> ServiceResult:
         """Return what an answer without an error means.
 
         Raises:
@@ -153,7 +153,7 @@ class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
         # Abstract: each request has its own, and the machine takes none without a name, as this base is.
         raise NotImplementedError
 
-    def decode_in_steps(self, answer: HttpAnswer) -> Steps[ServiceResult]:
+    def decode_in_steps(self, answer: HttpResponse) -> Steps[ServiceResult]:
         """Decode in steps, so that the event loop does not wait for the whole of a long list.
 
         Raises:

@@ -32,11 +32,11 @@ from triclinium_core.retry.cassandra.requests.events import (
     ConnectionMissed,
     ErrorReceived,
     RequestAbandoned,
-    RequestSubmitted,
+    RequestStarted,
     RequestWritten,
     ResultReceived,
     StatementPrepared,
-    TimePassed,
+    TimerFired,
 )
 from triclinium_core.retry.cassandra.requests.machine import RequestMachine
 from triclinium_core.retry.cassandra.requests.request import CassandraRequest
@@ -66,9 +66,9 @@ class Driver:
         call = Call(self.nodes)
         async with trio.open_nursery() as nursery:
             try:
-                call.hear(RequestSubmitted())
+                call.hear(RequestStarted())
                 while call.end is None:
-                    event: CassandraEvent = TimePassed()
+                    event: CassandraEvent = TimerFired()
                     with trio.move_on_at(machine.wakeup):  # a clock of trio's, so seconds as the machine counts them
                         event = await call.events.receive()
                     call.carry_out(machine.handle(event, trio.current_time()), nursery)

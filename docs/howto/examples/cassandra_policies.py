@@ -14,7 +14,7 @@ from triclinium_core.retry.cassandra.profiles.profiles import ExecutionProfile, 
 from triclinium_core.retry.cassandra.requests.actions import CassandraAction, Complete, Fail, Send
 from triclinium_core.retry.cassandra.requests.events import (
     ErrorReceived,
-    RequestSubmitted,
+    RequestStarted,
     RequestWritten,
     ResultReceived,
 )
@@ -132,7 +132,7 @@ def replicas_are_missing(level: ConsistencyLevel | None) -> CoordinatorError | N
 def execute(profile: ExecutionProfile, nodes: list[str]) -> None:
     """Send a read to the nodes that the profile's policy leads it to."""
     machine = RequestMachine(profile.request(idempotent=True), nodes)
-    actions: deque[CassandraAction] = deque(machine.handle(RequestSubmitted(), now=0.0))
+    actions: deque[CassandraAction] = deque(machine.handle(RequestStarted(), now=0.0))
     while actions:
         match actions.popleft():
             case Send(attempt=attempt, node=node, consistency=level):

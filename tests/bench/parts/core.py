@@ -20,7 +20,7 @@ from triclinium_core.retry.couchbase.events import (
     Dispatched,
     KvResponse,
     ResponseReceived,
-    TimePassed as RetryTimePassed,
+    WakeupReached,
 )
 from triclinium_core.retry.couchbase.machine import RequestAnnotation
 from triclinium_core.retry.couchbase.tables.kv_status import Status
@@ -95,5 +95,5 @@ def retries(count: int) -> Mapping[str, float]:
             machine.handle(dispatched, now)
             machine.handle(refused, now)
             now = machine.wakeup
-            machine.handle(RetryTimePassed(), now)
+            machine.handle(WakeupReached(), now)
     return watch.processor(count)

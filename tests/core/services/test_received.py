@@ -24,7 +24,7 @@ from triclinium_core.services.received import (
     readable,
     unknown_parts,
 )
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer, all_steps
+from triclinium_core.services.request import HttpResponse, MalformedAnswer, all_steps
 from triclinium_core.shown import SERVER_TEXT_MAX
 
 
@@ -109,7 +109,7 @@ def test_unknown_parts() -> None:
 def test_any_body(body: object) -> None:
     """Members of an object can be read as any type, and a body that is not an object raises MalformedAnswer."""
     try:
-        found = body_members(HttpAnswer(200, body if isinstance(body, bytes) else json.dumps(body).encode()))
+        found = body_members(HttpResponse(200, body if isinstance(body, bytes) else json.dumps(body).encode()))
     except MalformedAnswer:
         return
     for name in found.raw:

@@ -18,7 +18,7 @@ from triclinium_core.services.management.buckets import (
     GetBucket,
     UpdateBucket,
 )
-from triclinium_core.services.request import Done
+from triclinium_core.services.request import Acknowledged
 from triclinium_core.telemetry.attributes import keyspace_attributes
 from triclinium_core.telemetry.span_names import WrappingCall
 from triclinium_core.telemetry.tracing import RequestSpan
@@ -77,7 +77,7 @@ class BucketManager(Manager):
             BucketNotFoundException: there is no bucket of that name.
             InvalidArgumentException: the settings do not go together.
         """
-        await self._driver.perform(Done, UpdateBucket, retry_strategy, parent_span, settings)
+        await self._driver.perform(Acknowledged, UpdateBucket, retry_strategy, parent_span, settings)
 
     async def drop_bucket(
         self, name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
@@ -119,4 +119,4 @@ class BucketManager(Manager):
             BucketNotFlushableException: its settings do not allow it; see ``BucketSettings.flush_enabled``.
             InvalidArgumentException: no bucket can be called so.
         """
-        await self._driver.perform(Done, FlushBucket, retry_strategy, parent_span, name)
+        await self._driver.perform(Acknowledged, FlushBucket, retry_strategy, parent_span, name)

@@ -27,7 +27,7 @@ from triclinium_core.services.management.search_indexes import (
     UnfreezePlan,
     UpsertSearchIndex,
 )
-from triclinium_core.services.request import Done
+from triclinium_core.services.request import Acknowledged
 from triclinium_core.shown import total_repr
 from triclinium_core.telemetry.tracing import RequestSpan
 
@@ -91,13 +91,17 @@ class SearchIndexManager(Manager):
             EncodingFailureException: its parameters have no form in JSON.
             QuotaLimitedException: there are too many indexes.
         """
-        await self._driver.perform(Done, UpsertSearchIndex, retry_strategy, parent_span, index, scope=self._scope)
+        await self._driver.perform(
+            Acknowledged, UpsertSearchIndex, retry_strategy, parent_span, index, scope=self._scope
+        )
 
     async def drop_index(
         self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> None:
         """Remove an index."""
-        await self._driver.perform(Done, DropSearchIndex, retry_strategy, parent_span, index_name, scope=self._scope)
+        await self._driver.perform(
+            Acknowledged, DropSearchIndex, retry_strategy, parent_span, index_name, scope=self._scope
+        )
 
     async def get_indexed_documents_count(
         self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
@@ -112,37 +116,47 @@ class SearchIndexManager(Manager):
         self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> None:
         """Have an index take no changes until ``resume_ingest``."""
-        await self._driver.perform(Done, PauseIngest, retry_strategy, parent_span, index_name, scope=self._scope)
+        await self._driver.perform(
+            Acknowledged, PauseIngest, retry_strategy, parent_span, index_name, scope=self._scope
+        )
 
     async def resume_ingest(
         self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> None:
         """Have an index take changes again."""
-        await self._driver.perform(Done, ResumeIngest, retry_strategy, parent_span, index_name, scope=self._scope)
+        await self._driver.perform(
+            Acknowledged, ResumeIngest, retry_strategy, parent_span, index_name, scope=self._scope
+        )
 
     async def allow_querying(
         self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> None:
         """Have an index answer searches again."""
-        await self._driver.perform(Done, AllowQuerying, retry_strategy, parent_span, index_name, scope=self._scope)
+        await self._driver.perform(
+            Acknowledged, AllowQuerying, retry_strategy, parent_span, index_name, scope=self._scope
+        )
 
     async def disallow_querying(
         self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> None:
         """Have an index answer no searches until ``allow_querying``."""
-        await self._driver.perform(Done, DisallowQuerying, retry_strategy, parent_span, index_name, scope=self._scope)
+        await self._driver.perform(
+            Acknowledged, DisallowQuerying, retry_strategy, parent_span, index_name, scope=self._scope
+        )
 
     async def freeze_plan(
         self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> None:
         """Have the parts of an index stay on their nodes until ``unfreeze_plan``."""
-        await self._driver.perform(Done, FreezePlan, retry_strategy, parent_span, index_name, scope=self._scope)
+        await self._driver.perform(Acknowledged, FreezePlan, retry_strategy, parent_span, index_name, scope=self._scope)
 
     async def unfreeze_plan(
         self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> None:
         """Let the parts of an index move between nodes again."""
-        await self._driver.perform(Done, UnfreezePlan, retry_strategy, parent_span, index_name, scope=self._scope)
+        await self._driver.perform(
+            Acknowledged, UnfreezePlan, retry_strategy, parent_span, index_name, scope=self._scope
+        )
 
     async def analyze_document(
         self,

@@ -28,7 +28,7 @@ from triclinium_core.services.management.users import (
     UserAndMetadata,
     UserResult,
 )
-from triclinium_core.services.request import Done
+from triclinium_core.services.request import Acknowledged
 from triclinium_core.telemetry.tracing import RequestSpan
 
 
@@ -82,7 +82,7 @@ class UserManager(Manager):
             InvalidArgumentException: a role or a group does not exist, the password is refused, or a user from elsewhere
                 has one.
         """
-        await self._driver.perform(Done, UpsertUser, retry_strategy, parent_span, user, domain)
+        await self._driver.perform(Acknowledged, UpsertUser, retry_strategy, parent_span, user, domain)
 
     async def drop_user(
         self,
@@ -98,7 +98,7 @@ class UserManager(Manager):
             UserNotFoundException: there is no user of that name in the domain.
             InvalidArgumentException: no user can be called so.
         """
-        await self._driver.perform(Done, DropUser, retry_strategy, parent_span, username, domain)
+        await self._driver.perform(Acknowledged, DropUser, retry_strategy, parent_span, username, domain)
 
     async def change_password(
         self,
@@ -115,7 +115,7 @@ class UserManager(Manager):
         Raises:
             InvalidArgumentException: the password is refused.
         """
-        await self._driver.perform(Done, ChangePassword, retry_strategy, parent_span, new_password)
+        await self._driver.perform(Acknowledged, ChangePassword, retry_strategy, parent_span, new_password)
 
     async def get_roles(
         self, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
@@ -148,7 +148,7 @@ class UserManager(Manager):
         Raises:
             InvalidArgumentException: a role does not exist.
         """
-        await self._driver.perform(Done, UpsertGroup, retry_strategy, parent_span, group)
+        await self._driver.perform(Acknowledged, UpsertGroup, retry_strategy, parent_span, group)
 
     async def drop_group(
         self, group_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
@@ -159,4 +159,4 @@ class UserManager(Manager):
             GroupNotFoundException: there is no group of that name.
             InvalidArgumentException: no group can be called so.
         """
-        await self._driver.perform(Done, DropGroup, retry_strategy, parent_span, group_name)
+        await self._driver.perform(Acknowledged, DropGroup, retry_strategy, parent_span, group_name)

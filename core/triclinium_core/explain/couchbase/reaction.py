@@ -12,10 +12,10 @@ from triclinium_core.errors import CouchbaseException
 from triclinium_core.explain.couchbase.happenings import NODE, Happening, KvAnswer, event_of
 from triclinium_core.explain.explanation import Outcome
 from triclinium_core.retry.backoff import ConstantRandom, Random
-from triclinium_core.retry.couchbase.actions import Complete, ConsultStrategy, Fail, RequestAction, RetryAfter
-from triclinium_core.retry.couchbase.events import ErrorMapLoaded, TimePassed
+from triclinium_core.retry.couchbase.actions import AskStrategy, Complete, Fail, RequestAction, RetryAfter
+from triclinium_core.retry.couchbase.events import ErrorMapLoaded, WakeupReached
 from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
-from triclinium_core.retry.couchbase.states import RequestState, events_heard
+from triclinium_core.retry.couchbase.states import RetryState, events_heard
 from triclinium_core.retry.couchbase.tables.error_map import ERROR_MAP_VERSION_MAX, ErrorMap
 
 LONGEST_DELAYS = ConstantRandom(0.0)
@@ -65,7 +65,7 @@ def put_to_machine(
     outcome = next(_OUTCOMES[type(action)] for action in actions if type(action) in _OUTCOMES)
     retry = next((action for action in actions if isinstance(action, RetryAfter)), None)
     if retry is not None and not retry.dispatches:
-        return Reaction(machine, outcome, retry, error_of(machine.handle(TimePassed(), machine.wakeup)), actions)
+        return Reaction(machine, outcome, retry, error_of(machine.handle(WakeupReached(), machine.wakeup)), actions)
     return Reaction(machine, outcome, retry, error_of(actions), actions)
 
 
@@ -74,12 +74,12 @@ def error_of(actions: Sequence[RequestAction]) -> CouchbaseException | None:
     return next((action.error for action in actions if isinstance(action, Fail)), None)
 
 
-_STAGES = (RequestState.PENDING, RequestState.IN_FLIGHT)
+_STAGES = (RetryState.PENDING, RetryState.IN_FLIGHT)
 """Where a request may stand when something happens to it; the table of transitions tells at which stage."""
 
 _OUTCOMES: dict[type[RequestAction], Outcome] = {
     RetryAfter: Outcome.RETRY,
     Fail: Outcome.FAIL,
     Complete: Outcome.COMPLETE,
-    ConsultStrategy: Outcome.CONSULT,
+    AskStrategy: Outcome.CONSULT,
 }

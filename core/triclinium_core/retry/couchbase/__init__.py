@@ -17,9 +17,9 @@ from triclinium_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from triclinium_core.retry.couchbase.actions import (
+        AskStrategy,
         CloseConnection,
         Complete,
-        ConsultStrategy,
         Dispatch,
         Fail,
         Ignore,
@@ -50,11 +50,11 @@ if TYPE_CHECKING:
         ResponseReceived,
         ServiceResponse,
         SocketClosed,
-        StrategyDecided,
-        TimePassed,
+        StrategyAnswered,
+        WakeupReached,
     )
     from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
-    from triclinium_core.retry.couchbase.states import RequestState
+    from triclinium_core.retry.couchbase.states import RetryState
     from triclinium_core.retry.couchbase.strategy import (
         AnyRetryStrategy,
         AsyncRetryStrategy,
@@ -84,7 +84,7 @@ _MODULE_OF = {
     "CircuitBreakerOptions": "triclinium_core.retry.couchbase.circuit_breaker",
     "CloseConnection": "triclinium_core.retry.couchbase.actions",
     "Complete": "triclinium_core.retry.couchbase.actions",
-    "ConsultStrategy": "triclinium_core.retry.couchbase.actions",
+    "AskStrategy": "triclinium_core.retry.couchbase.actions",
     "Dispatch": "triclinium_core.retry.couchbase.actions",
     "DispatchFailed": "triclinium_core.retry.couchbase.events",
     "Dispatched": "triclinium_core.retry.couchbase.events",
@@ -106,7 +106,7 @@ _MODULE_OF = {
     "RequestAction": "triclinium_core.retry.couchbase.actions",
     "RequestAnnotation": "triclinium_core.retry.couchbase.machine",
     "RequestEvent": "triclinium_core.retry.couchbase.events",
-    "RequestState": "triclinium_core.retry.couchbase.states",
+    "RetryState": "triclinium_core.retry.couchbase.states",
     "Response": "triclinium_core.retry.couchbase.events",
     "ResponseReceived": "triclinium_core.retry.couchbase.events",
     "RetryAction": "triclinium_core.retry.couchbase.strategy",
@@ -118,9 +118,9 @@ _MODULE_OF = {
     "Service": "triclinium_core.retry.couchbase.tables.service",
     "ServiceResponse": "triclinium_core.retry.couchbase.events",
     "SocketClosed": "triclinium_core.retry.couchbase.events",
-    "StrategyDecided": "triclinium_core.retry.couchbase.events",
+    "StrategyAnswered": "triclinium_core.retry.couchbase.events",
     "TerminalStates": "triclinium_core.retry.couchbase.terminal_states",
-    "TimePassed": "triclinium_core.retry.couchbase.events",
+    "WakeupReached": "triclinium_core.retry.couchbase.events",
     "is_async": "triclinium_core.retry.couchbase.strategy",
     "require_strategy": "triclinium_core.retry.couchbase.strategy",
 }
@@ -131,6 +131,7 @@ if not TYPE_CHECKING:  # A type checker would take every misspelt name for one t
 __all__ = [
     "Abandoned",
     "AnyRetryStrategy",
+    "AskStrategy",
     "AsyncRetryStrategy",
     "BestEffortRetryStrategy",
     "BreakerEvent",
@@ -140,7 +141,6 @@ __all__ = [
     "CircuitBreakerOptions",
     "CloseConnection",
     "Complete",
-    "ConsultStrategy",
     "Dispatch",
     "DispatchFailed",
     "Dispatched",
@@ -162,7 +162,6 @@ __all__ = [
     "RequestAction",
     "RequestAnnotation",
     "RequestEvent",
-    "RequestState",
     "Response",
     "ResponseReceived",
     "RetryAction",
@@ -170,13 +169,14 @@ __all__ = [
     "RetryMachine",
     "RetryReason",
     "RetryRequest",
+    "RetryState",
     "RetryStrategy",
     "Service",
     "ServiceResponse",
     "SocketClosed",
-    "StrategyDecided",
+    "StrategyAnswered",
     "TerminalStates",
-    "TimePassed",
+    "WakeupReached",
     "is_async",
     "require_strategy",
 ]

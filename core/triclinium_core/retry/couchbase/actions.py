@@ -19,7 +19,7 @@ class Dispatch:
 @lean
 @dataclass(frozen=True, slots=True)
 class RetryAfter:
-    """Feed ``TimePassed`` in ``delay`` seconds; the machine then orders ``Dispatch`` or ``Fail``."""
+    """Feed ``WakeupReached`` in ``delay`` seconds; the machine then orders ``Dispatch`` or ``Fail``."""
 
     delay: float
     dispatches: bool
@@ -27,8 +27,8 @@ class RetryAfter:
 
 
 @dataclass(frozen=True, slots=True)
-class ConsultStrategy:
-    """Await ``strategy.retry_after(request, reason)`` and answer with ``StrategyDecided``."""
+class AskStrategy:
+    """Await ``strategy.retry_after(request, reason)`` and answer with ``StrategyAnswered``."""
 
     strategy: AsyncRetryStrategy
     request: RetryRequest
@@ -96,7 +96,7 @@ class ReportRefusal:
 RequestAction = (
     Dispatch
     | RetryAfter
-    | ConsultStrategy
+    | AskStrategy
     | Complete
     | Fail
     | Ignore

@@ -124,7 +124,7 @@ class ErrorMapLoaded:
 
 
 @dataclass(frozen=True, slots=True)
-class StrategyDecided:
+class StrategyAnswered:
     """An asynchronous strategy has answered, or raised."""
 
     answer: RetryAction | None
@@ -133,7 +133,7 @@ class StrategyDecided:
 
 @lean
 @dataclass(frozen=True, slots=True)
-class TimePassed:
+class WakeupReached:
     """``wakeup`` has come; harmless at any other time."""
 
     load: Load | None = None
@@ -154,7 +154,7 @@ RequestEvent = (
     | SocketClosed
     | ResponseReceived
     | ErrorMapLoaded
-    | StrategyDecided
-    | TimePassed
+    | StrategyAnswered
+    | WakeupReached
     | Abandoned
 )

@@ -19,9 +19,9 @@ from triclinium_core.errors import CouchbaseException
 from triclinium_core.retry.backoff import DELAY_LEAST, RESOLUTION, Random
 from triclinium_core.retry.couchbase import failures
 from triclinium_core.retry.couchbase.actions import (
+    AskStrategy,
     CloseConnection,
     Complete,
-    ConsultStrategy,
     Dispatch,
     Fail,
     Ignore,
@@ -43,8 +43,8 @@ from triclinium_core.retry.couchbase.events import (
     RequestEvent,
     ResponseReceived,
     SocketClosed,
-    StrategyDecided,
-    TimePassed,
+    StrategyAnswered,
+    WakeupReached,
 )
 from triclinium_core.retry.couchbase.orchestrator import (
     Refuse,
@@ -53,7 +53,7 @@ from triclinium_core.retry.couchbase.orchestrator import (
     decide_without_strategy,
     judge,
 )
-from triclinium_core.retry.couchbase.states import RequestState, Ruling, events_heard
+from triclinium_core.retry.couchbase.states import RetryState, Ruling, events_heard
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, AsyncRetryStrategy, RetryRequest, is_async
 from triclinium_core.retry.couchbase.tables import kv_responses, service_responses
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry, ErrorMapStore
@@ -94,7 +94,7 @@ _Ruled = tuple[Ruling, Sequence[RequestAction]]
 class RetryMachine:
     """One request, from its submission, or from its first failure, to its settlement.
 
-    Contract: ``now`` never goes back; carry out the actions in order; feed ``TimePassed`` when ``wakeup`` has come.
+    Contract: ``now`` never goes back; carry out the actions in order; feed ``WakeupReached`` when ``wakeup`` has come.
 
     Args:
         annotation: what is fixed about the request.
@@ -112,19 +112,19 @@ class RetryMachine:
         *,
         rng: Random,
         error_maps: ErrorMapStore | None = None,
-        state: RequestState = RequestState.PENDING,
+        state: RetryState = RetryState.PENDING,
         retry_attempts: int = 0,
         first_failure_at: float | None = None,
     ) -> None:
         self.annotation: RequestAnnotation = annotation
         self.wakeup: float = annotation.deadline
-        """When ``TimePassed`` is due; ``inf`` for never."""
+        """When ``WakeupReached`` is due; ``inf`` for never."""
         self._is_async: bool | None = None
         """Whether the strategy has to be awaited; None until it is looked at."""
         self._rng = rng
         self._error_maps = error_maps
-        self.state: RequestState = state
-        self._unanswered = state is RequestState.IN_FLIGHT
+        self.state: RetryState = state
+        self._unanswered = state is RetryState.IN_FLIGHT
         self.retry_attempts: int = retry_attempts
         """Retries so far whose delay is over, so that a dispatch was ordered."""
         self.retry_reasons: frozenset[RetryReason] = frozenset()
@@ -280,13 +280,13 @@ class RetryMachine:
         self._error_maps.load(event.node, event.error_map)
         return Ruling.NONE, ()
 
-    def _on_time_passed(self, event: TimePassed, now: float) -> _Ruled:
+    def _on_time_passed(self, event: WakeupReached, now: float) -> _Ruled:
         if now >= self._resume_at - RESOLUTION:
             return self._resume(now)
         if now >= self.annotation.deadline:
             self._load = event.load or self._load
             self._dispatch_error = event.obstacle or self._dispatch_error
-            if self.state is RequestState.CONSULTING:
+            if self.state is RetryState.CONSULTING:
                 # Decision C30: the strategy has not decided about this failure, and no retry follows.
                 return self._report_refusal(cast(RetryReason, self.last_reason), self._timeout(now), now)
             return self._fail(self._timeout(now, is_partial=event.is_partial))
@@ -312,7 +312,7 @@ class RetryMachine:
                 if self._is_async is None:
                     self._is_async = is_async(strategy)
                 if self._is_async:
-                    return Ruling.CONSULT, [ConsultStrategy(cast(AsyncRetryStrategy, strategy), request, reason)]
+                    return Ruling.CONSULT, [AskStrategy(cast(AsyncRetryStrategy, strategy), request, reason)]
                 verdict = judge(request, reason, strategy.retry_after(request, reason))
             except Exception as raised:
                 return self._refuse(reason, now, None, raised)
@@ -331,7 +331,7 @@ class RetryMachine:
         context = replace(self.error_context(now), refused_reason=str(reason))
         return self._report_refusal(reason, failures.surfaced(error or CouchbaseException, context), now)
 
-    def _on_strategy_decided(self, event: StrategyDecided, now: float) -> _Ruled:
+    def _on_strategy_decided(self, event: StrategyAnswered, now: float) -> _Ruled:
         reason = cast(RetryReason, self.last_reason)
         if event.raised is not None:
             return self._refuse(reason, now, None, event.raised)
@@ -384,7 +384,7 @@ class RetryMachine:
 
     def _resume(self, now: float) -> _Ruled:
         self._resume_at, self.wakeup = math.inf, self.annotation.deadline
-        if self.state is RequestState.WAITING and now < self.annotation.deadline:
+        if self.state is RetryState.WAITING and now < self.annotation.deadline:
             self.retry_attempts += 1
             # Decision C17: retries before the first status are no part of its schedule.
             self._attempts_this_status += self._last_status is not None
@@ -446,19 +446,17 @@ _ON: Mapping[type[RequestEvent], Callable[..., _Ruled]] = {
     SocketClosed: RetryMachine._on_socket_closed,
     ResponseReceived: RetryMachine._on_response_received,
     ErrorMapLoaded: RetryMachine._on_error_map_loaded,
-    StrategyDecided: RetryMachine._on_strategy_decided,
-    TimePassed: RetryMachine._on_time_passed,
+    StrategyAnswered: RetryMachine._on_strategy_decided,
+    WakeupReached: RetryMachine._on_time_passed,
     Abandoned: RetryMachine._on_abandoned,
 }
 
 # Bound methods in the machine itself would be a cycle, and each request that failed once would wait for a collector.
-_HEARD: Mapping[
-    RequestState, Mapping[type[RequestEvent], tuple[Callable[..., _Ruled], Mapping[Ruling, RequestState]]]
-] = {
+_HEARD: Mapping[RetryState, Mapping[type[RequestEvent], tuple[Callable[..., _Ruled], Mapping[Ruling, RetryState]]]] = {
     state: {
         kind: (RetryMachine._on_anything_late if state.is_final else _ON[kind], following)
         for kind, following in events_heard(state).items()
     }
-    for state in RequestState
+    for state in RetryState
 }
 """Who handles an event in each state, and what the table says of it: the state that follows each ruling."""

@@ -34,14 +34,14 @@ from triclinium_core.retry.couchbase.events import (
     RequestEvent,
     ResponseReceived,
     SocketClosed,
-    StrategyDecided,
-    TimePassed,
+    StrategyAnswered,
+    WakeupReached,
 )
 from triclinium_core.retry.tables import transition_table
 
 
 @unique
-class RequestState(Enum):
+class RetryState(Enum):
     """Where a request stands."""
 
     PENDING = "pending"
@@ -80,51 +80,51 @@ class Ruling(Enum):
 
 
 # Members are singletons, and ask for no hash written in Python.
-RequestState.__hash__ = object.__hash__  # type: ignore[method-assign]
+RetryState.__hash__ = object.__hash__  # type: ignore[method-assign]
 Ruling.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 _OPEN = (
-    RequestState.PENDING,
-    RequestState.IN_FLIGHT,
-    RequestState.CONSULTING,
-    RequestState.WAITING,
-    RequestState.EXPIRING,
+    RetryState.PENDING,
+    RetryState.IN_FLIGHT,
+    RetryState.CONSULTING,
+    RetryState.WAITING,
+    RetryState.EXPIRING,
 )
-_FINAL = (RequestState.COMPLETED, RequestState.FAILED, RequestState.ABANDONED)
+_FINAL = (RetryState.COMPLETED, RetryState.FAILED, RetryState.ABANDONED)
 
 RequestInput = tuple[type[RequestEvent], Ruling]
 
-REQUEST_TRANSITIONS: Mapping[RequestState, Mapping[RequestInput, RequestState]] = transition_table(
+REQUEST_TRANSITIONS: Mapping[RetryState, Mapping[RequestInput, RetryState]] = transition_table(
     [
-        (RequestState.PENDING, (Dispatched, Ruling.NONE), RequestState.IN_FLIGHT),
-        (RequestState.PENDING, (DispatchFailed, Ruling.RETRY), RequestState.WAITING),
-        (RequestState.PENDING, (DispatchFailed, Ruling.EXPIRE), RequestState.EXPIRING),
-        (RequestState.PENDING, (DispatchFailed, Ruling.CONSULT), RequestState.CONSULTING),
-        (RequestState.PENDING, (DispatchFailed, Ruling.FAIL), RequestState.FAILED),
-        (RequestState.IN_FLIGHT, (SocketClosed, Ruling.RETRY), RequestState.WAITING),
-        (RequestState.IN_FLIGHT, (SocketClosed, Ruling.EXPIRE), RequestState.EXPIRING),
-        (RequestState.IN_FLIGHT, (SocketClosed, Ruling.CONSULT), RequestState.CONSULTING),
-        (RequestState.IN_FLIGHT, (SocketClosed, Ruling.FAIL), RequestState.FAILED),
-        (RequestState.IN_FLIGHT, (ResponseReceived, Ruling.COMPLETE), RequestState.COMPLETED),
-        (RequestState.IN_FLIGHT, (ResponseReceived, Ruling.RETRY), RequestState.WAITING),
-        (RequestState.IN_FLIGHT, (ResponseReceived, Ruling.EXPIRE), RequestState.EXPIRING),
-        (RequestState.IN_FLIGHT, (ResponseReceived, Ruling.CONSULT), RequestState.CONSULTING),
-        (RequestState.IN_FLIGHT, (ResponseReceived, Ruling.FAIL), RequestState.FAILED),
-        (RequestState.CONSULTING, (StrategyDecided, Ruling.RETRY), RequestState.WAITING),
-        (RequestState.CONSULTING, (StrategyDecided, Ruling.EXPIRE), RequestState.EXPIRING),
-        (RequestState.CONSULTING, (StrategyDecided, Ruling.FAIL), RequestState.FAILED),
-        (RequestState.WAITING, (TimePassed, Ruling.RESUME), RequestState.PENDING),
-        *((state, (kind, Ruling.NONE), state) for state in _OPEN for kind in (ErrorMapLoaded, TimePassed)),
-        *((state, (TimePassed, Ruling.FAIL), RequestState.FAILED) for state in _OPEN),
-        *((state, (Abandoned, Ruling.NONE), RequestState.ABANDONED) for state in _OPEN),
+        (RetryState.PENDING, (Dispatched, Ruling.NONE), RetryState.IN_FLIGHT),
+        (RetryState.PENDING, (DispatchFailed, Ruling.RETRY), RetryState.WAITING),
+        (RetryState.PENDING, (DispatchFailed, Ruling.EXPIRE), RetryState.EXPIRING),
+        (RetryState.PENDING, (DispatchFailed, Ruling.CONSULT), RetryState.CONSULTING),
+        (RetryState.PENDING, (DispatchFailed, Ruling.FAIL), RetryState.FAILED),
+        (RetryState.IN_FLIGHT, (SocketClosed, Ruling.RETRY), RetryState.WAITING),
+        (RetryState.IN_FLIGHT, (SocketClosed, Ruling.EXPIRE), RetryState.EXPIRING),
+        (RetryState.IN_FLIGHT, (SocketClosed, Ruling.CONSULT), RetryState.CONSULTING),
+        (RetryState.IN_FLIGHT, (SocketClosed, Ruling.FAIL), RetryState.FAILED),
+        (RetryState.IN_FLIGHT, (ResponseReceived, Ruling.COMPLETE), RetryState.COMPLETED),
+        (RetryState.IN_FLIGHT, (ResponseReceived, Ruling.RETRY), RetryState.WAITING),
+        (RetryState.IN_FLIGHT, (ResponseReceived, Ruling.EXPIRE), RetryState.EXPIRING),
+        (RetryState.IN_FLIGHT, (ResponseReceived, Ruling.CONSULT), RetryState.CONSULTING),
+        (RetryState.IN_FLIGHT, (ResponseReceived, Ruling.FAIL), RetryState.FAILED),
+        (RetryState.CONSULTING, (StrategyAnswered, Ruling.RETRY), RetryState.WAITING),
+        (RetryState.CONSULTING, (StrategyAnswered, Ruling.EXPIRE), RetryState.EXPIRING),
+        (RetryState.CONSULTING, (StrategyAnswered, Ruling.FAIL), RetryState.FAILED),
+        (RetryState.WAITING, (WakeupReached, Ruling.RESUME), RetryState.PENDING),
+        *((state, (kind, Ruling.NONE), state) for state in _OPEN for kind in (ErrorMapLoaded, WakeupReached)),
+        *((state, (WakeupReached, Ruling.FAIL), RetryState.FAILED) for state in _OPEN),
+        *((state, (Abandoned, Ruling.NONE), RetryState.ABANDONED) for state in _OPEN),
         *((state, (kind, Ruling.NONE), state) for state in _FINAL for kind in get_args(RequestEvent)),
     ]
 )
 
 
-def events_heard(state: RequestState) -> Mapping[type[RequestEvent], Mapping[Ruling, RequestState]]:
+def events_heard(state: RetryState) -> Mapping[type[RequestEvent], Mapping[Ruling, RetryState]]:
     """Return the events that are heard in ``state``, each with the state that follows each ruling."""
-    heard: dict[type[RequestEvent], dict[Ruling, RequestState]] = {}
+    heard: dict[type[RequestEvent], dict[Ruling, RetryState]] = {}
     for (kind, ruling), following in REQUEST_TRANSITIONS[state].items():
         heard.setdefault(kind, {})[ruling] = following
     return heard

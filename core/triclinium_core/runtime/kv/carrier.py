@@ -350,10 +350,10 @@ class KeyValueCarrier:
         self._dispatcher.stop_waiting(live)
         return self._dispatcher.lost(live, connection, text, load=load)
 
-    def out_of_time(self, live: LiveOperation) -> facts.TimePassed:
+    def out_of_time(self, live: LiveOperation) -> facts.WakeupReached:
         """Return the load of the connection that owes the answer, and the obstacle of the permit."""
         connection = self._connections.streams.connection(live.stream)
-        return facts.TimePassed(load_of(connection) if connection is not None else None, live.obstacle)
+        return facts.WakeupReached(load_of(connection) if connection is not None else None, live.obstacle)
 
     def debtor(self, live: LiveOperation, event: TimePassed) -> Connection | None:
         """Return the connection that owes the answer; None if nothing was sent, or received bytes are unread."""

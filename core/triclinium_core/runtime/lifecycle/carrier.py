@@ -63,7 +63,7 @@ class Carrier(Protocol[L_contra, D]):
     def give_up_waiting(self, live: L_contra) -> Undispatched | None:
         """End a wait for dispatch at the deadline, and return its reason. Return None without a wait."""
 
-    def out_of_time(self, live: L_contra) -> facts.TimePassed:
+    def out_of_time(self, live: L_contra) -> facts.WakeupReached:
         """Return the facts that the error of a passed deadline shows."""
 
     def debtor(self, live: L_contra, event: TimePassed) -> D | None:

@@ -126,7 +126,7 @@ class Lifecycle:
         answer = cast("RetryAction | None", event.answer)
         permit = live.permit
         if not (isinstance(permit, AsyncPermit) and permit.is_acquiring):
-            self.feed(live, facts.StrategyDecided(answer, event.raised), now)
+            self.feed(live, facts.StrategyAnswered(answer, event.raised), now)
             return
         permit.is_acquiring = False
         if answer is None or answer.delay is None:
@@ -140,7 +140,7 @@ class Lifecycle:
             live.stage = Stage.WAITING
             self.dispatch(live, now)
         else:
-            self.feed(live, facts.TimePassed(), now)
+            self.feed(live, facts.WakeupReached(), now)
 
     def deadlines_passed(self, event: TimePassed, now: float) -> None:
         """Fail the operations whose deadlines have passed and have no timers."""
@@ -199,7 +199,7 @@ class Lifecycle:
                     self.fail(live, error, now)
                 case orders.Complete(response):
                     carrier.succeeded(live, response, now)
-                case orders.ConsultStrategy(strategy, request, reason):
+                case orders.AskStrategy(strategy, request, reason):
                     carrier.attempt_failed(live)
                     live.stage = Stage.CONSULTING
                     self._emit(ConsultStrategy(Token(live.token), strategy, request, reason))

@@ -19,7 +19,7 @@ from triclinium_core.retry.combined.permits import AnyPermit
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase import strategy as couchbase
 from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
-from triclinium_core.retry.couchbase.states import RequestState
+from triclinium_core.retry.couchbase.states import RetryState
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.runtime.lifecycle.carrier import Submittable
@@ -136,6 +136,6 @@ class Live(msgspec.Struct, Generic[R], eq=False):
             client_context=self.client_context or {},
             error_context=self.first_context(),
         )
-        state = RequestState.IN_FLIGHT if self.stage is Stage.IN_FLIGHT else RequestState.PENDING
+        state = RetryState.IN_FLIGHT if self.stage is Stage.IN_FLIGHT else RetryState.PENDING
         self.retry = RetryMachine(annotation, rng=rng, error_maps=error_maps, state=state)
         return self.retry

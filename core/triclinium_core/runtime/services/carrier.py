@@ -67,7 +67,7 @@ from triclinium_core.services.answer.incoming_answer import ForeignAnswer, Outco
 from triclinium_core.services.answer.rows import MalformedRows
 from triclinium_core.services.query.request import PrepareRequest
 from triclinium_core.services.request import (
-    HttpAnswer,
+    HttpResponse,
     IdentifiedRequest,
     Listing,
     MalformedAnswer,
@@ -330,11 +330,11 @@ class HttpCarrier:
             verdict=verdict,
         )
         if isinstance(live.message, PrepareRequest) and verdict.reason is None and verdict.error is None:
-            self._take_plan(live, HttpAnswer(live.answer.status, body), now)
+            self._take_plan(live, HttpResponse(live.answer.status, body), now)
         else:
             self._lifecycle.feed(live, facts.ResponseReceived(response), now)
 
-    def _take_plan(self, live: LiveRequest, answer: HttpAnswer, now: float) -> None:
+    def _take_plan(self, live: LiveRequest, answer: HttpResponse, now: float) -> None:
         """Remember the plan that a statement was prepared for, and execute it."""
         try:
             self._statements.learn(live.message, answer)
@@ -438,7 +438,7 @@ class HttpCarrier:
         """Decode a successful answer and deliver the result."""
         assert isinstance(response, facts.ServiceResponse), "a service has answered"
         body = response.body.encode() if isinstance(response.body, str) else response.body
-        answer = HttpAnswer(response.http_status, body)
+        answer = HttpResponse(response.http_status, body)
         # The answer is here in time, however long its list takes to read.
         self._timers.cancel(live.deadline_timer)
         live.decoding = live.message.decode_in_steps(answer), answer
@@ -529,9 +529,9 @@ class HttpCarrier:
 
     # -- Calls of the life cycle.
 
-    def out_of_time(self, live: LiveRequest) -> facts.TimePassed:
+    def out_of_time(self, live: LiveRequest) -> facts.WakeupReached:
         """Return the obstacle of the permit, and whether rows were handed out."""
-        return facts.TimePassed(obstacle=live.obstacle, is_partial=live.has_given_rows)
+        return facts.WakeupReached(obstacle=live.obstacle, is_partial=live.has_given_rows)
 
     def debtor(self, live: LiveRequest, event: TimePassed) -> Endpoint | None:
         """Return the endpoint that owes the answer; None if nothing was sent, or received bytes are unread."""

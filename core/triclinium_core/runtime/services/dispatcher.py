@@ -16,7 +16,7 @@ from triclinium_core.contract.couchbase import Action, ReportDispatch
 from triclinium_core.contract.neutral import StreamId
 from triclinium_core.errors import FeatureNotAvailableException
 from triclinium_core.retry.couchbase.events import Dispatched, DispatchFailed, HandedOver, SocketClosed
-from triclinium_core.retry.couchbase.states import RequestState
+from triclinium_core.retry.couchbase.states import RetryState
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.runtime.kv.known_cluster import KnownCluster
@@ -116,7 +116,7 @@ class HttpDispatcher:
         live.leave_endpoint()
         # Decision C6: a terminal state says better than the socket what is wrong.
         reason = self._terminal_states.reason_for(live.request.service) or reason
-        if live.retry is not None and live.retry.state is RequestState.IN_FLIGHT:
+        if live.retry is not None and live.retry.state is RetryState.IN_FLIGHT:
             # What had to go before it was answered, and the request itself cannot be sent.
             return SocketClosed(HandedOver.NOTHING, detail, reason)
         return DispatchFailed(reason, detail, node=endpoint.node if endpoint is not None else None)
@@ -196,5 +196,5 @@ class HttpDispatcher:
             self._emit(ReportDispatch(live.traced_as, attributes, stream))
         if live.permit is not None:
             live.permit.begin()
-        if live.retry is not None and live.retry.state is RequestState.PENDING:
+        if live.retry is not None and live.retry.state is RetryState.PENDING:
             live.retry.handle(Dispatched(endpoint.node, sender=connection.local_address), now)

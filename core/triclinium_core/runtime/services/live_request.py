@@ -16,7 +16,7 @@ from triclinium_core.runtime.lifecycle.live import Live
 from triclinium_core.runtime.lifecycle.measured import Measured
 from triclinium_core.runtime.services.pool import Endpoint
 from triclinium_core.services.answer.incoming_answer import IncomingAnswer
-from triclinium_core.services.request import Encoding, HttpAnswer, ServiceRequest, ServiceResult, Steps
+from triclinium_core.services.request import Encoding, HttpResponse, ServiceRequest, ServiceResult, Steps
 from triclinium_core.shown import beginning
 from triclinium_core.telemetry.past_attempts import PastAttempts
 
@@ -44,7 +44,7 @@ class LiveRequest(Live[ServiceRequest], eq=False, kw_only=True):
     """Function that measures the encoding of the payload of each attempt; None to measure none."""
     encode_seconds: float | None = None
     """Total duration of the encodings; None without a measured one."""
-    decoding: tuple[Steps[ServiceResult], HttpAnswer] | None = None
+    decoding: tuple[Steps[ServiceResult], HttpResponse] | None = None
     """Remaining steps of decoding the answer, and the answer; None before."""
     endpoint: Endpoint | None = None
     """Endpoint of the newest attempt."""

@@ -20,7 +20,7 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.runtime.kv.known_configs import KnownConfigs
 from triclinium_core.services.query.request import PlanKey, PreparedPlan, PrepareRequest, QueryRequest
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceRequest
+from triclinium_core.services.request import HttpResponse, MalformedAnswer, ServiceRequest
 
 P = TypeVar("P")
 
@@ -90,7 +90,7 @@ class PreparedStatements:
         can = self._configs.capabilities_of(Service.QUERY)
         return request.preparation(enhanced=ClusterCapability.ENHANCED_PREPARED_STATEMENTS in can)
 
-    def learn(self, message: ServiceRequest, answer: HttpAnswer) -> None:
+    def learn(self, message: ServiceRequest, answer: HttpResponse) -> None:
         """Store the plan in a successful answer, if the message requested one.
 
         Raises:
@@ -110,7 +110,7 @@ class PreparedStatements:
             self._plans.forget(request.plan_key)
 
 
-def _decoded(decode: Callable[[HttpAnswer], P], answer: HttpAnswer) -> P:
+def _decoded(decode: Callable[[HttpResponse], P], answer: HttpResponse) -> P:
     """Return the plan in an answer.
 
     Raises:

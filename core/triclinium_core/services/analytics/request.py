@@ -11,7 +11,7 @@ from typing import ClassVar
 from triclinium_core.checks import check_choice, check_flag
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.analytics.result import AnalyticsMetaData, metadata_of
-from triclinium_core.services.request import HttpAnswer
+from triclinium_core.services.request import HttpResponse
 from triclinium_core.services.statement.identifiers import analytics_identifier
 from triclinium_core.services.statement.request import StatementRequest
 
@@ -61,6 +61,6 @@ class AnalyticsRequest(StatementRequest, frozen=True, kw_only=True):
             options["scan_consistency"] = self.scan_consistency.value
         return options
 
-    def decode(self, answer: HttpAnswer) -> AnalyticsMetaData:
+    def decode(self, answer: HttpResponse) -> AnalyticsMetaData:
         """Return what comes beside the rows."""
         return metadata_of(answer)

@@ -9,7 +9,7 @@ from enum import StrEnum, unique
 
 import msgspec
 
-from triclinium_core.services.request import HttpAnswer, ServiceResult
+from triclinium_core.services.request import HttpResponse, ServiceResult
 from triclinium_core.services.statement.answers import (
     AnsweredMetrics,
     AnsweredParts,
@@ -81,7 +81,7 @@ class _Answer(AnsweredParts, frozen=True, kw_only=True):
     metrics: _Metrics | None = None
 
 
-def metadata_of(answer: HttpAnswer) -> AnalyticsMetaData:
+def metadata_of(answer: HttpResponse) -> AnalyticsMetaData:
     """Return what an answer without an error says.
 
     Raises:

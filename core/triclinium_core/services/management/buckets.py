@@ -28,7 +28,7 @@ from triclinium_core.kv.operation.validation import REPLICAS_MAX, UINT64_MAX
 from triclinium_core.services.management.request import ManagementRequest, check_bucket_name, reading
 from triclinium_core.services.paths import path
 from triclinium_core.services.received import Members, body_members, in_one_step, kept_word, members_of, readable
-from triclinium_core.services.request import HttpAnswer, Listing, ServiceResult, Steps, all_steps
+from triclinium_core.services.request import HttpResponse, Listing, ServiceResult, Steps, all_steps
 from triclinium_core.shown import one_line
 
 BUCKETS = ("pools", "default", "buckets")
@@ -401,7 +401,7 @@ class GetBucket(BucketRequest, frozen=True):
 
     name: ClassVar[str] = "get_bucket"
 
-    def decode(self, answer: HttpAnswer) -> BucketResult:
+    def decode(self, answer: HttpResponse) -> BucketResult:
         """Return the bucket."""
         return _result(body_members(answer))
 
@@ -416,11 +416,11 @@ class GetAllBuckets(ManagementRequest, frozen=True):
         """All buckets."""
         return path(*BUCKETS)
 
-    def decode(self, answer: HttpAnswer) -> AllBucketsResult:
+    def decode(self, answer: HttpResponse) -> AllBucketsResult:
         """Return the buckets."""
         return all_steps(self.decode_in_steps(answer))
 
-    def decode_in_steps(self, answer: HttpAnswer) -> Steps[AllBucketsResult]:
+    def decode_in_steps(self, answer: HttpResponse) -> Steps[AllBucketsResult]:
         """Read the buckets in steps."""
         rows = answer.body_as(list[msgspec.Raw])
         found, unread = yield from readable(rows, in_one_step(lambda row: _result(members_of(row))))

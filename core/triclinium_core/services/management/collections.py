@@ -20,7 +20,7 @@ from triclinium_core.kv.operation.manifest.types import CollectionsManifest
 from triclinium_core.kv.operation.validation import check_name
 from triclinium_core.services.management.buckets import BUCKETS, EXPIRY_SECONDS_MAX, BucketRequest, whole_seconds
 from triclinium_core.services.paths import path
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceResult
+from triclinium_core.services.request import HttpResponse, MalformedAnswer, ServiceResult
 from triclinium_core.shown import one_line
 
 NEVER_EXPIRES = -1
@@ -99,7 +99,7 @@ class GetAllScopes(_ScopesRequest, frozen=True):
 
     name: ClassVar[str] = "get_all_scopes"
 
-    def decode(self, answer: HttpAnswer) -> ScopesResult:
+    def decode(self, answer: HttpResponse) -> ScopesResult:
         """Return the scopes."""
         try:
             return ScopesResult(decode_manifest(answer.body))
@@ -116,7 +116,7 @@ class ManifestChange(_ScopesRequest, frozen=True):
         _ScopesRequest.__post_init__(self)
         check_name(self.scope_name, "scope_name")
 
-    def decode(self, answer: HttpAnswer) -> ManifestChanged:
+    def decode(self, answer: HttpResponse) -> ManifestChanged:
         """Return which manifest has the change."""
         digits = answer.body_as(_Uid).uid
         try:

@@ -23,7 +23,15 @@ from triclinium_core.services.management.request import check_bucket_name
 from triclinium_core.services.query.request import QueryRequest
 from triclinium_core.services.query.result import metadata_of
 from triclinium_core.services.received import Members, as_text, decoded, in_one_step, kept_word, members_of, readable
-from triclinium_core.services.request import Done, HttpAnswer, Listing, MalformedAnswer, ServiceResult, Steps, all_steps
+from triclinium_core.services.request import (
+    Acknowledged,
+    HttpResponse,
+    Listing,
+    MalformedAnswer,
+    ServiceResult,
+    Steps,
+    all_steps,
+)
 from triclinium_core.services.statement.identifiers import query_identifier as identifier
 from triclinium_core.services.statement.parameters import Parameters
 from triclinium_core.services.statement.request import QueryContext, StatementRequest
@@ -112,14 +120,14 @@ class IndexStatement(StatementRequest, frozen=True, kw_only=True):
     path: ClassVar[str] = QueryRequest.path
     members: ClassVar[Mapping[str, str]] = QueryRequest.members
 
-    def decode(self, answer: HttpAnswer) -> ServiceResult:
+    def decode(self, answer: HttpResponse) -> ServiceResult:
         """Return that it was done.
 
         Raises:
             MalformedAnswer: it is not an answer of the service.
         """
         metadata_of(answer)
-        return Done()
+        return Acknowledged()
 
 
 class CreateIndex(IndexStatement, frozen=True, kw_only=True):
@@ -169,11 +177,11 @@ class GetAllIndexes(IndexStatement, frozen=True, kw_only=True):
 
     name: ClassVar[str] = "get_all_query_indexes"
 
-    def decode(self, answer: HttpAnswer) -> QueryIndexesResult:
+    def decode(self, answer: HttpResponse) -> QueryIndexesResult:
         """Return the indexes."""
         return all_steps(self.decode_in_steps(answer))
 
-    def decode_in_steps(self, answer: HttpAnswer) -> Steps[QueryIndexesResult]:
+    def decode_in_steps(self, answer: HttpResponse) -> Steps[QueryIndexesResult]:
         """Read the indexes in steps."""
         metadata_of(answer)
         rows = answer.body_as(_Rows).results
@@ -186,11 +194,11 @@ class GetDeferredIndexes(IndexStatement, frozen=True, kw_only=True):
 
     name: ClassVar[str] = "get_deferred_query_indexes"
 
-    def decode(self, answer: HttpAnswer) -> IndexNamesResult:
+    def decode(self, answer: HttpResponse) -> IndexNamesResult:
         """Return the names."""
         return all_steps(self.decode_in_steps(answer))
 
-    def decode_in_steps(self, answer: HttpAnswer) -> Steps[IndexNamesResult]:
+    def decode_in_steps(self, answer: HttpResponse) -> Steps[IndexNamesResult]:
         """Read the names in steps."""
         metadata_of(answer)
         found, unread = yield from readable(answer.body_as(_Rows).results, in_one_step(_name))

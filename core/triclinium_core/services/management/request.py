@@ -18,9 +18,9 @@ from triclinium_core.retry.couchbase.tables.idempotency import is_idempotent
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.paths import check_segment
 from triclinium_core.services.request import (
-    Done,
-    HttpAnswer,
+    Acknowledged,
     HttpRequest,
+    HttpResponse,
     MalformedAnswer,
     ServiceRequest,
     ServiceResult,
@@ -62,9 +62,9 @@ class ManagementRequest(ServiceRequest, frozen=True, kw_only=True):
             return HttpRequest(self.method, self.target)
         return HttpRequest(self.method, self.target, urlencode(form).encode("ascii"), content_type=FORM)
 
-    def decode(self, answer: HttpAnswer) -> ServiceResult:
+    def decode(self, answer: HttpResponse) -> ServiceResult:
         """Return that it was done; whatever the service says beyond that is of no use."""
-        return Done()
+        return Acknowledged()
 
     def error_context(self) -> ErrorContext:
         """Return what errors tell of the request."""

@@ -34,7 +34,7 @@ from triclinium_core.services.received import (
     readable,
     unknown_parts,
 )
-from triclinium_core.services.request import HttpAnswer, HttpRequest, Listing, ServiceResult, Steps, all_steps
+from triclinium_core.services.request import HttpRequest, HttpResponse, Listing, ServiceResult, Steps, all_steps
 from triclinium_core.shown import shown
 
 JsonObject = Mapping[str, object]
@@ -241,11 +241,11 @@ class GetAllSearchIndexes(_SearchRequest, frozen=True):
 
     name: ClassVar[str] = "get_all_search_indexes"
 
-    def decode(self, answer: HttpAnswer) -> AllSearchIndexesResult:
+    def decode(self, answer: HttpResponse) -> AllSearchIndexesResult:
         """Return the indexes."""
         return all_steps(self.decode_in_steps(answer))
 
-    def decode_in_steps(self, answer: HttpAnswer) -> Steps[AllSearchIndexesResult]:
+    def decode_in_steps(self, answer: HttpResponse) -> Steps[AllSearchIndexesResult]:
         """Read the indexes in steps."""
         listed = body_members(answer).members("indexDefs").members("indexDefs").raw.values()
         found, unread = yield from readable(listed, in_one_step(lambda row: _index(members_of(row), self.scope)))
@@ -330,7 +330,7 @@ class GetSearchIndex(_OfIndex, frozen=True):
 
     name: ClassVar[str] = "get_search_index"
 
-    def decode(self, answer: HttpAnswer) -> SearchIndexResult:
+    def decode(self, answer: HttpResponse) -> SearchIndexResult:
         """Return the index."""
         return SearchIndexResult(_index(body_members(answer).members("indexDef"), self.scope))
 
@@ -348,7 +348,7 @@ class GetIndexedDocumentsCount(_OfIndex, frozen=True):
     name: ClassVar[str] = "get_indexed_documents_count"
     step: ClassVar[tuple[str, ...]] = ("count",)
 
-    def decode(self, answer: HttpAnswer) -> DocumentCount:
+    def decode(self, answer: HttpResponse) -> DocumentCount:
         """Return the number."""
         return DocumentCount(answer.body_as(_Count).count)
 
@@ -428,7 +428,7 @@ class AnalyzeDocument(_OfIndex, frozen=True):
         """Return what one attempt sends."""
         return HttpRequest(self.method, self.target, self._body)
 
-    def decode(self, answer: HttpAnswer) -> AnalyzedDocument:
+    def decode(self, answer: HttpResponse) -> AnalyzedDocument:
         """Return what the service answers under ``analyzed``."""
         items = body_members(answer).array("analyzed")
         return AnalyzedDocument(tuple(decoded(item, JSON_OBJECT) or {} for item in items))

@@ -30,7 +30,7 @@ from triclinium_core.services.received import (
     separated,
     unknown_parts,
 )
-from triclinium_core.services.request import HttpAnswer, Listing, MalformedAnswer, ServiceResult, Steps, all_steps
+from triclinium_core.services.request import HttpResponse, Listing, MalformedAnswer, ServiceResult, Steps, all_steps
 from triclinium_core.shown import one_line, shown, total_repr
 
 ANY = "*"
@@ -366,11 +366,11 @@ class GetAllUsers(ManagementRequest, frozen=True):
         """The domain."""
         return path(*_RBAC, "users", self.domain)
 
-    def decode(self, answer: HttpAnswer) -> AllUsersResult:
+    def decode(self, answer: HttpResponse) -> AllUsersResult:
         """Return the users."""
         return all_steps(self.decode_in_steps(answer))
 
-    def decode_in_steps(self, answer: HttpAnswer) -> Steps[AllUsersResult]:
+    def decode_in_steps(self, answer: HttpResponse) -> Steps[AllUsersResult]:
         """Read the users in steps."""
         rows = answer.body_as(list[msgspec.Raw])
         found, unread = yield from readable(rows, lambda row: _user(members_of(row), self.domain))
@@ -398,11 +398,11 @@ class GetUser(_OfUser, frozen=True):
 
     name: ClassVar[str] = "get_user"
 
-    def decode(self, answer: HttpAnswer) -> UserResult:
+    def decode(self, answer: HttpResponse) -> UserResult:
         """Return the user."""
         return all_steps(self.decode_in_steps(answer))
 
-    def decode_in_steps(self, answer: HttpAnswer) -> Steps[UserResult]:
+    def decode_in_steps(self, answer: HttpResponse) -> Steps[UserResult]:
         """Read the user in steps."""
         return UserResult((yield from _user(body_members(answer), self.domain)))
 
@@ -494,11 +494,11 @@ class GetRoles(ManagementRequest, frozen=True):
         """All roles."""
         return path(*_RBAC, "roles")
 
-    def decode(self, answer: HttpAnswer) -> RolesResult:
+    def decode(self, answer: HttpResponse) -> RolesResult:
         """Return the roles."""
         return all_steps(self.decode_in_steps(answer))
 
-    def decode_in_steps(self, answer: HttpAnswer) -> Steps[RolesResult]:
+    def decode_in_steps(self, answer: HttpResponse) -> Steps[RolesResult]:
         """Read the roles in steps."""
         rows = answer.body_as(list[msgspec.Raw])
         found, unread = yield from readable(rows, in_one_step(_role_and_description))
@@ -518,11 +518,11 @@ class GetAllGroups(ManagementRequest, frozen=True):
         """All groups."""
         return path(*_RBAC, "groups")
 
-    def decode(self, answer: HttpAnswer) -> AllGroupsResult:
+    def decode(self, answer: HttpResponse) -> AllGroupsResult:
         """Return the groups."""
         return all_steps(self.decode_in_steps(answer))
 
-    def decode_in_steps(self, answer: HttpAnswer) -> Steps[AllGroupsResult]:
+    def decode_in_steps(self, answer: HttpResponse) -> Steps[AllGroupsResult]:
         """Read the groups in steps."""
         rows = answer.body_as(list[msgspec.Raw])
         found, unread = yield from readable(rows, lambda row: _group(members_of(row)))
@@ -548,11 +548,11 @@ class GetGroup(_OfGroup, frozen=True):
 
     name: ClassVar[str] = "get_group"
 
-    def decode(self, answer: HttpAnswer) -> GroupResult:
+    def decode(self, answer: HttpResponse) -> GroupResult:
         """Return the group."""
         return all_steps(self.decode_in_steps(answer))
 
-    def decode_in_steps(self, answer: HttpAnswer) -> Steps[GroupResult]:
+    def decode_in_steps(self, answer: HttpResponse) -> Steps[GroupResult]:
         """Read the group in steps."""
         return GroupResult((yield from _group(body_members(answer))))
 

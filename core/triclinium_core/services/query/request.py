@@ -21,8 +21,8 @@ from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.mutation_state import vectors_of
 from triclinium_core.services.query.result import QueryMetaData, metadata_of
 from triclinium_core.services.request import (
-    HttpAnswer,
     HttpRequest,
+    HttpResponse,
     IdentifiedRequest,
     MalformedAnswer,
     ServiceRequest,
@@ -184,7 +184,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
         """Return the request that executes a plan."""
         return msgspec.structs.replace(self, plan=plan)
 
-    def plan_of(self, answer: HttpAnswer) -> PreparedPlan | None:
+    def plan_of(self, answer: HttpResponse) -> PreparedPlan | None:
         """Return the plan in the answer to an enhanced preparation; None if there is nothing to remember.
 
         Raises:
@@ -223,7 +223,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
             options["scan_wait"] = go_duration(self.scan_wait)
         return options
 
-    def decode(self, answer: HttpAnswer) -> QueryMetaData:
+    def decode(self, answer: HttpResponse) -> QueryMetaData:
         """Return what comes beside the rows."""
         return metadata_of(answer)
 
@@ -251,7 +251,7 @@ class PrepareRequest(IdentifiedRequest, frozen=True, kw_only=True):
         statement = f"PREPARE {self.query.statement}"
         return msgspec.structs.replace(self.query, statement=statement, plan=None).encode(remaining, context_id)
 
-    def decode(self, answer: HttpAnswer) -> PreparedPlan:
+    def decode(self, answer: HttpResponse) -> PreparedPlan:
         """Return the one row, which is the plan."""
         plans = answer.body_as(_Plans).results
         if len(plans) != 1 or not plans[0].name:

@@ -10,7 +10,7 @@ from enum import StrEnum, unique
 
 import msgspec
 
-from triclinium_core.services.request import HttpAnswer, ServiceResult
+from triclinium_core.services.request import HttpResponse, ServiceResult
 from triclinium_core.services.statement.answers import (
     AnsweredMetrics,
     AnsweredParts,
@@ -100,7 +100,7 @@ class _Answer(AnsweredParts, frozen=True, kw_only=True):
     profile: dict[str, object] | None = None
 
 
-def metadata_of(answer: HttpAnswer) -> QueryMetaData:
+def metadata_of(answer: HttpResponse) -> QueryMetaData:
     """Return what an answer without an error says.
 
     Raises:

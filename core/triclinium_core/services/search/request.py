@@ -22,7 +22,7 @@ from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.json_values import encode_members
 from triclinium_core.services.paths import check_segment, path
-from triclinium_core.services.request import HttpAnswer, HttpRequest, ServiceRequest
+from triclinium_core.services.request import HttpRequest, HttpResponse, ServiceRequest
 from triclinium_core.services.search.facets import Facet
 from triclinium_core.services.search.parts import (
     Reader,
@@ -336,7 +336,7 @@ class SearchQueryRequest(ServiceRequest, frozen=True, kw_only=True):
             control["consistency"] = {"level": "at_plus", "vectors": {self.index: vector}}
         return control
 
-    def decode(self, answer: HttpAnswer) -> SearchMetaData:
+    def decode(self, answer: HttpResponse) -> SearchMetaData:
         """Return what the service sends beside the hits."""
         return decode_meta_data(answer)
 

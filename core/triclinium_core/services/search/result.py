@@ -14,7 +14,7 @@ from triclinium_core.kv.wire.json_limits import JsonLimits
 from triclinium_core.services.answer.decoded_limits import OBJECTS_SIZE_BYTES_MAX
 from triclinium_core.services.json_values import decode_json
 from triclinium_core.services.received import UNREADABLE, Members, as_text, body_members, decoded, members_of
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceResult
+from triclinium_core.services.request import HttpResponse, MalformedAnswer, ServiceResult
 
 T = TypeVar("T")
 
@@ -281,7 +281,7 @@ def _read_hit(found: Members) -> _Hit:
     )
 
 
-def decode_meta_data(answer: HttpAnswer) -> SearchMetaData:
+def decode_meta_data(answer: HttpResponse) -> SearchMetaData:
     """Return the parts of an answer other than the hits.
 
     Raises:

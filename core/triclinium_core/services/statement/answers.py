@@ -15,7 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from triclinium_core.services.received import Members, body_members
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer
+from triclinium_core.services.request import HttpResponse, MalformedAnswer
 from triclinium_core.services.statement.go_durations import seconds_of
 
 W = TypeVar("W")
@@ -52,7 +52,7 @@ class AnsweredMetrics(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
     warning_count: int = 0
 
 
-def read_parts(answer: HttpAnswer, kind: type[A], rest: Callable[[Members], dict[str, object]]) -> A:
+def read_parts(answer: HttpResponse, kind: type[A], rest: Callable[[Members], dict[str, object]]) -> A:
     """Return the members of an answer. Use the default for a member of an unknown form.
 
     Args:

@@ -14,7 +14,7 @@ from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.validation import check_name
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.paths import check_segment, path
-from triclinium_core.services.request import HttpAnswer, HttpRequest, ServiceRequest
+from triclinium_core.services.request import HttpRequest, HttpResponse, ServiceRequest
 from triclinium_core.services.views.options import DesignDocumentNamespace, ViewOptions
 from triclinium_core.services.views.result import ViewMetaData, decode_meta_data
 
@@ -71,7 +71,7 @@ class ViewRequest(ServiceRequest, frozen=True, kw_only=True):
             return HttpRequest("GET", target)
         return HttpRequest("POST", target, b'{"keys":' + self.options.keys + b"}")
 
-    def decode(self, answer: HttpAnswer) -> ViewMetaData:
+    def decode(self, answer: HttpResponse) -> ViewMetaData:
         """Return what the service tells beside the rows."""
         return decode_meta_data(answer)
 

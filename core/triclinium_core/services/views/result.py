@@ -12,7 +12,7 @@ import msgspec
 
 from triclinium_core.services.json_values import decode_json
 from triclinium_core.services.received import UNREADABLE, Members, as_text, body_members, decoded, members_of
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceResult
+from triclinium_core.services.request import HttpResponse, MalformedAnswer, ServiceResult
 from triclinium_core.shown import one_line
 
 T = TypeVar("T")
@@ -100,7 +100,7 @@ def decode_row(data: bytes) -> ViewRow:
     return ViewRow(bytes(row.key), bytes(row.value), row.id)
 
 
-def decode_meta_data(answer: HttpAnswer) -> ViewMetaData:
+def decode_meta_data(answer: HttpResponse) -> ViewMetaData:
     """Return what an answer tells beside the rows.
 
     Raises:

@@ -27,10 +27,10 @@ from triclinium_core.retry.couchbase.events import (
     RequestEvent,
     ResponseReceived,
     SocketClosed,
-    TimePassed,
+    WakeupReached,
 )
 from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
-from triclinium_core.retry.couchbase.states import RequestState
+from triclinium_core.retry.couchbase.states import RetryState
 from triclinium_core.retry.couchbase.strategy import (
     BestEffortRetryStrategy,
     FailFastRetryStrategy,
@@ -135,7 +135,7 @@ _EVENTS: dict[AttemptOutcome, RequestEvent] = {
 """What the client's machine hears of an attempt. There is none for a timeout: only the deadline ends an attempt."""
 
 _DISPATCHED = Dispatched()
-_TIME_PASSED = TimePassed()
+_TIME_PASSED = WakeupReached()
 
 
 def couchbase_clients(make_strategy: Callable[[], CouchbaseRetryStrategy]) -> MakeProcess:
@@ -157,7 +157,7 @@ class _Machines:
         self._rng = rng
         self._error_maps = ErrorMapStore()
 
-    def make(self, call: Call, state: RequestState, strategy: CouchbaseRetryStrategy) -> RetryMachine:
+    def make(self, call: Call, state: RetryState, strategy: CouchbaseRetryStrategy) -> RetryMachine:
         annotation = RequestAnnotation(
             operation=self._operation,
             idempotent=self._idempotent,
@@ -173,9 +173,7 @@ class CouchbaseCall(Call):
 
     __slots__ = ("_machine", "_make_machine")
 
-    def __init__(
-        self, make_machine: Callable[[Call, RequestState], RetryMachine], began: float, deadline: float
-    ) -> None:
+    def __init__(self, make_machine: Callable[[Call, RetryState], RetryMachine], began: float, deadline: float) -> None:
         super().__init__(began, deadline)
         self._make_machine = make_machine
         self._machine: RetryMachine | None = None
@@ -189,7 +187,7 @@ class CouchbaseCall(Call):
         """Return when the machine wants to be woken, where it retries or waits for the deadline."""
         machine = self._machine
         if machine is None:
-            state = RequestState.PENDING if outcome in NOT_SENT else RequestState.IN_FLIGHT
+            state = RetryState.PENDING if outcome in NOT_SENT else RetryState.IN_FLIGHT
             machine = self._machine = self._make_machine(self, state)
         for action in machine.handle(_EVENTS[outcome], now):
             if type(action) is RetryAfter:

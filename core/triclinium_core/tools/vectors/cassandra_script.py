@@ -44,10 +44,10 @@ from triclinium_core.retry.cassandra.requests.events import (
     CassandraEvent,
     ConnectionMissed,
     ErrorReceived,
-    RequestSubmitted,
+    RequestStarted,
     ResultReceived,
     StatementPrepared,
-    TimePassed,
+    TimerFired,
 )
 from triclinium_core.retry.cassandra.requests.machine import RequestMachine
 from triclinium_core.retry.cassandra.requests.request import CassandraRequest
@@ -116,7 +116,7 @@ def play(request: CassandraRequest, script: Sequence[tuple[str, str]]) -> Reques
     for name, text in script:
         answers.setdefault(name, deque()).append(read_answer(text))
     machine = RequestMachine(request, list(answers))
-    orders = deque(machine.handle(RequestSubmitted(), 0.0))
+    orders = deque(machine.handle(RequestStarted(), 0.0))
     while True:
         order = orders.popleft()
         match order:
@@ -128,7 +128,7 @@ def play(request: CassandraRequest, script: Sequence[tuple[str, str]]) -> Reques
                 event = _next_answer(answers, str(node), to_prepare=True).event(attempt, statement_id)
             case _:
                 continue
-        orders.extend(machine.handle(event, machine.wakeup if isinstance(event, TimePassed) else 0.0))
+        orders.extend(machine.handle(event, machine.wakeup if isinstance(event, TimerFired) else 0.0))
 
 
 def _next_answer(answers: dict[str, deque[ScriptedAnswer]], node: str, *, to_prepare: bool) -> ScriptedAnswer:
@@ -163,7 +163,7 @@ def read_answer(text: str) -> ScriptedAnswer:
         case (("nodeunavailable" | "noconnection"), ""):
             return ScriptedAnswer(text, lambda attempt, _: ConnectionMissed(attempt))
         case (("timeout" | "drivertimeout"), ""):
-            return ScriptedAnswer(text, lambda _, __: TimePassed())
+            return ScriptedAnswer(text, lambda _, __: TimerFired())
         case "frametoolong", ("" | "abort" | "unsent"):
             # Sent or not: no other node takes it either (decision A9).
             too_long = _noted(FrameTooLong(text), text)

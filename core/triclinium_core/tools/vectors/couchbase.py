@@ -33,7 +33,7 @@ from triclinium_core.explain.couchbase.reaction import LONGEST_DELAYS, error_of,
 from triclinium_core.explain.couchbase.recording_strategy import RecordingStrategy
 from triclinium_core.explain.explanation import Outcome, milliseconds
 from triclinium_core.retry.backoff import cap
-from triclinium_core.retry.couchbase.events import Dispatched, HandedOver, SocketClosed, TimePassed
+from triclinium_core.retry.couchbase.events import Dispatched, HandedOver, SocketClosed, WakeupReached
 from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
 from triclinium_core.retry.couchbase.strategy import (
     BestEffortRetryStrategy,
@@ -122,7 +122,7 @@ def _answer_timeout(question: Question) -> AnswerFields:
         machine = _sent_again(annotation, question.choice("reason", REASONS))
     if on_the_wire:
         machine.handle(Dispatched(), machine.annotation.submitted_at)
-    return _failed_with(error_of(machine.handle(TimePassed(), annotation.deadline)))
+    return _failed_with(error_of(machine.handle(WakeupReached(), annotation.deadline)))
 
 
 def _sent_again(annotation: RequestAnnotation, reason: RetryReason) -> RetryMachine:
@@ -131,7 +131,7 @@ def _sent_again(annotation: RequestAnnotation, reason: RetryReason) -> RetryMach
     reaction = put_to_machine(happened, replace(annotation, service=service), 0.0, rng=LONGEST_DELAYS)
     if reaction.outcome is not Outcome.RETRY:
         raise MalformedQuestion(f"reason {reason} leads to no retry of a request that is not idempotent")
-    reaction.machine.handle(TimePassed(), reaction.machine.wakeup)
+    reaction.machine.handle(WakeupReached(), reaction.machine.wakeup)
     return reaction.machine
 
 

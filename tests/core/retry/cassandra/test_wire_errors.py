@@ -15,7 +15,7 @@ from triclinium_core.retry.cassandra import errors as e
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
 from triclinium_core.retry.cassandra.requests.actions import Fail, Send
-from triclinium_core.retry.cassandra.requests.events import ErrorReceived, RequestSubmitted
+from triclinium_core.retry.cassandra.requests.events import ErrorReceived, RequestStarted
 from triclinium_core.retry.cassandra.requests.machine import RequestMachine
 from triclinium_core.retry.cassandra.requests.request import CassandraRequest
 from triclinium_core.retry.cassandra.wire_errors import FIELDS, from_wire
@@ -130,7 +130,7 @@ def test_what_the_protocol_does_not_know(code: int, field: str, value: object) -
     fields = {**CASES[code][1], field: value}
     error = from_wire(code, SAID, fields)
     machine = RequestMachine(CassandraRequest(policy=DefaultRetryPolicy(), idempotent=True), ["n1", "n2"])
-    (order,) = machine.handle(RequestSubmitted(), 0.0)
+    (order,) = machine.handle(RequestStarted(), 0.0)
     assert isinstance(order, Send)
     *_, end = machine.handle(ErrorReceived(order.attempt, error), 1.0)
 

@@ -11,7 +11,7 @@ from triclinium_core.errors import CouchbaseException
 from triclinium_core.retry.couchbase.actions import Fail, RequestAction
 from triclinium_core.retry.couchbase.events import KvResponse, RequestEvent, ResponseReceived
 from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
-from triclinium_core.retry.couchbase.states import RequestState
+from triclinium_core.retry.couchbase.states import RetryState
 from triclinium_core.retry.couchbase.strategy import (
     AnyRetryStrategy,
     BestEffortRetryStrategy,
@@ -131,7 +131,7 @@ def annotation(
 def machine_of(
     request: RequestAnnotation,
     *,
-    state: RequestState = RequestState.IN_FLIGHT,
+    state: RetryState = RetryState.IN_FLIGHT,
     error_maps: ErrorMapStore | None = None,
     retry_attempts: int = 0,
 ) -> RetryMachine:

@@ -50,10 +50,10 @@ from triclinium_core.retry.couchbase.events import (
     ResponseReceived,
     ServiceResponse,
     SocketClosed,
-    TimePassed,
+    WakeupReached,
 )
 from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
-from triclinium_core.retry.couchbase.states import RequestState
+from triclinium_core.retry.couchbase.states import RetryState
 from triclinium_core.retry.couchbase.strategy import (
     AnyRetryStrategy,
     BestEffortRetryStrategy,
@@ -64,7 +64,7 @@ from triclinium_core.retry.couchbase.tables.error_map import ErrorMap, ErrorMapS
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 
-R, S = RetryReason, RequestState
+R, S = RetryReason, RetryState
 
 START = 100.0
 LOCKED, TEMPORARY, NOT_MY_VBUCKET, OUTDATED, UNKNOWN = 0x09, 0x86, 0x07, 0x88, 0x7FF0
@@ -138,7 +138,7 @@ def test_a_final_answer() -> None:
 def test_an_error_tells_what_was_learnt_last() -> None:
     """An empty word about the newest dispatch too, and of the newest answer alone, whoever gave it."""
     known = replace(annotation(), error_context=ErrorContext(last_dispatch_error="an older one"))
-    machine, now = machine_of(known, state=RequestState.PENDING), START
+    machine, now = machine_of(known, state=RetryState.PENDING), START
     assert "an older one" == machine.error_context(now).last_dispatch_error
     hear(machine, DispatchFailed(R.NODE_NOT_AVAILABLE, ""))
     assert "" == machine.error_context(now).last_dispatch_error
@@ -149,7 +149,7 @@ def test_an_error_tells_what_was_learnt_last() -> None:
         (KvResponse(TEMPORARY, NODE), (TEMPORARY, None)),
     ):
         now = machine.wakeup
-        assert [Dispatch()] == hear(machine, TimePassed(), now)
+        assert [Dispatch()] == hear(machine, WakeupReached(), now)
         hear(machine, Dispatched(NODE, 1), now)
         hear(machine, ResponseReceived(response), now)
         context = machine.error_context(now)
@@ -166,7 +166,7 @@ def test_a_retry_writes_no_record_for_an_error(monkeypatch: pytest.MonkeyPatch) 
         hear(machine, Dispatched(NODE, 1, "127.0.0.1:4711"), now)
         hear(machine, answer(status), now)
         now = machine.wakeup
-        assert [Dispatch()] == hear(machine, TimePassed(), now)
+        assert [Dispatch()] == hear(machine, WakeupReached(), now)
 
     assert [] == written
 
@@ -218,7 +218,7 @@ def test_what_a_strategy_sees() -> None:
     strategy = Says(RetryAction.after(0.25))
     machine = machine_of(annotation(strategy, client_context={"robot": True}), state=S.PENDING)
     hear(machine, DispatchFailed(R.NODE_NOT_AVAILABLE), 100.25)
-    hear(machine, TimePassed(), 100.5)
+    hear(machine, WakeupReached(), 100.5)
     hear(machine, Dispatched(NODE, 17), 100.5)
     hear(machine, answer(LOCKED), 101.5)
     (first, _), (second, reason) = strategy.asked
@@ -295,7 +295,7 @@ def test_taken_over_at_the_first_failure() -> None:
     assert machine.is_ambiguous
 
     hear(machine, answer(LOCKED), 101.0)
-    hear(machine, TimePassed(), 101.25)
+    hear(machine, WakeupReached(), 101.25)
 
     assert 4 == machine.retry_attempts
     assert 4 == machine.error_context(101.0).retry_attempts
@@ -374,7 +374,7 @@ def test_a_failed_dispatch_is_safe() -> None:
     assert RetryAfter(0.001, True) == actions[-1]
     assert "refused" == machine.error_context(START).last_dispatch_error
 
-    hear(machine, TimePassed(), 100.001)
+    hear(machine, WakeupReached(), 100.001)
     hear(machine, DispatchFailed(R.SOCKET_NOT_AVAILABLE), 100.001)
 
     assert "refused" == machine.error_context(START).last_dispatch_error
@@ -385,7 +385,7 @@ def test_every_attempt_is_its_own() -> None:
     machine = machine_of(annotation(), state=S.PENDING)
     hear(machine, Dispatched(NODE, 17))
     hear(machine, ResponseReceived(KvResponse(LOCKED, NODE, server_context="held", server_ref="1")))
-    hear(machine, TimePassed(), 100.001)
+    hear(machine, WakeupReached(), 100.001)
     hear(machine, Dispatched("10.0.0.2:11210", 18), 100.001)
     context = error_of(hear(machine, answer(0x01), 100.5)).context
 
@@ -440,9 +440,9 @@ def test_the_example_of_the_rfc() -> None:
     assert isinstance(report, ReportRetry)
     assert (0.5, False) == (report.delay, report.dispatches)
     assert (S.EXPIRING, 2.5, 0) == (machine.state, machine.wakeup, machine.retry_attempts)
-    assert [] == list(machine.handle(TimePassed(), 2.4999))
+    assert [] == list(machine.handle(WakeupReached(), 2.4999))
 
-    error = error_of(machine.handle(TimePassed(), 2.5))
+    error = error_of(machine.handle(WakeupReached(), 2.5))
 
     assert UnambiguousTimeoutException is type(error)
     assert (0, frozenset({"KV_LOCKED"})) == (error.context.retry_attempts, error.context.retry_reasons)
@@ -453,7 +453,7 @@ def test_a_retry_counts_when_its_delay_is_over() -> None:
     machine = machine_of(annotation(Says(RetryAction.after(0.25))))
     hear(machine, answer(LOCKED), 100.5)
     waiting = machine.error_context(100.6).retry_attempts
-    hear(machine, TimePassed(), 100.75)
+    hear(machine, WakeupReached(), 100.75)
     hear(machine, Dispatched(NODE, 18), 100.75)
 
     assert (0, 1) == (waiting, machine.error_context(100.8).retry_attempts)
@@ -526,8 +526,8 @@ def test_a_driver_that_oversleeps() -> None:
     for machine in (late, too_late):
         machine.handle(LOCKED_ANSWER, 102.0)
 
-    assert [Dispatch()] == list(late.handle(TimePassed(), 102.49))
-    assert [Fail] == [type(action) for action in too_late.handle(TimePassed(), 102.5)]
+    assert [Dispatch()] == list(late.handle(WakeupReached(), 102.49))
+    assert [Fail] == [type(action) for action in too_late.handle(WakeupReached(), 102.5)]
 
 
 def test_large_instants() -> None:
@@ -539,7 +539,7 @@ def test_large_instants() -> None:
         if machine.state is S.IN_FLIGHT:
             machine.handle(LOCKED_ANSWER, now)
         now = machine.wakeup
-        for action in machine.handle(TimePassed(), now):
+        for action in machine.handle(WakeupReached(), now):
             if isinstance(action, Dispatch):
                 dispatches += 1
                 machine.handle(DISPATCHED, now)
@@ -579,7 +579,7 @@ def test_an_endless_request() -> None:
     machine.handle(LOCKED_ANSWER, 1e6)
 
     assert 1e6 + 0.001 == machine.wakeup
-    assert [Dispatch()] == list(machine.handle(TimePassed(), 1e6 + 0.001))
+    assert [Dispatch()] == list(machine.handle(WakeupReached(), 1e6 + 0.001))
     assert math.inf == machine.wakeup
 
 
@@ -588,9 +588,9 @@ def test_time_that_passes_early_while_waiting() -> None:
     machine = machine_of(annotation())
     machine.handle(LOCKED_ANSWER, 100.0)
 
-    assert [] == list(machine.handle(TimePassed(), 100.0009))
+    assert [] == list(machine.handle(WakeupReached(), 100.0009))
     assert (S.WAITING, 100.001) == (machine.state, machine.wakeup)
-    assert [Dispatch()] == list(machine.handle(TimePassed(), 100.001))
+    assert [Dispatch()] == list(machine.handle(WakeupReached(), 100.001))
     assert (S.PENDING, 102.5) == (machine.state, machine.wakeup)
 
 

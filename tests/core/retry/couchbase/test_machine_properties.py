@@ -13,9 +13,9 @@ from tests.core.retry.couchbase.tables.service_cases import bodies, body_of
 from triclinium_core.errors import AmbiguousTimeoutException, CouchbaseException, TimeoutException
 from triclinium_core.retry.backoff import exponential
 from triclinium_core.retry.couchbase.actions import (
+    AskStrategy,
     CloseConnection,
     Complete,
-    ConsultStrategy,
     Dispatch,
     Fail,
     Ignore,
@@ -35,11 +35,11 @@ from triclinium_core.retry.couchbase.events import (
     ResponseReceived,
     ServiceResponse,
     SocketClosed,
-    StrategyDecided,
-    TimePassed,
+    StrategyAnswered,
+    WakeupReached,
 )
 from triclinium_core.retry.couchbase.machine import RetryMachine
-from triclinium_core.retry.couchbase.states import RequestState, events_heard
+from triclinium_core.retry.couchbase.states import RetryState, events_heard
 from triclinium_core.retry.couchbase.strategy import (
     BestEffortRetryStrategy,
     ErrorMapRetryStrategy,
@@ -53,7 +53,7 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 
 SCHEDULED = 0x7FF0
-ASLEEP = {RequestState.WAITING, RequestState.EXPIRING}
+ASLEEP = {RetryState.WAITING, RetryState.EXPIRING}
 ROUNDING = 1e-9
 
 good_answers = st.builds(
@@ -118,10 +118,10 @@ EVENTS: dict[type[RequestEvent], st.SearchStrategy[RequestEvent]] = {
         st.just(NODE),
         st.builds(ErrorMap, st.just(2), st.integers(1, 3), st.just({0x7FF1: map_entry("retry-now")})),
     ),
-    StrategyDecided: st.one_of(
-        st.builds(StrategyDecided, answers), st.builds(StrategyDecided, st.none(), st.just(OSError("down")))
+    StrategyAnswered: st.one_of(
+        st.builds(StrategyAnswered, answers), st.builds(StrategyAnswered, st.none(), st.just(OSError("down")))
     ),
-    TimePassed: st.just(TimePassed()),
+    WakeupReached: st.just(WakeupReached()),
     Abandoned: st.just(Abandoned()),
 }
 
@@ -181,7 +181,7 @@ class Witness:
                 assert RetryAfter(delay, dispatches) == later[0]
                 self.reasons.add(reason)
                 self.met.add(reason)
-            case ConsultStrategy(_, _, reason):
+            case AskStrategy(_, _, reason):
                 self.met.add(reason)
             case ReportRefusal(_, reason, name):
                 self.met.add(reason)
@@ -211,20 +211,20 @@ class Witness:
         assert str(error).startswith(f"{self.machine.annotation.operation} 'airline_10': ")
         assert context.to_json().startswith("{")
 
-    def _judge_afterwards(self, event: RequestEvent, before: RequestState, actions: list[RequestAction]) -> None:
+    def _judge_afterwards(self, event: RequestEvent, before: RetryState, actions: list[RequestAction]) -> None:
         machine = self.machine
         assert machine.state in events_heard(before)[type(event)].values()
         assert self.dispatches == machine.retry_attempts
         assert self.reasons == machine.retry_reasons
         assert len(self.settled) <= 1
-        assert (machine.state in {RequestState.COMPLETED, RequestState.FAILED}) is bool(self.settled)
+        assert (machine.state in {RetryState.COMPLETED, RetryState.FAILED}) is bool(self.settled)
         assert machine.is_ambiguous is (self.unanswered and not machine.annotation.idempotent)
-        assert sum(isinstance(a, Dispatch | RetryAfter | ConsultStrategy | Complete | Fail) for a in actions) <= 1
+        assert sum(isinstance(a, Dispatch | RetryAfter | AskStrategy | Complete | Fail) for a in actions) <= 1
         if machine.state.is_final:
             assert math.inf == machine.wakeup
             return
         assert machine.wakeup <= machine.annotation.deadline
-        if isinstance(event, TimePassed):
+        if isinstance(event, WakeupReached):
             assert machine.wakeup > self.now
 
 
@@ -243,19 +243,19 @@ def witness_of(data: st.DataObject) -> Witness:
         submitted_at=start,
         timeout=data.draw(st.sampled_from([2.5, 75.0, 75.0, 0.1, 0.0]), label="timeout"),
     )
-    state = data.draw(st.sampled_from([RequestState.PENDING, RequestState.IN_FLIGHT]), label="state")
+    state = data.draw(st.sampled_from([RetryState.PENDING, RetryState.IN_FLIGHT]), label="state")
     drawn = data.draw(st.randoms(use_true_random=False))
     machine = RetryMachine(request, rng=drawn, error_maps=store, state=state)
-    return Witness(machine, start, unanswered=state is RequestState.IN_FLIGHT)
+    return Witness(machine, start, unanswered=state is RetryState.IN_FLIGHT)
 
 
-def next_event(data: st.DataObject, state: RequestState) -> RequestEvent:
+def next_event(data: st.DataObject, state: RetryState) -> RequestEvent:
     """Return an event that can happen in ``state``, more often than not one that moves the request on."""
     row = events_heard(state)
     news = [
-        kind for kind in (Dispatched, DispatchFailed, ResponseReceived, SocketClosed, StrategyDecided) if kind in row
+        kind for kind in (Dispatched, DispatchFailed, ResponseReceived, SocketClosed, StrategyAnswered) if kind in row
     ]
-    kinds: list[type[RequestEvent]] = [*news * 4, ErrorMapLoaded, TimePassed]
+    kinds: list[type[RequestEvent]] = [*news * 4, ErrorMapLoaded, WakeupReached]
     if data.draw(st.integers(0, 24), label="leaves at 24") == 24:
         kinds = [Abandoned]
     return data.draw(EVENTS[data.draw(st.sampled_from(kinds), label="kind")], label="event")
@@ -270,7 +270,7 @@ def test_any_history(data: st.DataObject) -> None:
         wakeup = machine.wakeup
         if machine.state in ASLEEP and witness.now <= wakeup and data.draw(st.booleans(), label="on time"):
             witness.now = wakeup
-            witness.feed(TimePassed())
+            witness.feed(WakeupReached())
         else:
             witness.now += data.draw(
                 st.sampled_from([0.0, 0.0, 0.0, 0.001, 0.001, 0.01, 0.2, 5.0]), label="time goes by"
@@ -281,7 +281,7 @@ def test_any_history(data: st.DataObject) -> None:
         if machine.state.is_final:
             break
         witness.now = max(witness.now, machine.wakeup)
-        witness.feed(TimePassed())
+        witness.feed(WakeupReached())
 
     note(f"ends {machine.state.value}")
     note(f"dispatched again {min(witness.dispatches, 3)} times")
@@ -298,15 +298,15 @@ def test_left_alone_it_ends_by_the_deadline(data: st.DataObject, server_answers:
     while not machine.state.is_final:
         steps += 1
         match machine.state:
-            case RequestState.PENDING if witness.now < deadline:
+            case RetryState.PENDING if witness.now < deadline:
                 witness.feed(Dispatched(NODE, steps))
-            case RequestState.IN_FLIGHT if server_answers and steps < 400 and witness.now < deadline:
+            case RetryState.IN_FLIGHT if server_answers and steps < 400 and witness.now < deadline:
                 witness.feed(ResponseReceived(KvResponse(data.draw(statuses), NODE)))
-            case RequestState.CONSULTING:
-                witness.feed(StrategyDecided(data.draw(answers)))
+            case RetryState.CONSULTING:
+                witness.feed(StrategyAnswered(data.draw(answers)))
             case _:
                 witness.now = machine.wakeup
-                witness.feed(TimePassed())
+                witness.feed(WakeupReached())
 
     note(f"dispatched again {min(witness.dispatches, 3)} times")
     assert witness.now <= deadline

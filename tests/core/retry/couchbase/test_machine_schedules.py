@@ -18,10 +18,10 @@ from triclinium_core.retry.couchbase.events import (
     ResponseReceived,
     ServiceResponse,
     SocketClosed,
-    TimePassed,
+    WakeupReached,
 )
 from triclinium_core.retry.couchbase.machine import RetryMachine
-from triclinium_core.retry.couchbase.states import RequestState
+from triclinium_core.retry.couchbase.states import RetryState
 from triclinium_core.retry.couchbase.strategy import (
     AnyRetryStrategy,
     BestEffortRetryStrategy,
@@ -32,7 +32,7 @@ from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 
-R, S = RetryReason, RequestState
+R, S = RetryReason, RetryState
 
 CONSTANT, LINEAR, EXPONENTIAL, SHORT, OUTSIDE, UNKNOWN = 0xFFF0, 0xFFF1, 0xFFF2, 0xFFF3, 0xFFF4, 0xFFF5
 NOT_MY_VBUCKET, LOCKED, OUTDATED = 0x07, 0x09, 0x88
@@ -94,7 +94,7 @@ class Run:
         (order,) = [action for action in actions if isinstance(action, RetryAfter)]
         self.delays_ms.append(round(order.delay * 1000, 6))
         self.now += order.delay
-        assert [Dispatch()] == list(self.machine.handle(TimePassed(), self.now))
+        assert [Dispatch()] == list(self.machine.handle(WakeupReached(), self.now))
         self.machine.handle(Dispatched(NODE, 1), self.now)
 
 
@@ -153,7 +153,7 @@ def test_http_statuses_count_too() -> None:
         assert isinstance(order, RetryAfter)
         counted.append(report.request.attempts_this_status)
         now += order.delay
-        retried.handle(TimePassed(), now)
+        retried.handle(WakeupReached(), now)
         retried.handle(Dispatched(NODE, 1), now)
 
     assert [0, 1, 2, 0, 1, 0] == counted
@@ -166,7 +166,7 @@ def test_retries_before_the_first_status_do_not_count() -> None:
     for _ in range(3):
         retried.handle(DispatchFailed(R.SOCKET_NOT_AVAILABLE), now)
         now = retried.wakeup
-        retried.handle(TimePassed(), now)
+        retried.handle(WakeupReached(), now)
     retried.handle(Dispatched(NODE, 1), now)
     run = Run(retried, now)
     run.answer(LINEAR, LINEAR, LINEAR)
@@ -188,9 +188,9 @@ def test_max_duration_cuts_the_last_delay() -> None:
     assert 0.015 == pytest.approx(order.delay)
     assert (S.EXPIRING, 3) == (run.machine.state, run.machine.retry_attempts)
     assert 0.1 == pytest.approx(run.machine.wakeup)
-    assert [] == list(run.machine.handle(TimePassed(), 0.0999))
+    assert [] == list(run.machine.handle(WakeupReached(), 0.0999))
 
-    (fail,) = run.machine.handle(TimePassed(), run.machine.wakeup)
+    (fail,) = run.machine.handle(WakeupReached(), run.machine.wakeup)
 
     assert isinstance(fail, Fail)
     assert FeatureNotAvailableException is type(fail.error)
@@ -223,7 +223,7 @@ def test_a_lost_connection_takes_nothing_from_max_duration_before_the_first_answ
         annotation(ErrorMapRetryStrategy(), submitted_at=0.0, timeout=75.0), state=S.PENDING, error_maps=store()
     )
     retried.handle(DispatchFailed(R.SOCKET_NOT_AVAILABLE), 0.0)
-    retried.handle(TimePassed(), 60.0)
+    retried.handle(WakeupReached(), 60.0)
     retried.handle(Dispatched(NODE, 1), 60.0)
     _, order = retried.handle(ResponseReceived(KvResponse(SHORT, NODE)), 60.0)
 
@@ -255,7 +255,7 @@ def test_max_duration_with_a_driver_that_oversleeps() -> None:
     run = Run(machine(timeout=2.5))
     run.answer(SHORT, SHORT, SHORT)
     run.machine.handle(ResponseReceived(KvResponse(SHORT, NODE)), run.now)
-    (fail,) = run.machine.handle(TimePassed(), 99.0)
+    (fail,) = run.machine.handle(WakeupReached(), 99.0)
 
     assert isinstance(fail, Fail)
     assert FeatureNotAvailableException is type(fail.error)

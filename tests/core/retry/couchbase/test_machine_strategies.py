@@ -33,8 +33,8 @@ from triclinium_core.errors import (
 )
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.couchbase.actions import (
+    AskStrategy,
     CloseConnection,
-    ConsultStrategy,
     Fail,
     Ignore,
     RefreshTopology,
@@ -49,15 +49,15 @@ from triclinium_core.retry.couchbase.events import (
     RequestEvent,
     ResponseReceived,
     SocketClosed,
-    StrategyDecided,
-    TimePassed,
+    StrategyAnswered,
+    WakeupReached,
 )
 from triclinium_core.retry.couchbase.machine import RetryMachine
-from triclinium_core.retry.couchbase.states import RequestState
+from triclinium_core.retry.couchbase.states import RetryState
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 
-R, S = RetryReason, RequestState
+R, S = RetryReason, RetryState
 
 LOCKED = ResponseReceived(KvResponse(0x09, NODE))
 NOT_MY_VBUCKET = ResponseReceived(KvResponse(0x07, NODE))
@@ -154,7 +154,7 @@ def test_a_broken_strategy_fails_the_request(what: str, strategy: Any, cause: ty
     assert cause.__name__ in str(error)
     assert ("KV_LOCKED", 0) == (error.context.refused_reason, error.context.retry_attempts)
     assert (S.FAILED, math.inf) == (machine.state, machine.wakeup)
-    assert [Ignore()] == list(machine.handle(TimePassed(), 102.5))
+    assert [Ignore()] == list(machine.handle(WakeupReached(), 102.5))
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), GeneratorExit()])
@@ -194,14 +194,14 @@ def test_an_asynchronous_strategy_is_consulted() -> None:
     seen = machine.snapshot(100.5)
     (action,) = machine.handle(LOCKED, 100.5)
 
-    assert ConsultStrategy(strategy, seen, R.KV_LOCKED) == action
+    assert AskStrategy(strategy, seen, R.KV_LOCKED) == action
     assert (S.CONSULTING, 102.5, 0) == (machine.state, machine.wakeup, machine.retry_attempts)
 
 
 def test_an_asynchronous_retry() -> None:
     """The delay counts from the answer, and the report shows the request of then."""
     machine, _ = consulting()
-    report, order = machine.handle(StrategyDecided(RetryAction.after(0.25)), 101.0)
+    report, order = machine.handle(StrategyAnswered(RetryAction.after(0.25)), 101.0)
 
     assert RetryAfter(0.25, dispatches=True) == order
     assert isinstance(report, ReportRetry)
@@ -218,15 +218,15 @@ def test_an_asynchronous_retry() -> None:
 @pytest.mark.parametrize(
     ("event", "cause"),
     [
-        (StrategyDecided(None), TypeError),
-        (StrategyDecided(None, OSError("down")), OSError),
-        (StrategyDecided(RetryAction.after(0.0), OSError("down")), OSError),
-        (StrategyDecided(0.5), TypeError),  # type: ignore[arg-type]
-        (StrategyDecided(RetryAction.no_retry(Unbuildable)), TypeError),
-        (StrategyDecided(None, KeyboardInterrupt()), KeyboardInterrupt),
+        (StrategyAnswered(None), TypeError),
+        (StrategyAnswered(None, OSError("down")), OSError),
+        (StrategyAnswered(RetryAction.after(0.0), OSError("down")), OSError),
+        (StrategyAnswered(0.5), TypeError),  # type: ignore[arg-type]
+        (StrategyAnswered(RetryAction.no_retry(Unbuildable)), TypeError),
+        (StrategyAnswered(None, KeyboardInterrupt()), KeyboardInterrupt),
     ],
 )
-def test_an_asynchronous_failure(event: StrategyDecided, cause: type[BaseException]) -> None:
+def test_an_asynchronous_failure(event: StrategyAnswered, cause: type[BaseException]) -> None:
     """What it raised, or what is no answer, fails the request as the cause (decision C28)."""
     machine, _ = consulting()
     actions = machine.handle(event, 101.0)
@@ -241,20 +241,20 @@ def test_an_asynchronous_failure(event: StrategyDecided, cause: type[BaseExcepti
 def test_an_answer_at_the_deadline(answer: RetryAction, now: float) -> None:
     """A strategy that took until the deadline or longer is too late, even if nobody told the machine the time (C23)."""
     machine, _ = consulting()
-    actions = machine.handle(StrategyDecided(answer), now)
+    actions = machine.handle(StrategyAnswered(answer), now)
 
     assert [ReportRefusal, Fail] == [type(action) for action in actions]
     assert UnambiguousTimeoutException is type(error_of(actions))
     assert 0 == machine.retry_attempts
 
 
-@rows("late", [StrategyDecided(RetryAction.after(0.0)), StrategyDecided(None, OSError())])
+@rows("late", [StrategyAnswered(RetryAction.after(0.0)), StrategyAnswered(None, OSError())])
 @rows("closed", [True, False])
-def test_the_deadline_before_the_answer(late: StrategyDecided, closed: bool) -> None:
+def test_the_deadline_before_the_answer(late: StrategyAnswered, closed: bool) -> None:
     """A request times out while the strategy thinks, ambiguously where its write was in flight; the failure is reported."""
     machine = machine_of(annotation(Awaits()))
     machine.handle(SocketClosed(HandedOver.ALL) if closed else LOCKED, 100.5)
-    actions = machine.handle(TimePassed(), 102.5)
+    actions = machine.handle(WakeupReached(), 102.5)
     error, (report, _), reason = error_of(actions), actions, R.SOCKET_CLOSED_WHILE_IN_FLIGHT if closed else R.KV_LOCKED
 
     assert isinstance(report, ReportRefusal)
@@ -278,11 +278,11 @@ def test_an_asynchronous_strategy_sees_the_entry() -> None:
     machine = machine_of(annotation(Awaits()), error_maps=map_store({0x7FF0: entry}))
     consult, close = machine.handle(ResponseReceived(KvResponse(0x7FF0, NODE)), 100.5)
 
-    assert isinstance(consult, ConsultStrategy)
+    assert isinstance(consult, AskStrategy)
     assert entry is consult.request.error_map_entry
     assert isinstance(close, CloseConnection)
 
-    report, _ = machine.handle(StrategyDecided(RetryAction.after(0.1)), 100.6)
+    report, _ = machine.handle(StrategyAnswered(RetryAction.after(0.1)), 100.6)
 
     assert isinstance(report, ReportRetry)
     assert entry is report.request.error_map_entry
@@ -303,7 +303,7 @@ def test_both_kinds_lead_to_the_same() -> None:
         awaited = machine_of(annotation(Awaits(), idempotent=idempotent))
         expected = at_once.handle(event, 100.5)
         awaited.handle(event, 100.5)
-        actual = awaited.handle(StrategyDecided(answer), 100.5)
+        actual = awaited.handle(StrategyAnswered(answer), 100.5)
         assert [type(action) for action in expected] == [type(action) for action in actual]
         assert (at_once.state, at_once.wakeup) == (awaited.state, awaited.wakeup)
         assert at_once.error_context(101.0) == awaited.error_context(101.0)

@@ -10,8 +10,8 @@ import pytest
 from tests.core.retry.couchbase.request_cases import NODE, Awaits, Raises, Says, annotation, machine_of
 from tests.rows import rows
 from triclinium_core.retry.couchbase.actions import (
+    AskStrategy,
     Complete,
-    ConsultStrategy,
     Dispatch,
     Fail,
     Ignore,
@@ -29,18 +29,18 @@ from triclinium_core.retry.couchbase.events import (
     ResponseReceived,
     ServiceResponse,
     SocketClosed,
-    StrategyDecided,
-    TimePassed,
+    StrategyAnswered,
+    WakeupReached,
 )
 from triclinium_core.retry.couchbase.machine import RetryMachine
-from triclinium_core.retry.couchbase.states import REQUEST_TRANSITIONS, RequestState, events_heard
+from triclinium_core.retry.couchbase.states import REQUEST_TRANSITIONS, RetryState, events_heard
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, RetryAction
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMap
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.invalid_event import InvalidEvent
 
-S = RequestState
+S = RetryState
 FINAL = (S.COMPLETED, S.FAILED, S.ABANDONED)
 
 START, DEADLINE = 100.0, 102.5
@@ -66,29 +66,29 @@ EVENTS: dict[type[RequestEvent], list[RequestEvent]] = {
         ResponseReceived(ServiceResponse(Service.SEARCH, 500)),
     ],
     ErrorMapLoaded: [ErrorMapLoaded(NODE, ErrorMap(2, 1, {}))],
-    StrategyDecided: [
-        StrategyDecided(RetryAction.after(0.2)),
-        StrategyDecided(RetryAction.after(99.0)),
-        StrategyDecided(RetryAction.no_retry()),
-        StrategyDecided(None),
-        StrategyDecided(None, ZeroDivisionError()),
+    StrategyAnswered: [
+        StrategyAnswered(RetryAction.after(0.2)),
+        StrategyAnswered(RetryAction.after(99.0)),
+        StrategyAnswered(RetryAction.no_retry()),
+        StrategyAnswered(None),
+        StrategyAnswered(None, ZeroDivisionError()),
     ],
-    TimePassed: [TimePassed()],
+    WakeupReached: [WakeupReached()],
     Abandoned: [Abandoned()],
 }
 
-LEADS_TO: dict[type[RequestAction], RequestState] = {
+LEADS_TO: dict[type[RequestAction], RetryState] = {
     Dispatch: S.PENDING,
-    ConsultStrategy: S.CONSULTING,
+    AskStrategy: S.CONSULTING,
     Complete: S.COMPLETED,
     Fail: S.FAILED,
 }
 """Where a request stands once this was ordered; a delay leads to one of two states."""
 
-PAIRS = list(itertools.product(RequestState, EVENTS))
+PAIRS = list(itertools.product(RetryState, EVENTS))
 
 
-def machine_in(state: RequestState, strategy: AnyRetryStrategy, *, idempotent: bool) -> RetryMachine:
+def machine_in(state: RetryState, strategy: AnyRetryStrategy, *, idempotent: bool) -> RetryMachine:
     """Return a machine that was brought to ``state`` at ``START`` by events alone."""
     request = annotation(strategy, idempotent=idempotent, timeout=DEADLINE - START)
     if state is S.EXPIRING:
@@ -97,7 +97,7 @@ def machine_in(state: RequestState, strategy: AnyRetryStrategy, *, idempotent: b
     if state is S.PENDING:
         return machine
     machine.handle(Dispatched(NODE, 1), START)
-    leads_to: dict[RequestState, RequestEvent] = {
+    leads_to: dict[RetryState, RequestEvent] = {
         S.CONSULTING: ResponseReceived(KvResponse(0x09)),
         S.WAITING: ResponseReceived(KvResponse(0x07)),
         S.EXPIRING: ResponseReceived(KvResponse(0x07)),
@@ -111,18 +111,18 @@ def machine_in(state: RequestState, strategy: AnyRetryStrategy, *, idempotent: b
     return machine
 
 
-def strategies_for(state: RequestState) -> list[AnyRetryStrategy]:
+def strategies_for(state: RetryState) -> list[AnyRetryStrategy]:
     """Return the strategies under which ``state`` can be reached."""
     return [Awaits()] if state is S.CONSULTING else STRATEGIES
 
 
 @rows(("state", "kind"), PAIRS)
-def test_all_pairs(state: RequestState, kind: type[RequestEvent]) -> None:
+def test_all_pairs(state: RetryState, kind: type[RequestEvent]) -> None:
     """A pair of the table leads to the states it names and no other, as what is ordered wants it; a missing one raises."""
     allowed = events_heard(state).get(kind)
     # Nobody is asked where nothing is decided: one strategy, of one request, will do.
     sorts = slice(None if allowed is not None and not state.is_final else 1)
-    reached: set[RequestState] = set()
+    reached: set[RetryState] = set()
     for event, strategy, idempotent, now in itertools.product(
         EVENTS[kind], strategies_for(state)[sorts], [True, False][sorts], TIMES
     ):
@@ -158,8 +158,8 @@ def test_what_is_no_event_raises() -> None:
 def test_the_table_is_whole() -> None:
     """Every state has its row of events that exist; three are final, and the caller and the clock are heard in all."""
     assert set(get_args(RequestEvent)) == set(EVENTS)
-    assert set(RequestState) == set(REQUEST_TRANSITIONS)
-    for state, row in ((state, events_heard(state)) for state in RequestState):
+    assert set(RetryState) == set(REQUEST_TRANSITIONS)
+    for state, row in ((state, events_heard(state)) for state in RetryState):
         assert (state in FINAL) is state.is_final
-        assert {Abandoned, TimePassed, ErrorMapLoaded} <= set(row) <= set(EVENTS)
+        assert {Abandoned, WakeupReached, ErrorMapLoaded} <= set(row) <= set(EVENTS)
         assert (set(row) == set(EVENTS) and set(REQUEST_TRANSITIONS[state].values()) == {state}) is state.is_final

@@ -67,7 +67,7 @@ from triclinium_core.kv.operation.results import Cas, CounterResult, Done, Exist
 from triclinium_core.kv.wire.constants import Datatype, Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import TimeoutOptions
-from triclinium_core.retry.couchbase.states import RequestState
+from triclinium_core.retry.couchbase.states import RetryState
 from triclinium_core.retry.couchbase.strategy import (
     BestEffortRetryStrategy,
     ErrorMapRetryStrategy,
@@ -133,18 +133,18 @@ def test_deadline(phase: str, make: Make) -> None:
     assert is_forgotten(simulation, in_flight=phase == "answer lost")
 
 
-STATES: Mapping[str, RequestState] = {
-    "connecting": RequestState.PENDING,
-    "bootstrapping": RequestState.PENDING,
-    "asking for the collection": RequestState.PENDING,
-    "in flight": RequestState.IN_FLIGHT,
-    "in flight again": RequestState.IN_FLIGHT,
-    "answer lost": RequestState.IN_FLIGHT,
-    "waiting": RequestState.WAITING,
-    "without a connection": RequestState.WAITING,
-    "expiring": RequestState.EXPIRING,
-    "consulting": RequestState.CONSULTING,
-    "consulting after a loss": RequestState.CONSULTING,
+STATES: Mapping[str, RetryState] = {
+    "connecting": RetryState.PENDING,
+    "bootstrapping": RetryState.PENDING,
+    "asking for the collection": RetryState.PENDING,
+    "in flight": RetryState.IN_FLIGHT,
+    "in flight again": RetryState.IN_FLIGHT,
+    "answer lost": RetryState.IN_FLIGHT,
+    "waiting": RetryState.WAITING,
+    "without a connection": RetryState.WAITING,
+    "expiring": RetryState.EXPIRING,
+    "consulting": RetryState.CONSULTING,
+    "consulting after a loss": RetryState.CONSULTING,
 }
 """Where the request stands in each phase."""
 

@@ -16,9 +16,9 @@ from triclinium_core.retry.couchbase.events import (
     KvResponse,
     ResponseReceived,
     SocketClosed,
-    TimePassed,
+    WakeupReached,
 )
-from triclinium_core.retry.couchbase.states import RequestState
+from triclinium_core.retry.couchbase.states import RetryState
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
 from triclinium_core.runtime.kv.live_operation import PAGE_SIZE_BYTES_FREE, PAGE_SIZE_FACTOR_MAX, LiveOperation
@@ -69,7 +69,7 @@ def test_ambiguous_with_a_machine() -> None:
 
     assert not operation.is_ambiguous
 
-    machine.handle(TimePassed(), 1.501)
+    machine.handle(WakeupReached(), 1.501)
     machine.handle(Dispatched("h:1", 6), 1.501)
 
     assert operation.is_ambiguous
@@ -79,8 +79,8 @@ def test_ambiguous_with_a_machine() -> None:
     assert not operation.is_ambiguous
 
 
-@pytest.mark.parametrize(("sent", "state"), [(False, RequestState.PENDING), (True, RequestState.IN_FLIGHT)])
-def test_machine_takes_over_where_the_operation_is(sent: bool, state: RequestState) -> None:
+@pytest.mark.parametrize(("sent", "state"), [(False, RetryState.PENDING), (True, RetryState.IN_FLIGHT)])
+def test_machine_takes_over_where_the_operation_is(sent: bool, state: RetryState) -> None:
     """A new retry machine has the annotations and the state of the operation."""
     operation = live(WRITE)
     operation.client_context = {"robot": True}

@@ -12,7 +12,7 @@ from triclinium_core.runtime.services.prepared_statements import (
     PreparedStatements,
 )
 from triclinium_core.services.query.request import PlanKey, PreparedPlan, PrepareRequest, QueryRequest
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer
+from triclinium_core.services.request import HttpResponse, MalformedAnswer
 
 
 def key(statement: str, context: str = "", *, flex_index: bool = False) -> PlanKey:
@@ -67,7 +67,7 @@ def test_what_is_shown() -> None:
 
 
 QUERY = QueryRequest(statement="SELECT 1", adhoc=False)
-PLAN = HttpAnswer(200, b'{"results":[{"name":"p1","encoded_plan":"abc"}]}')
+PLAN = HttpResponse(200, b'{"results":[{"name":"p1","encoded_plan":"abc"}]}')
 
 
 def prepared() -> PreparedStatements:
@@ -86,7 +86,7 @@ def test_a_statement_is_planned_once() -> None:
 def test_what_is_not_to_be_prepared_travels_as_it_is() -> None:
     """And its answer brings no plan."""
     statements, adhoc = PreparedStatements(KnownConfigs()), QueryRequest(statement="SELECT 1")
-    statements.learn(adhoc, HttpAnswer(200, b'{"prepared":"p1"}'))
+    statements.learn(adhoc, HttpResponse(200, b'{"prepared":"p1"}'))
 
     assert adhoc == statements.message(adhoc)
     assert isinstance(statements.message(QUERY), PrepareRequest)
@@ -95,9 +95,9 @@ def test_what_is_not_to_be_prepared_travels_as_it_is() -> None:
 def test_an_enhanced_preparation_brings_the_plan_with_the_rows() -> None:
     """Unless the service did not name one."""
     statements, enhanced = PreparedStatements(KnownConfigs()), QUERY.preparation(enhanced=True)
-    statements.learn(enhanced, HttpAnswer(200, b"{}"))
+    statements.learn(enhanced, HttpResponse(200, b"{}"))
     before = statements.message(QUERY)
-    statements.learn(enhanced, HttpAnswer(200, b'{"prepared":"p2"}'))
+    statements.learn(enhanced, HttpResponse(200, b'{"prepared":"p2"}'))
 
     assert isinstance(before, PrepareRequest)
     assert QUERY.with_plan(PreparedPlan("p2")) == statements.message(QUERY)
@@ -117,5 +117,5 @@ def test_a_plan_that_is_none() -> None:
     statements = PreparedStatements(KnownConfigs())
 
     with pytest.raises(MalformedAnswer):
-        statements.learn(statements.message(QUERY), HttpAnswer(200, b'{"results":[]}'))
+        statements.learn(statements.message(QUERY), HttpResponse(200, b'{"results":[]}'))
     assert isinstance(statements.message(QUERY), PrepareRequest)

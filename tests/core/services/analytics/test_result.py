@@ -14,7 +14,7 @@ from triclinium_core.services.analytics.result import (
     AnalyticsStatus,
     AnalyticsWarning,
 )
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer
+from triclinium_core.services.request import HttpResponse, MalformedAnswer
 
 ANSWER = {
     "requestID": "a1c4115c",
@@ -38,7 +38,7 @@ ANSWER = {
 
 def told(**changes: object) -> AnalyticsMetaData:
     """Return what the answer tells with these members instead."""
-    return AnalyticsRequest(statement="SELECT 1").decode(HttpAnswer(200, json.dumps(ANSWER | changes).encode()))
+    return AnalyticsRequest(statement="SELECT 1").decode(HttpResponse(200, json.dumps(ANSWER | changes).encode()))
 
 
 def test_all_of_it() -> None:

@@ -19,7 +19,7 @@ from triclinium_core.services.answer.incoming_answer import (
     ReaderState,
     UnreadableAnswer,
 )
-from triclinium_core.services.request import Done
+from triclinium_core.services.request import Acknowledged
 
 ROW = b'"%s"' % (b"x" * 1000)
 
@@ -51,25 +51,25 @@ def test_rows_are_handed_out_once_and_the_end_behind_them() -> None:
 
     assert [b"1", b"2"] == answer.take()
     answer.receive(b"3,")
-    answer.outcome = Done()
+    answer.outcome = Acknowledged()
     assert answer.take() is None
     assert (True, False) == (answer.want(), answer.want())
     assert [b"3"] == answer.take()
     assert answer.want()
-    assert Done() == answer.take()
+    assert Acknowledged() == answer.take()
 
 
 def test_many_rows_are_handed_out_in_parts() -> None:
     """More rows than a reader gets together are handed out in parts, in order, and the end follows them."""
     answer = begun()
     answer.receive(b",".join(b"%d" % number for number in range(2 * ROWS_AT_ONCE_MAX + 1)) + b"]}")
-    answer.outcome = Done()
+    answer.outcome = Acknowledged()
     parts: list[list[bytes]] = []
     while isinstance(given := answer.take(), list):
         parts.append(given)
         answer.want()
 
-    assert Done() == given
+    assert Acknowledged() == given
     assert [ROWS_AT_ONCE_MAX, ROWS_AT_ONCE_MAX, 1] == [*map(len, parts)]
     assert [b"%d" % number for number in range(2 * ROWS_AT_ONCE_MAX + 1)] == [row for part in parts for row in part]
     assert not answer.pauses()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from triclinium_core.services.management.request import ManagementRequest
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer
+from triclinium_core.services.request import HttpResponse, MalformedAnswer
 
 NONSENSE: tuple[bytes, ...] = (
     b"",
@@ -30,7 +30,7 @@ def refuses_nonsense(request: ManagementRequest) -> None:
     """Check that a request makes a ``MalformedAnswer`` of what it cannot read."""
     for body in NONSENSE:
         with pytest.raises(MalformedAnswer):
-            request.decode(HttpAnswer(200, body))
+            request.decode(HttpResponse(200, body))
 
 
 JSON = st.recursive(
@@ -43,7 +43,7 @@ JSON = st.recursive(
 def survives(request: ManagementRequest, body: bytes) -> None:
     """Check that a request reads an answer, or makes a ``MalformedAnswer`` of it, and raises nothing else."""
     try:
-        request.decode(HttpAnswer(200, body))
+        request.decode(HttpResponse(200, body))
     except MalformedAnswer as error:
         assert len(str(error)) < 1000
 

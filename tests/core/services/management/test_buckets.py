@@ -33,7 +33,7 @@ from triclinium_core.services.management.buckets import (
     StorageBackend,
     UpdateBucket,
 )
-from triclinium_core.services.request import Done, HttpAnswer, HttpRequest, MalformedAnswer
+from triclinium_core.services.request import Acknowledged, HttpRequest, HttpResponse, MalformedAnswer
 
 FORM = "application/x-www-form-urlencoded"
 LEAST = BucketSettings(name="travel", ram_quota_mb=128)
@@ -253,9 +253,9 @@ def bucket(**changes: object) -> dict[str, object]:
     return {key: value for key, value in (whole | changes).items() if value is not None}
 
 
-def answered(body: object) -> HttpAnswer:
+def answered(body: object) -> HttpResponse:
     """Return an answer with this JSON."""
-    return HttpAnswer(200, json.dumps(body).encode())
+    return HttpResponse(200, json.dumps(body).encode())
 
 
 def test_a_bucket_is_read() -> None:
@@ -412,5 +412,5 @@ def test_any_json(whole: object, part: object) -> None:
 def test_what_is_done_is_done() -> None:
     """A bucket was made, whatever the service says about it."""
     for request in (CreateBucket(LEAST), UpdateBucket(LEAST), DropBucket("b"), FlushBucket("b")):
-        assert Done() == request.decode(HttpAnswer(202, b"whatever"))
+        assert Acknowledged() == request.decode(HttpResponse(202, b"whatever"))
         assert request.error_context().bucket in ("travel", "b")

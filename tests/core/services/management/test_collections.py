@@ -28,7 +28,7 @@ from triclinium_core.services.management.collections import (
     UpdateCollectionSettings,
 )
 from triclinium_core.services.management.request import ManagementRequest
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer
+from triclinium_core.services.request import HttpResponse, MalformedAnswer
 
 SCOPES = "/pools/default/buckets/travel/scopes"
 
@@ -148,7 +148,7 @@ def test_errors_tell_the_collection() -> None:
 def test_a_change_has_a_manifest() -> None:
     """Its number travels in hexadecimal."""
     for request in (CreateScope("b", "s"), DropScope("b", "s"), DropCollection("b", "s", "c")):
-        assert ManifestChanged(0x1F) == request.decode(HttpAnswer(200, b'{"uid":"1f"}'))
+        assert ManifestChanged(0x1F) == request.decode(HttpResponse(200, b'{"uid":"1f"}'))
 
 
 @rows(
@@ -166,7 +166,7 @@ def test_a_change_has_a_manifest() -> None:
 def test_manifests_that_cannot_be(body: bytes) -> None:
     """A number that is missing, none or too long."""
     with pytest.raises(MalformedAnswer):
-        CreateScope("b", "s").decode(HttpAnswer(200, body))
+        CreateScope("b", "s").decode(HttpResponse(200, body))
 
 
 def test_scopes_are_read() -> None:
@@ -190,7 +190,7 @@ def test_scopes_are_read() -> None:
     inventory = ScopeSpec(name="inventory", id=8, collections=(hotel, airline))
     expected = CollectionsManifest(uid=42, scopes=(inventory, ScopeSpec(name="_default", id=0, collections=())))
 
-    assert ScopesResult(expected) == GetAllScopes("b").decode(HttpAnswer(200, json.dumps(body).encode()))
+    assert ScopesResult(expected) == GetAllScopes("b").decode(HttpResponse(200, json.dumps(body).encode()))
 
 
 def test_nonsense() -> None:

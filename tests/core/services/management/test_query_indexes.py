@@ -26,7 +26,7 @@ from triclinium_core.services.management.query_indexes import (
     drop_index,
     drop_primary_index,
 )
-from triclinium_core.services.request import Done, HttpAnswer, MalformedAnswer
+from triclinium_core.services.request import Acknowledged, HttpResponse, MalformedAnswer
 
 BUCKET = IndexKeyspace("travel")
 HOTELS = IndexKeyspace("travel", "inventory", "hotel")
@@ -154,10 +154,10 @@ def test_what_cannot_be(make: Callable[[], object]) -> None:
         make()
 
 
-def answered(*results: object) -> HttpAnswer:
+def answered(*results: object) -> HttpResponse:
     """Return an answer of the query service with these rows."""
     body = {"requestID": "r", "signature": {"*": "*"}, "results": results, "status": "success"}
-    return HttpAnswer(200, json.dumps(body).encode())
+    return HttpResponse(200, json.dumps(body).encode())
 
 
 OLD = {
@@ -219,7 +219,7 @@ def test_indexes_are_read() -> None:
 def test_names_are_read() -> None:
     """And what changes something is done when it is answered."""
     assert ("a", "b") == deferred_indexes(BUCKET).decode(answered("a", "b")).names
-    assert Done() == drop_index(BUCKET, "i").decode(answered())
+    assert Acknowledged() == drop_index(BUCKET, "i").decode(answered())
 
 
 @rows("row", [None, 7, "x", {}, OLD | {"name": None}, OLD | {"name": ""}, OLD | {"keyspace_id": 7}])
@@ -275,7 +275,7 @@ def test_nonsense() -> None:
     for request in (all_indexes(BUCKET), deferred_indexes(BUCKET), drop_index(BUCKET, "i")):
         for body in NONSENSE:
             with pytest.raises(MalformedAnswer):
-                request.decode(HttpAnswer(200, body))
+                request.decode(HttpResponse(200, body))
 
 
 @hypothesis_settings(max_examples=50)

@@ -35,7 +35,7 @@ from triclinium_core.services.management.search_indexes import (
     UnfreezePlan,
     UpsertSearchIndex,
 )
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer
+from triclinium_core.services.request import HttpResponse, MalformedAnswer
 
 SCOPE = SearchScope("travel", "inventory")
 IN_SCOPE = "/api/bucket/travel/scope/inventory/index"
@@ -222,9 +222,9 @@ def test_scopes_need_a_cluster_that_knows_them() -> None:
         assert frozenset({ClusterCapability.SCOPED_SEARCH_INDEX}) == request.required_capabilities
 
 
-def answered(body: object) -> HttpAnswer:
+def answered(body: object) -> HttpResponse:
     """Return an answer with this JSON."""
-    return HttpAnswer(200, json.dumps(body).encode())
+    return HttpResponse(200, json.dumps(body).encode())
 
 
 DEFINITION = {
@@ -353,7 +353,7 @@ def test_parameters_with_many_parts(sent: str, field: str) -> None:
 
     def read(parameters: bytes) -> SearchIndex:
         body = b'{"indexDef":{"name":"i","type":"fulltext-index","%b":%b}}' % (sent.encode(), parameters)
-        return GetSearchIndex("i").decode(HttpAnswer(200, body)).index
+        return GetSearchIndex("i").decode(HttpResponse(200, body)).index
 
     assert 1_000 == len(getattr(read(WITHIN), field)["list"])
     assert ({}, 1) == (getattr(read(BEYOND), field), len(read(BEYOND).unknown))
@@ -363,7 +363,7 @@ def test_an_analyzed_document_with_many_parts() -> None:
     """A part of an analyzed document above the limits of decoded JSON is left empty, and the others are read."""
     body = b'{"status":"ok","analyzed":[%b,{"term":"a"}]}' % BEYOND
 
-    assert ({}, {"term": "a"}) == AnalyzeDocument("i", {}).decode(HttpAnswer(200, body)).analyzed
+    assert ({}, {"term": "a"}) == AnalyzeDocument("i", {}).decode(HttpResponse(200, body)).analyzed
 
 
 def test_nonsense() -> None:

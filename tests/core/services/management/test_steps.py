@@ -67,7 +67,7 @@ from triclinium_core.services.management.steps import (
     Steps,
     last_words,
 )
-from triclinium_core.services.request import Done
+from triclinium_core.services.request import Acknowledged
 
 SETTINGS = BucketSettings(name="travel", ram_quota_mb=100)
 HOTELS = IndexKeyspace("travel", "inventory", "hotel")
@@ -121,7 +121,7 @@ SERVED = NodesServe(("127.0.0.1:11210",))
 def test_a_bucket_is_made() -> None:
     """It can be used when all its nodes are healthy and key-value has selected it on each."""
     driven = Driven(steps.create_bucket(SETTINGS))
-    driven.run({CreateBucket: [Done()], GetBucket: [bucket("healthy", "healthy")], WaitForNodes: [SERVED]})
+    driven.run({CreateBucket: [Acknowledged()], GetBucket: [bucket("healthy", "healthy")], WaitForNodes: [SERVED]})
 
     assert [
         CreateBucket(SETTINGS),
@@ -134,7 +134,7 @@ def test_a_bucket_takes_its_time() -> None:
     """It is asked for less and less often, until no node warms up."""
     states = [BucketNotFoundException(), bucket(), bucket("warmup"), bucket("healthy", "warmup"), bucket("healthy")]
     driven = Driven(steps.create_bucket(SETTINGS))
-    driven.run({CreateBucket: [Done()], GetBucket: states, WaitForNodes: [SERVED]})
+    driven.run({CreateBucket: [Acknowledged()], GetBucket: states, WaitForNodes: [SERVED]})
 
     assert ["create_bucket", *(["get_bucket", "pause"] * 4), "get_bucket", "wait_for_nodes"] == driven.asked
     assert sorted(driven.pauses) == driven.pauses
@@ -145,7 +145,7 @@ def test_key_value_is_slow() -> None:
     """A bucket that it refuses is tried again."""
     driven = Driven(steps.create_bucket(SETTINGS))
     refusals = [BucketAccessException(), BucketAccessException(), SERVED]
-    driven.run({CreateBucket: [Done()], GetBucket: [bucket("healthy")], WaitForNodes: refusals})
+    driven.run({CreateBucket: [Acknowledged()], GetBucket: [bucket("healthy")], WaitForNodes: refusals})
 
     assert ["wait_for_nodes", "pause", "wait_for_nodes", "pause", "wait_for_nodes"] == driven.asked[2:]
 
@@ -153,7 +153,9 @@ def test_key_value_is_slow() -> None:
 def test_a_bucket_for_others() -> None:
     """Who may make a bucket and not use it is not kept waiting for ever."""
     driven = Driven(steps.create_bucket(SETTINGS))
-    driven.run({CreateBucket: [Done()], GetBucket: [bucket("healthy")], WaitForNodes: [BucketAccessException()]})
+    driven.run(
+        {CreateBucket: [Acknowledged()], GetBucket: [bucket("healthy")], WaitForNodes: [BucketAccessException()]}
+    )
 
     assert REFUSALS_MAX == driven.asked.count("wait_for_nodes")
 
@@ -163,7 +165,7 @@ def test_a_bucket_that_stays_unhealthy() -> None:
     for outcome, asks_on in ((SERVED, False), (BucketAccessException(), True)):
         driven = Driven(steps.create_bucket(SETTINGS))
         states = [*[bucket("healthy", "unhealthy")] * 20, bucket("healthy")]
-        driven.run({CreateBucket: [Done()], GetBucket: states, WaitForNodes: [outcome]})
+        driven.run({CreateBucket: [Acknowledged()], GetBucket: states, WaitForNodes: [outcome]})
         first = driven.asked.index("wait_for_nodes")
         pauses = driven.pauses[: driven.asked[:first].count("pause")]
 
@@ -175,7 +177,7 @@ def test_a_memcached_bucket() -> None:
     """Key-value of ours cannot use it, so it is ready when its nodes are."""
     settings = BucketSettings(name="cache", ram_quota_mb=100, bucket_type=BucketType.MEMCACHED)
     driven = Driven(steps.create_bucket(settings))
-    driven.run({CreateBucket: [Done()], GetBucket: [bucket("healthy")]})
+    driven.run({CreateBucket: [Acknowledged()], GetBucket: [bucket("healthy")]})
 
     assert ["create_bucket", "get_bucket"] == driven.asked
 
@@ -194,7 +196,7 @@ def test_a_wait_that_fails(error: CouchbaseException) -> None:
     """What a question fails with ends the call."""
     for call, first in ((steps.create_bucket(SETTINGS), CreateBucket), (steps.drop_bucket("travel"), DropBucket)):
         with pytest.raises(type(error)) as caught:
-            Driven(call).run({first: [Done()], GetBucket: [error]})
+            Driven(call).run({first: [Acknowledged()], GetBucket: [error]})
 
         assert caught.value is error
 
@@ -202,7 +204,7 @@ def test_a_wait_that_fails(error: CouchbaseException) -> None:
 def test_a_bucket_is_dropped() -> None:
     """It is gone when the service does not know it."""
     driven = Driven(steps.drop_bucket("travel"))
-    driven.run({DropBucket: [Done()], GetBucket: [bucket("healthy"), bucket(), BucketNotFoundException()]})
+    driven.run({DropBucket: [Acknowledged()], GetBucket: [bucket("healthy"), bucket(), BucketNotFoundException()]})
 
     assert ["drop_bucket", "get_bucket", "pause", "get_bucket", "pause", "get_bucket"] == driven.asked
 
@@ -232,7 +234,7 @@ def test_key_value_learns_of_a_scope() -> None:
         ),
         (
             steps.create_bucket(SETTINGS),
-            {CreateBucket: [Done()], GetBucket: [bucket("healthy")]},
+            {CreateBucket: [Acknowledged()], GetBucket: [bucket("healthy")]},
             ("create_bucket", "travel", None, None),
         ),
     ],
@@ -299,7 +301,7 @@ def test_an_index_that_is_there() -> None:
     for statement in (create_index(HOTELS, "i", ["a"]), create_primary_index(HOTELS)):
         there: dict[type, Sequence[object]] = {type(statement): [IndexExistsException()]}
         Driven(steps.create_index(statement, ignore_if_exists=True)).run(there)
-        Driven(steps.create_index(statement, ignore_if_exists=False)).run({type(statement): [Done()]})
+        Driven(steps.create_index(statement, ignore_if_exists=False)).run({type(statement): [Acknowledged()]})
 
         with pytest.raises(IndexExistsException):
             Driven(steps.create_index(statement, ignore_if_exists=False)).run(there)
@@ -314,7 +316,7 @@ def test_an_index_that_is_not_there() -> None:
     for statement in (drop_index(HOTELS, "i"), drop_primary_index(HOTELS)):
         gone: dict[type, Sequence[object]] = {type(statement): [IndexNotFoundException()]}
         Driven(steps.drop_index(statement, ignore_if_not_exists=True)).run(gone)
-        Driven(steps.drop_index(statement, ignore_if_not_exists=False)).run({type(statement): [Done()]})
+        Driven(steps.drop_index(statement, ignore_if_not_exists=False)).run({type(statement): [Acknowledged()]})
 
         with pytest.raises(IndexNotFoundException):
             Driven(steps.drop_index(statement, ignore_if_not_exists=False)).run(gone)
@@ -446,7 +448,7 @@ def test_deferred_indexes_are_built() -> None:
     asked, built = type(deferred_indexes(HOTELS)), type(build_indexes(HOTELS, ["a"]))
     driven = Driven(steps.build_deferred_indexes(HOTELS))
 
-    assert ("a", "b") == driven.run({asked: [IndexNamesResult(("a", "b"))], built: [Done()]})
+    assert ("a", "b") == driven.run({asked: [IndexNamesResult(("a", "b"))], built: [Acknowledged()]})
     assert [deferred_indexes(HOTELS), build_indexes(HOTELS, ["a", "b"])] == driven.requests
 
     idle = Driven(steps.build_deferred_indexes(HOTELS))
@@ -474,31 +476,31 @@ def stopped(
 @rows(
     ("call", "answers", "at", "ambiguous", "known"),
     [
-        (steps.create_bucket(SETTINGS), {CreateBucket: [Done()]}, 1, True, ("create_bucket", "travel", ())),
+        (steps.create_bucket(SETTINGS), {CreateBucket: [Acknowledged()]}, 1, True, ("create_bucket", "travel", ())),
         (
             steps.create_bucket(SETTINGS),
-            {CreateBucket: [Done()], GetBucket: [BucketNotFoundException()]},
+            {CreateBucket: [Acknowledged()], GetBucket: [BucketNotFoundException()]},
             2,
             True,
             ("create_bucket", "travel", ("bucket 'travel' is not known to the node that was asked",)),
         ),
         (
             steps.create_bucket(SETTINGS),
-            {CreateBucket: [Done()], GetBucket: [bucket()]},
+            {CreateBucket: [Acknowledged()], GetBucket: [bucket()]},
             2,
             True,
             ("create_bucket", "travel", ("bucket 'travel' has no nodes yet",)),
         ),
         (
             steps.create_bucket(SETTINGS),
-            {CreateBucket: [Done()], GetBucket: [bucket("healthy", "warmup")]},
+            {CreateBucket: [Acknowledged()], GetBucket: [bucket("healthy", "warmup")]},
             2,
             True,
             ("create_bucket", "travel", ("node1:8091: warmup",)),
         ),
         (
             steps.drop_bucket("travel"),
-            {DropBucket: [Done()], GetBucket: [bucket("healthy")]},
+            {DropBucket: [Acknowledged()], GetBucket: [bucket("healthy")]},
             2,
             True,
             ("drop_bucket", "travel", ("bucket 'travel' is still there",)),

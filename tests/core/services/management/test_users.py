@@ -37,7 +37,7 @@ from triclinium_core.services.management.users import (
     UserAndMetadata,
 )
 from triclinium_core.services.received import UNKNOWN_MAX
-from triclinium_core.services.request import HttpAnswer, Listing, MalformedAnswer
+from triclinium_core.services.request import HttpResponse, Listing, MalformedAnswer
 from triclinium_core.shown import SERVER_TEXT_MAX
 
 EXTERNAL = AuthDomain.EXTERNAL
@@ -226,9 +226,9 @@ def test_requests_that_cannot_be(make: Callable[[], object]) -> None:
     assert "geheim" not in str(caught.value)
 
 
-def answered(body: object) -> HttpAnswer:
+def answered(body: object) -> HttpResponse:
     """Return an answer with this JSON."""
-    return HttpAnswer(200, json.dumps(body).encode())
+    return HttpResponse(200, json.dumps(body).encode())
 
 
 USER = {

@@ -22,7 +22,7 @@ from triclinium_core.services.query.request import (
     QueryRequest,
     QueryScanConsistency,
 )
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer, ServiceRequest
+from triclinium_core.services.request import HttpResponse, MalformedAnswer, ServiceRequest
 from triclinium_core.services.statement.parameters import Parameters, RawOptions
 from triclinium_core.services.statement.request import QueryContext
 
@@ -273,13 +273,13 @@ def test_enhanced_preparation() -> None:
 )
 def test_plan_of_enhanced_preparation(body: object, plan: PreparedPlan | None) -> None:
     """Only a name; where there is none, nothing is remembered."""
-    assert plan == PREPARABLE.plan_of(HttpAnswer(200, json.dumps(body).encode()))
+    assert plan == PREPARABLE.plan_of(HttpResponse(200, json.dumps(body).encode()))
 
 
 def test_malformed_plan_of_enhanced_preparation() -> None:
     """An answer that is not an object raises MalformedAnswer."""
     with pytest.raises(MalformedAnswer):
-        PREPARABLE.plan_of(HttpAnswer(200, b"[]"))
+        PREPARABLE.plan_of(HttpResponse(200, b"[]"))
 
 
 def test_plain_preparation() -> None:
@@ -289,7 +289,7 @@ def test_plain_preparation() -> None:
 
     assert isinstance(preparation, PrepareRequest)
     assert {"statement": f"PREPARE {STATEMENT}", **ALWAYS} == members(preparation, 75.0)
-    assert PreparedPlan("p1", "H4sI") == preparation.decode(HttpAnswer(200, json.dumps(answer).encode()))
+    assert PreparedPlan("p1", "H4sI") == preparation.decode(HttpResponse(200, json.dumps(answer).encode()))
     assert (None, True) == (preparation.rows_of, preparation.idempotent)
     assert PREPARABLE.error_context() == preparation.error_context()
 
@@ -309,7 +309,7 @@ def test_plain_preparation() -> None:
 def test_malformed_plan(body: bytes) -> None:
     """What is not one plan with a name is no answer to PREPARE."""
     with pytest.raises(MalformedAnswer):
-        PREPARABLE.preparation(enhanced=False).decode(HttpAnswer(200, body))
+        PREPARABLE.preparation(enhanced=False).decode(HttpResponse(200, body))
 
 
 @rows(

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from tests.rows import rows
 from triclinium_core.services.query.request import QueryRequest
 from triclinium_core.services.query.result import QueryMetaData, QueryMetrics, QueryStatus, QueryWarning
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer
+from triclinium_core.services.request import HttpResponse, MalformedAnswer
 
 QUERY = QueryRequest(statement="SELECT 1")
 
@@ -38,7 +38,7 @@ ANSWER = {
 
 def told(**changes: object) -> QueryMetaData:
     """Return what the answer tells with these members instead."""
-    return QUERY.decode(HttpAnswer(200, json.dumps(ANSWER | changes).encode()))
+    return QUERY.decode(HttpResponse(200, json.dumps(ANSWER | changes).encode()))
 
 
 def test_all_of_it() -> None:
@@ -67,7 +67,7 @@ def test_all_of_it() -> None:
 
 def test_what_may_be_missing() -> None:
     """Metrics are 0, and signature and profile None, where the service was not asked for them."""
-    metadata = QUERY.decode(HttpAnswer(200, b'{"results":[],"status":"success"}'))
+    metadata = QUERY.decode(HttpResponse(200, b'{"results":[],"status":"success"}'))
 
     assert QueryMetaData(request_id="", client_context_id="", status=QueryStatus.SUCCESS) == metadata
     assert (None, None, 0.0, 0, ()) == (
@@ -132,7 +132,7 @@ def test_every_status() -> None:
 def test_what_is_no_answer(body: bytes) -> None:
     """It raises what says so, and nothing else."""
     with pytest.raises(MalformedAnswer):
-        QUERY.decode(HttpAnswer(200, body))
+        QUERY.decode(HttpResponse(200, body))
 
 
 @rows(
@@ -148,7 +148,7 @@ def test_what_is_no_answer(body: bytes) -> None:
 )
 def test_an_unknown_value(changes: dict[str, object]) -> None:
     """A part of an unknown form becomes empty, and the rest of the answer is read."""
-    found = QUERY.decode(HttpAnswer(200, json.dumps({"status": "success"} | changes).encode()))
+    found = QUERY.decode(HttpResponse(200, json.dumps({"status": "success"} | changes).encode()))
 
     assert QueryMetaData(request_id="", client_context_id="", status=QueryStatus.SUCCESS) == found
 
@@ -156,7 +156,7 @@ def test_an_unknown_value(changes: dict[str, object]) -> None:
 def test_a_warning_of_an_unknown_form() -> None:
     """A warning of an unknown form keeps its readable parts, and the other warnings are read."""
     warnings = [{"code": "x", "msg": "a"}, {"code": 7, "msg": None}, 5, {"code": 1, "msg": "b"}]
-    found = QUERY.decode(HttpAnswer(200, json.dumps({"status": "success", "warnings": warnings}).encode()))
+    found = QUERY.decode(HttpResponse(200, json.dumps({"status": "success", "warnings": warnings}).encode()))
 
     assert [(0, "a"), (7, ""), (0, ""), (1, "b")] == [(each.code, each.message) for each in found.warnings]
 
@@ -178,6 +178,6 @@ def test_any_json(value: object) -> None:
     """Whatever a service answers is understood, or malformed."""
     for body in (value, ANSWER | value if isinstance(value, dict) else [value]):
         try:
-            QUERY.decode(HttpAnswer(200, json.dumps(body).encode()))
+            QUERY.decode(HttpResponse(200, json.dumps(body).encode()))
         except MalformedAnswer as error:
             assert len(str(error)) < 500

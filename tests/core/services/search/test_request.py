@@ -17,7 +17,7 @@ from triclinium_core.errors import EncodingFailureException
 from triclinium_core.kv.operation.results import MutationToken
 from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.retry.couchbase.tables.idempotency import is_idempotent
-from triclinium_core.services.request import HttpAnswer
+from triclinium_core.services.request import HttpResponse
 from triclinium_core.services.search.facets import TermFacet
 from triclinium_core.services.search.queries import MatchAllQuery, SearchQuery, TermQuery
 from triclinium_core.services.search.request import (
@@ -232,7 +232,7 @@ def test_what_is_told() -> None:
 
 def test_decode() -> None:
     """An answer becomes what the result of a search tells."""
-    answer = HttpAnswer(200, b'{"status":{"total":2,"failed":0,"successful":2},"total_hits":7,"hits":[]}')
+    answer = HttpResponse(200, b'{"status":{"total":2,"failed":0,"successful":2},"total_hits":7,"hits":[]}')
 
     assert 7 == SearchQueryRequest(index="i", search=ALL).decode(answer).metrics.total_rows
 

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from tests.rows import rows
 from triclinium_core.errors import DecodingFailureException
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer
+from triclinium_core.services.request import HttpResponse, MalformedAnswer
 from triclinium_core.services.search.result import (
     UNKNOWN_FORM_LIMITS,
     SearchDateRangeFacet,
@@ -82,7 +82,7 @@ def hit(**members: object) -> SearchRow:
 def meta_data(**members: object) -> SearchMetaData:
     """Return what an answer with other members tells; one that is ... is left out."""
     changed = {name: value for name, value in {**ANSWER, **members}.items() if value is not ...}
-    return decode_meta_data(HttpAnswer(200, json.dumps(changed).encode()))
+    return decode_meta_data(HttpResponse(200, json.dumps(changed).encode()))
 
 
 class Hotel(msgspec.Struct):
@@ -181,10 +181,10 @@ def hit_with(item: bytes, count: int, index: bytes) -> bytes:
     return b'{"index":%b,"id":"a","fields":[%b]}' % (index, b",".join([item] * count))
 
 
-def answer_with(item: bytes, count: int, took: bytes) -> HttpAnswer:
+def answer_with(item: bytes, count: int, took: bytes) -> HttpResponse:
     """Return an answer with a list of items that no version knows."""
     listed = b",".join([item] * count)
-    return HttpAnswer(200, b'{"status":{},"took":%b,"more":[%b],"hits":[]}' % (took, listed))
+    return HttpResponse(200, b'{"status":{},"took":%b,"more":[%b],"hits":[]}' % (took, listed))
 
 
 @rows(("item", "count"), FULL)

@@ -11,7 +11,7 @@ from tests.core.runtime.services.refusals import refused
 from tests.rows import rows
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.retry.couchbase.tables.idempotency import is_idempotent
-from triclinium_core.services.request import HttpAnswer, HttpRequest
+from triclinium_core.services.request import HttpRequest, HttpResponse
 from triclinium_core.services.views.options import DesignDocumentNamespace, ViewOptions
 from triclinium_core.services.views.request import ViewRequest
 
@@ -94,7 +94,7 @@ def test_what_is_told() -> None:
 
 def test_decode() -> None:
     """An answer becomes what the result of a question tells."""
-    assert 7 == VIEW.decode(HttpAnswer(200, b'{"total_rows":7,"rows":[]}')).total_rows
+    assert 7 == VIEW.decode(HttpResponse(200, b'{"total_rows":7,"rows":[]}')).total_rows
 
 
 TEXTS = st.text(min_size=1, max_size=8)

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from tests.rows import rows
 from triclinium_core.errors import DecodingFailureException
-from triclinium_core.services.request import HttpAnswer, MalformedAnswer
+from triclinium_core.services.request import HttpResponse, MalformedAnswer
 from triclinium_core.services.views.result import ViewError, ViewMetaData, ViewRow, decode_meta_data, decode_row
 from triclinium_core.shown import SERVER_TEXT_MAX
 
@@ -21,7 +21,7 @@ UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 def meta_data(body: bytes) -> ViewMetaData:
     """Return what an answer tells beside the rows."""
-    return decode_meta_data(HttpAnswer(200, body))
+    return decode_meta_data(HttpResponse(200, body))
 
 
 def test_a_row() -> None:

@@ -14,7 +14,7 @@ from triclinium_core.retry.cassandra.requests.events import (
     ErrorReceived,
     ResultReceived,
     StatementPrepared,
-    TimePassed,
+    TimerFired,
 )
 from triclinium_core.retry.cassandra.requests.request import CassandraRequest
 from triclinium_core.retry.cassandra.verdicts import RETHROW, RETRY_NEXT, RETRY_SAME, RetryVerdict
@@ -90,7 +90,7 @@ def test_write_timeouts(text: str, write_type: WriteType) -> None:
 def test_other_answers() -> None:
     """No connection, no answer at all, and the two answers to a PREPARE."""
     assert ConnectionMissed(7) == read_answer("NodeUnavailable").event(7, b"")
-    assert TimePassed() == read_answer("timeout").event(7, b"")
+    assert TimerFired() == read_answer("timeout").event(7, b"")
     assert StatementPrepared(7, b"id") == read_answer("prepared").event(7, b"id")
     assert StatementPrepared(7, b"id") != read_answer("prepared(other)").event(7, b"id")
 

@@ -15,7 +15,7 @@ from triclinium_core.shown import shown
 
 
 @dataclass(frozen=True, slots=True)
-class RequestSubmitted:
+class RequestStarted:
     """The caller waits from now on: the first event of every request."""
 
 
@@ -116,7 +116,7 @@ class StatementForgotten:
 
 
 @dataclass(frozen=True, slots=True)
-class TimePassed:
+class TimerFired:
     """``wakeup`` has come; harmless at any other time."""
 
 
@@ -135,4 +135,4 @@ AttemptEvent = (
     | StatementForgotten
 )
 
-CassandraEvent = RequestSubmitted | AttemptEvent | TimePassed | RequestAbandoned
+CassandraEvent = RequestStarted | AttemptEvent | TimerFired | RequestAbandoned

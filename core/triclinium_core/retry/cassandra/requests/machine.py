@@ -42,12 +42,12 @@ from triclinium_core.retry.cassandra.requests.events import (
     ConnectionMissed,
     ErrorReceived,
     RequestAbandoned,
-    RequestSubmitted,
+    RequestStarted,
     RequestWritten,
     ResultReceived,
     StatementForgotten,
     StatementPrepared,
-    TimePassed,
+    TimerFired,
 )
 from triclinium_core.retry.cassandra.requests.history import NO_ATTEMPT, Execution, History
 from triclinium_core.retry.cassandra.requests.judgement import (
@@ -88,8 +88,8 @@ class _Speculation(NamedTuple):
 class RequestMachine:
     """One request, from its submission to its settlement.
 
-    Contract: feed ``RequestSubmitted`` first; ``now`` never goes back; carry out the actions in order; feed
-    ``TimePassed`` when ``wakeup`` has come.
+    Contract: feed ``RequestStarted`` first; ``now`` never goes back; carry out the actions in order; feed
+    ``TimerFired`` when ``wakeup`` has come.
 
     Args:
         request: what is fixed about the request.
@@ -116,7 +116,7 @@ class RequestMachine:
 
     @property
     def wakeup(self) -> float:
-        """When ``TimePassed`` is due; ``inf`` for never."""
+        """When ``TimerFired`` is due; ``inf`` for never."""
         if self.state is not RequestState.RUNNING:
             return math.inf
         return min(self._deadline, self._speculation.due) if self._speculation else self._deadline
@@ -381,8 +381,8 @@ def _may_be_applied_after(event: AttemptEvent, execution: Execution) -> bool:
 
 # Bound methods in the machine itself would be a cycle, and each request would wait for a collector.
 _HANDLERS: Mapping[type, Callable[[RequestMachine, float], Sequence[CassandraAction]]] = {
-    RequestSubmitted: RequestMachine._on_request_submitted,
-    TimePassed: RequestMachine._on_time_passed,
+    RequestStarted: RequestMachine._on_request_submitted,
+    TimerFired: RequestMachine._on_time_passed,
     RequestAbandoned: RequestMachine._on_request_abandoned,
 }
 _HANDLERS_OF_ATTEMPTS: Mapping[type, Callable[..., Sequence[CassandraAction]]] = {

@@ -37,10 +37,10 @@ from triclinium_core.retry.cassandra.requests.events import (
     ConnectionMissed,
     ErrorReceived,
     RequestAbandoned,
-    RequestSubmitted,
+    RequestStarted,
     RequestWritten,
     ResultReceived,
-    TimePassed,
+    TimerFired,
 )
 from triclinium_core.retry.tables import transition_table
 
@@ -75,10 +75,10 @@ _FINAL = (RequestState.COMPLETED, RequestState.FAILED, RequestState.ABANDONED)
 
 REQUEST_TRANSITIONS: Mapping[RequestState, Mapping[type, RequestState]] = transition_table(
     [
-        (RequestState.NEW, RequestSubmitted, RequestState.RUNNING),
-        (RequestState.NEW, TimePassed, RequestState.NEW),
+        (RequestState.NEW, RequestStarted, RequestState.RUNNING),
+        (RequestState.NEW, TimerFired, RequestState.NEW),
         (RequestState.NEW, RequestAbandoned, RequestState.ABANDONED),
-        *((RequestState.RUNNING, kind, RequestState.RUNNING) for kind in (*get_args(AttemptEvent), TimePassed)),
+        *((RequestState.RUNNING, kind, RequestState.RUNNING) for kind in (*get_args(AttemptEvent), TimerFired)),
         (RequestState.RUNNING, RequestAbandoned, RequestState.ABANDONED),
         (RequestState.RUNNING, Complete, RequestState.COMPLETED),
         (RequestState.RUNNING, CompleteEmpty, RequestState.COMPLETED),

@@ -96,3 +96,11 @@ def is_idempotent(service: Service, operation: str, *, readonly: bool = False, m
             return readonly
         case Idempotency.IF_GET:
             return method.upper() == "GET"
+
+
+IDEMPOTENT_KV_OPERATIONS: frozenset[str] = frozenset(
+    row.operation
+    for row in IDEMPOTENT_OPERATIONS
+    if is_idempotent(row.service, row.operation) and row.service is Service.KV
+)
+"""The operations of the key-value service that may be sent again at any stage. No row of that service has a condition."""

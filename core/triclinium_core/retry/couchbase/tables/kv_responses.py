@@ -106,7 +106,7 @@ def classify(operation: str, status: int, entry: ErrorMapEntry | None) -> KvVerd
     """Return what ``status`` asks of ``operation``; ``entry`` is what the error map of its node says of the status."""
     line = RETRYABLE_STATUSES.get(status)
     if line is not None and line.covers(operation):
-        reason, error = line.reason, KV_STATUSES[status].error_of(operation)
+        reason, error = line.reason, _error_of(KV_STATUSES[status], operation)
         return KvVerdict(reason, error, _LIST + line.clause, reason is _NOT_MY_VBUCKET, reason is _COLLECTION_OUTDATED)
     row = KV_STATUSES.get(status)
     if row is not None and not row.fits(operation):
@@ -118,7 +118,7 @@ def classify(operation: str, status: int, entry: ErrorMapEntry | None) -> KvVerd
         if line is not None and not line.only_of:
             clause = _LIST + line.clause
         close = "the status invalidates the connection" if status in CONNECTION_INVALIDATING else None
-        return KvVerdict(None, row.error_of(operation), clause, close_connection=close)
+        return KvVerdict(None, _error_of(row, operation), clause, close_connection=close)
     return _classify_unknown(status, entry)
 
 
@@ -155,3 +155,8 @@ def _classify_unknown(status: int, entry: ErrorMapEntry | None) -> KvVerdict:
     return KvVerdict(
         reason, error, clause, refresh_topology=Attribute.FETCH_CONFIG in attributes, close_connection=close
     )
+
+
+def _error_of(status: Status, operation: str) -> ErrorClass | None:
+    """Return the exception that a status surfaces as for an operation."""
+    return status.of_operation.get(operation, status.error)

@@ -158,10 +158,6 @@ class Status(IntEnum):
     SUBDOC_FIELD_NOT_BINARY = 0xD8, e.DocumentNotJsonException
     # fmt: on
 
-    def error_of(self, operation: str) -> ErrorClass | None:
-        """Return the exception that it surfaces as for an operation."""
-        return self.of_operation.get(operation, self.error)
-
     def fits(self, operation: str) -> bool:
         """Tell whether a server may answer an operation with it."""
         return not self.only_of or operation in self.only_of

@@ -18,7 +18,7 @@ from triclinium_core.retry.cassandra.errors import (
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
 from triclinium_core.retry.cassandra.policy import RetryPolicy
 from triclinium_core.retry.cassandra.requests.actions import CassandraAction, Fail, Send
-from triclinium_core.retry.cassandra.requests.events import CassandraEvent, RequestSubmitted
+from triclinium_core.retry.cassandra.requests.events import CassandraEvent, RequestStarted
 from triclinium_core.retry.cassandra.requests.machine import RequestMachine
 from triclinium_core.retry.cassandra.requests.request import CassandraRequest, RequestKind
 from triclinium_core.retry.cassandra.requests.speculation import NoSpeculativeExecution, SpeculativeExecutionPolicy
@@ -65,7 +65,7 @@ def prepare(policy: RetryPolicy = DEFAULT) -> CassandraRequest:
 def submitted(asked: CassandraRequest, plan: Sequence[Hashable] = ("n1", "n2", "n3")) -> RequestMachine:
     """Return a request that was submitted at START; its first attempt has number 0 and goes to the first node."""
     machine = RequestMachine(asked, plan)
-    machine.handle(RequestSubmitted(), START)
+    machine.handle(RequestStarted(), START)
     return machine
 
 

@@ -20,7 +20,7 @@ from triclinium_core.retry.cassandra.requests.events import (
     CassandraEvent,
     ConnectionMissed,
     ErrorReceived,
-    RequestSubmitted,
+    RequestStarted,
     RequestWritten,
     ResultReceived,
     StatementPrepared,
@@ -137,7 +137,7 @@ def play(request: CassandraRequest, nodes: Mapping[Hashable, Script], *, plan: I
     """Play a request to its end, or to where all wait for a node that is silent; no time passes."""
     machine, cluster = RequestMachine(request, list(nodes) if plan is None else plan), ScriptedCluster(nodes)
     run = Run(machine, cluster, [])
-    events: list[CassandraEvent] = [RequestSubmitted()]
+    events: list[CassandraEvent] = [RequestStarted()]
     while events:
         actions = machine.handle(events.pop(0), 0.0)
         run.actions += actions

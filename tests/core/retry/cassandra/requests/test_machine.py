@@ -50,12 +50,12 @@ from triclinium_core.retry.cassandra.requests.events import (
     ConnectionMissed,
     ErrorReceived,
     RequestAbandoned,
-    RequestSubmitted,
+    RequestStarted,
     RequestWritten,
     ResultReceived,
     StatementForgotten,
     StatementPrepared,
-    TimePassed,
+    TimerFired,
 )
 from triclinium_core.retry.cassandra.requests.machine import REPREPARATIONS_MAX, RequestMachine
 from triclinium_core.retry.cassandra.requests.states import RequestState
@@ -75,7 +75,7 @@ def test_a_result() -> None:
     machine = RequestMachine(request(consistency=Level.QUORUM), ["n1", "n2"])
     result = object()
 
-    assert [Send(0, 0, "n1", Level.QUORUM)] == hear(machine, RequestSubmitted())
+    assert [Send(0, 0, "n1", Level.QUORUM)] == hear(machine, RequestStarted())
     assert [] == hear(machine, RequestWritten(0))
     assert [Complete(result, ExecutionInfo("n1", (), 0, 0, Level.QUORUM, 0))] == hear(
         machine, ResultReceived(0, result)
@@ -442,8 +442,8 @@ def test_one_timeout_for_the_whole_call() -> None:
     machine = submitted(request(downgrading, consistency=Level.QUORUM, timeout=2.0))
     hear(machine, RequestWritten(0), ErrorReceived(0, SERVER), at=START + 1.9)
     assert START + 2.0 == machine.wakeup
-    assert [] == hear(machine, TimePassed(), at=START + 1.99)
-    cancel, fail = hear(machine, TimePassed(), at=START + 2.0)
+    assert [] == hear(machine, TimerFired(), at=START + 1.99)
+    cancel, fail = hear(machine, TimerFired(), at=START + 2.0)
 
     assert Cancel(1) == cancel
     assert isinstance(fail, Fail)
@@ -477,7 +477,7 @@ def test_one_timeout_for_the_whole_call() -> None:
         ([RequestWritten(0), ErrorReceived(0, UNPREPARED), RequestWritten(1)], False),
         ([RequestWritten(0), ErrorReceived(0, UNPREPARED), AttemptAborted(1, CLOSED), ConnectionMissed(2)], True),
         ([RequestWritten(0), ErrorReceived(0, UNPREPARED), StatementPrepared(1, b"id")], True),
-        ([RequestWritten(0), TimePassed()], True),
+        ([RequestWritten(0), TimerFired()], True),
         ([RequestWritten(0), RequestAbandoned()], True),
     ],
 )
@@ -486,8 +486,8 @@ def test_ambiguity(events: Sequence[CassandraEvent], expected: bool) -> None:
     asked = request(Always(RETHROW), idempotent=False)
     machine, idempotent, preparing = submitted(asked), submitted(request(Always(RETHROW))), submitted(prepare())
     for event in events:
-        hear(machine, event, at=START + 2.0 * isinstance(event, TimePassed))
-        hear(idempotent, event, at=START + 2.0 * isinstance(event, TimePassed))
+        hear(machine, event, at=START + 2.0 * isinstance(event, TimerFired))
+        hear(idempotent, event, at=START + 2.0 * isinstance(event, TimerFired))
 
     assert (expected, False, False) == (machine.is_ambiguous, idempotent.is_ambiguous, preparing.is_ambiguous)
 
@@ -496,7 +496,7 @@ def test_nothing_is_ambiguous_before_the_first_order() -> None:
     """A statement that is not submitted, or that finds no node, was not applied."""
     machine = RequestMachine(request(idempotent=False), [])
     before = machine.is_ambiguous
-    hear(machine, RequestSubmitted())
+    hear(machine, RequestStarted())
 
     assert (False, False) == (before, machine.is_ambiguous)
 
@@ -512,7 +512,7 @@ def test_a_timeout_says_whether_it_is_ambiguous(events: Sequence[CassandraEvent]
     """The error of the client's own timeout says whether the statement may have been applied."""
     machine = submitted(request(idempotent=False))
     hear(machine, *events)
-    error = error_of(hear(machine, TimePassed(), at=START + 2.0))
+    error = error_of(hear(machine, TimerFired(), at=START + 2.0))
 
     assert type(error) is e.DriverTimeout
     assert words in str(error)
@@ -588,7 +588,7 @@ def test_a_plan_that_fails() -> None:
         raise ZeroDivisionError("raise me")
 
     machine = RequestMachine(request(NEVER_ASKED), plan())
-    hear(machine, RequestSubmitted())
+    hear(machine, RequestStarted())
     closed = e.ClosedConnection("closed")
     error = error_of(hear(machine, AttemptAborted(0, closed, 0)))
 
@@ -603,7 +603,7 @@ def test_a_plan_that_fails_at_once() -> None:
     nodes: Any = iter([["n1"]])
     machine = RequestMachine(request(), nodes)
 
-    assert isinstance(error_of(hear(machine, RequestSubmitted())), e.PolicyFailed)
+    assert isinstance(error_of(hear(machine, RequestStarted())), e.PolicyFailed)
     assert machine.state is RequestState.FAILED
 
 

@@ -22,12 +22,12 @@ from triclinium_core.retry.cassandra.requests.events import (
     ConnectionMissed,
     ErrorReceived,
     RequestAbandoned,
-    RequestSubmitted,
+    RequestStarted,
     RequestWritten,
     ResultReceived,
     StatementForgotten,
     StatementPrepared,
-    TimePassed,
+    TimerFired,
 )
 from triclinium_core.retry.cassandra.requests.machine import RequestMachine
 from triclinium_core.retry.cassandra.requests.request import CassandraRequest, RequestKind
@@ -124,7 +124,7 @@ class RequestHistories(RuleBasedStateMachine):
         machine = RequestMachine(request, iter(plan) if lazily else plan)
         most = executions_max if request.may_speculate else 1
         self.witness = ExecutionWitness(machine, policy, plan, most, 100.0)
-        self.witness.feed(RequestSubmitted())
+        self.witness.feed(RequestStarted())
 
     @property
     def is_open(self) -> bool:
@@ -208,7 +208,7 @@ class RequestHistories(RuleBasedStateMachine):
     def let_time_pass(self, seconds: float) -> None:
         """The clock goes on, and the driver may or may not have been asked to wake."""
         self.witness.now += seconds
-        self.witness.feed(TimePassed())
+        self.witness.feed(TimerFired())
 
     @precondition(lambda self: self.is_open and math.isfinite(self.witness.machine.wakeup))
     @rule(seldom=st.integers(0, 2))
@@ -217,7 +217,7 @@ class RequestHistories(RuleBasedStateMachine):
         wakeup = self.witness.machine.wakeup
         if wakeup < self.witness.deadline or seldom == 0:
             self.witness.now = max(self.witness.now, wakeup)
-            self.witness.feed(TimePassed())
+            self.witness.feed(TimerFired())
 
     @precondition(lambda self: self.is_open)
     @rule(seldom=st.integers(0, 9))
@@ -258,7 +258,7 @@ class RequestHistories(RuleBasedStateMachine):
     def end_late(self) -> None:
         """No node answers."""
         self.witness.now = max(self.witness.now, self.witness.machine.wakeup)
-        self.witness.feed(TimePassed())
+        self.witness.feed(TimerFired())
 
     def judge_end(self, mood: int) -> None:
         """The end is the one that such nodes bring about."""

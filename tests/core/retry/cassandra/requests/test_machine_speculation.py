@@ -36,7 +36,7 @@ from triclinium_core.retry.cassandra.requests.events import (
     RequestWritten,
     ResultReceived,
     StatementPrepared,
-    TimePassed,
+    TimerFired,
 )
 from triclinium_core.retry.cassandra.requests.machine import RequestMachine
 from triclinium_core.retry.cassandra.requests.speculation import (
@@ -75,7 +75,7 @@ def two_running(verdict: object = RETRY_NEXT, plan: tuple[str, ...] = ("n1", "n2
     """Return a request with two executions that wait: attempt 0 on n1 and attempt 1 on n2."""
     machine = submitted(request(Always(verdict), speculation=THREE), plan)
     hear(machine, RequestWritten(0))
-    hear(machine, TimePassed(), at=SOON)
+    hear(machine, TimerFired(), at=SOON)
     hear(machine, RequestWritten(1), at=SOON)
     return machine
 
@@ -86,8 +86,8 @@ def test_starts_after_the_write() -> None:
     assert DEADLINE == machine.wakeup
     hear(machine, RequestWritten(0), at=START + 0.5)
     assert START + 0.6 == machine.wakeup
-    assert [] == hear(machine, TimePassed(), at=START + 0.59)
-    actions = hear(machine, TimePassed(), at=START + 0.6)
+    assert [] == hear(machine, TimerFired(), at=START + 0.59)
+    actions = hear(machine, TimerFired(), at=START + 0.6)
 
     assert [ReportSpeculation(1, "n1"), Send(1, 1, "n2", Level.TWO)] == actions
     assert DEADLINE == machine.wakeup
@@ -98,9 +98,9 @@ def test_one_at_a_time() -> None:
     policy = Says(0.1)
     machine = submitted(request(speculation=policy), ["n1", "n2", "n3", "n4"])
     hear(machine, RequestWritten(0))
-    hear(machine, TimePassed(), at=SOON)
+    hear(machine, TimerFired(), at=SOON)
     hear(machine, RequestWritten(1), at=SOON)
-    assert [Send(2, 2, "n3", None)] == sends(hear(machine, TimePassed(), at=START + 0.2))
+    assert [Send(2, 2, "n3", None)] == sends(hear(machine, TimerFired(), at=START + 0.2))
     hear(machine, RequestWritten(2), at=START + 0.2)
 
     assert [("n1", 1), ("n2", 2), ("n3", 3)] == policy.asked
@@ -143,7 +143,7 @@ def test_the_statement_is_that_of_the_attempt_that_scheduled_it() -> None:
     )
     hear(machine, RequestWritten(0), ErrorReceived(0, SERVER))
 
-    assert [Send(2, 1, "n2", Level.ALL)] == sends(hear(machine, TimePassed(), at=SOON))
+    assert [Send(2, 1, "n2", Level.ALL)] == sends(hear(machine, TimerFired(), at=SOON))
 
 
 @rows(("winner", "loser", "node"), [(0, 1, "n1"), (1, 0, "n2")])
@@ -176,7 +176,7 @@ def test_nothing_left_for_a_new_one() -> None:
     """It was started and ends at once; the first goes on."""
     machine = submitted(request(speculation=THREE), ["n1"])
     hear(machine, RequestWritten(0))
-    actions = hear(machine, TimePassed(), at=SOON)
+    actions = hear(machine, TimerFired(), at=SOON)
     (complete,) = hear(machine, ResultReceived(0), at=SOON)
 
     assert [ReportSpeculation(1, "n1")] == actions

@@ -19,12 +19,12 @@ from triclinium_core.retry.cassandra.requests.events import (
     ConnectionMissed,
     ErrorReceived,
     RequestAbandoned,
-    RequestSubmitted,
+    RequestStarted,
     RequestWritten,
     ResultReceived,
     StatementForgotten,
     StatementPrepared,
-    TimePassed,
+    TimerFired,
 )
 from triclinium_core.retry.cassandra.requests.machine import RequestMachine
 from triclinium_core.retry.cassandra.requests.request import CassandraRequest, RequestKind
@@ -43,7 +43,7 @@ UNPREPARED = errors.Unprepared(statement_id=b"id")
 
 ERRORS = (errors.ServerError("no"), errors.InvalidQuery("no"), errors.Bootstrapping("no"), UNPREPARED)
 EVENTS: dict[type[CassandraEvent], list[CassandraEvent]] = {
-    RequestSubmitted: [RequestSubmitted()],
+    RequestStarted: [RequestStarted()],
     ConnectionMissed: [ConnectionMissed(0)],
     RequestWritten: [RequestWritten(0)],
     AttemptAborted: [AttemptAborted(0, errors.ClosedConnection("closed"), handed_over) for handed_over in (None, 0, 9)],
@@ -51,7 +51,7 @@ EVENTS: dict[type[CassandraEvent], list[CassandraEvent]] = {
     ErrorReceived: [ErrorReceived(0, error) for error in ERRORS],
     StatementPrepared: [StatementPrepared(0, b"id"), StatementPrepared(0, b"other")],
     StatementForgotten: [StatementForgotten(0)],
-    TimePassed: [TimePassed()],
+    TimerFired: [TimerFired()],
     RequestAbandoned: [RequestAbandoned()],
 }
 WAYS: dict[ExecutionState, list[CassandraEvent]] = {
@@ -83,12 +83,12 @@ def in_state(state: RequestState) -> list[RequestMachine]:
     found = []
     for machine in machines(with_empty_plan=True):
         if state is not R.NEW:
-            machine.handle(RequestSubmitted(), 1.0)
+            machine.handle(RequestStarted(), 1.0)
         match state:
             case R.COMPLETED if machine.state is R.RUNNING:
                 machine.handle(ResultReceived(0), 1.0)
             case R.FAILED if machine.state is R.RUNNING:
-                machine.handle(TimePassed(), 99.0)
+                machine.handle(TimerFired(), 99.0)
             case R.ABANDONED if machine.state is R.RUNNING:
                 machine.handle(RequestAbandoned(), 1.0)
         if machine.state is state:
@@ -134,7 +134,7 @@ def in_execution_state(state: ExecutionState) -> list[RequestMachine]:
     for machine in machines():
         if state is E.PREPARING and machine.request.is_prepare:
             continue  # a PREPARE that meets UNPREPARED fails
-        machine.handle(RequestSubmitted(), 1.0)
+        machine.handle(RequestStarted(), 1.0)
         for step in WAYS[state]:
             machine.handle(step, 1.0)
         found.append(machine)

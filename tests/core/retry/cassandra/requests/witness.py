@@ -39,11 +39,11 @@ from triclinium_core.retry.cassandra.requests.events import (
     ConnectionMissed,
     ErrorReceived,
     RequestAbandoned,
-    RequestSubmitted,
+    RequestStarted,
     RequestWritten,
     ResultReceived,
     StatementPrepared,
-    TimePassed,
+    TimerFired,
 )
 from triclinium_core.retry.cassandra.requests.machine import REPREPARATIONS_MAX, RequestMachine
 from triclinium_core.retry.cassandra.requests.states import RequestState
@@ -97,7 +97,7 @@ class ExecutionWitness:
     def feed(self, event: CassandraEvent) -> None:
         """Feed one event and judge what is ordered."""
         before, asked_before = self.machine.state, len(self.policy.asked)
-        if isinstance(event, RequestSubmitted):
+        if isinstance(event, RequestStarted):
             self.deadline = self.now + self.machine.request.timeout
         execution = self._note(event) if isinstance(event, AttemptEvent) and not before.is_final else None
         actions = self.machine.handle(event, self.now)
@@ -200,7 +200,7 @@ class ExecutionWitness:
     def _judge_send(self, send: Send, event: CassandraEvent, verdict: RetryVerdict | None) -> None:
         assert self.now < self.deadline
         if send.execution == len(self.executions):
-            assert isinstance(event, RequestSubmitted if send.execution == 0 else TimePassed)
+            assert isinstance(event, RequestStarted if send.execution == 0 else TimerFired)
             self.executions.append(Seen(self.machine.request.consistency))
         execution = self.executions[send.execution]
         same = verdict is not None and verdict.decision is RetryDecision.RETRY_SAME
@@ -257,6 +257,6 @@ class ExecutionWitness:
         assert machine.state is RequestState.RUNNING
         assert self.live
         assert machine.wakeup <= self.deadline
-        if isinstance(event, TimePassed):
+        if isinstance(event, TimerFired):
             assert machine.wakeup > self.now
         assert not isinstance(event, RequestAbandoned)

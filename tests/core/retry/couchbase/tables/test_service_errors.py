@@ -20,7 +20,7 @@ from triclinium_core.errors import (
     UnambiguousTimeoutException,
 )
 from triclinium_core.retry.couchbase.actions import Complete, Dispatch, Fail
-from triclinium_core.retry.couchbase.events import Dispatched, ResponseReceived, ServiceResponse, TimePassed
+from triclinium_core.retry.couchbase.events import Dispatched, ResponseReceived, ServiceResponse, WakeupReached
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, FailFastRetryStrategy
 from triclinium_core.retry.couchbase.tables import service_errors
 from triclinium_core.retry.couchbase.tables.error_rows import ErrorRow
@@ -278,7 +278,7 @@ def test_no_row_ends_a_request_that_may_go_on(service: Service, row: ErrorRow) -
             assert machine.last_reason is None
             continue
         now = machine.wakeup
-        assert [Dispatch()] == hear(machine, TimePassed(), now)
+        assert [Dispatch()] == hear(machine, WakeupReached(), now)
         hear(machine, Dispatched("another"), now)
         success = ServiceResponse(service, 200, b"{}")
         assert [Complete(success)] == hear(machine, ResponseReceived(success), now)
