@@ -311,6 +311,7 @@ DRIVER_MAY_NAME = frozenset(
         "TokenScope",
         "attempts_of",
         # A strategy of Couchbase's, put into the shape that calls of any function ask.
+        "AnyCallStrategy",
         "call_strategy",
         "exponential",
         # An argument is checked: is it a strategy, and of the kind that operations take?

@@ -20,18 +20,20 @@ from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
 from triclinium_core.retry.cassandra.profiles.profiles import ExecutionProfile
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, ErrorMapRetryStrategy, require_strategy
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.kinds import CASSANDRA, COUCHBASE, KINDS, SMITHY, other_kind
+from triclinium_core.retry.kinds import DeciderKind, kind_of, other_kind
 from triclinium_core.retry.smithy.asynchronous import as_async
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 
-GIVEN: tuple[tuple[str, Any], ...] = (
+COUCHBASE, SMITHY, CASSANDRA = DeciderKind
+
+GIVEN: tuple[tuple[DeciderKind, Any], ...] = (
     (COUCHBASE, BestEffortRetryStrategy()),
     (COUCHBASE, Awaits()),
     (SMITHY, SimpleRetryStrategy(rng=Fixed())),
     (SMITHY, as_async(SimpleRetryStrategy(rng=Fixed()))),
     (CASSANDRA, DefaultRetryPolicy()),
 )
-TAKERS: tuple[tuple[str, Callable[[Any], object]], ...] = (
+TAKERS: tuple[tuple[DeciderKind, Callable[[Any], object]], ...] = (
     (COUCHBASE, require_strategy),
     (SMITHY, CallTerms),
     (SMITHY, as_async),
@@ -47,7 +49,7 @@ OF_REQUESTS: tuple[Callable[[Any], object], ...] = (
 
 
 @pytest.mark.parametrize(("taker", "given"), [*product(OF_REQUESTS, GIVEN)])
-def test_requests_take_both(taker: Callable[[Any], object], given: tuple[str, Any]) -> None:
+def test_requests_take_both(taker: Callable[[Any], object], given: tuple[DeciderKind, Any]) -> None:
     """Couchbase's strategies and those that hand out tokens pass, and a policy of Cassandra's is refused by its name."""
     if given[0] != CASSANDRA:
         taker(given[1])
@@ -55,24 +57,27 @@ def test_requests_take_both(taker: Callable[[Any], object], given: tuple[str, An
     with pytest.raises(InvalidArgumentException) as caught:
         taker(given[1])
 
-    assert KINDS[CASSANDRA] in str(caught.value)
+    assert CASSANDRA.words in str(caught.value)
 
 
 @pytest.mark.parametrize(("taker", "given"), [pair for pair in product(TAKERS, GIVEN) if pair[0][0] == pair[1][0]])
-def test_each_takes_its_own(taker: tuple[str, Callable[[Any], object]], given: tuple[str, Any]) -> None:
+def test_each_takes_its_own(taker: tuple[DeciderKind, Callable[[Any], object]], given: tuple[DeciderKind, Any]) -> None:
     """What is of the kind that is wanted passes."""
     taker[1](given[1])
 
+    assert given[0] is kind_of(given[1])
     assert other_kind(given[1], given[0]) is None
 
 
 @pytest.mark.parametrize(("taker", "given"), [pair for pair in product(TAKERS, GIVEN) if pair[0][0] != pair[1][0]])
-def test_each_refuses_the_others(taker: tuple[str, Callable[[Any], object]], given: tuple[str, Any]) -> None:
+def test_each_refuses_the_others(
+    taker: tuple[DeciderKind, Callable[[Any], object]], given: tuple[DeciderKind, Any]
+) -> None:
     """What is of another kind is refused, and the refusal says of which, and who takes it."""
     with pytest.raises(ArgumentError) as caught:
         taker[1](given[1])
 
-    assert KINDS[given[0]] in str(caught.value)
+    assert given[0].words in str(caught.value)
     assert (taker[0] == COUCHBASE) is isinstance(caught.value, CouchbaseException)
 
 
@@ -81,7 +86,7 @@ def test_a_strategy_within_a_strategy() -> None:
     with pytest.raises(InvalidArgumentException) as caught:
         ErrorMapRetryStrategy(SimpleRetryStrategy(rng=Fixed()))  # type: ignore[arg-type]
 
-    assert KINDS[SMITHY] in str(caught.value)
+    assert SMITHY.words in str(caught.value)
     assert "otherwise" == caught.value.parameter
 
 

@@ -17,7 +17,7 @@ from triclinium_core.kv.operation.requests import (
     Count,
     Store,
 )
-from triclinium_core.retry.combined.strategies import has_tokens
+from triclinium_core.retry.combined.strategies import TokenLender, decider_of
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, RetryRequest, is_async
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
@@ -123,7 +123,7 @@ def test_every_retry_strategy_is_drawn() -> None:
 
     assert {*RETRY_STRATEGIES, *lenders} == set(draws(retry_strategies()))
     assert len(RETRY_STRATEGIES) + len(lenders) == len({*RETRY_STRATEGIES, *lenders})
-    assert all(has_tokens(strategy) for strategy in lenders.values())
+    assert all(isinstance(decider_of(strategy), TokenLender) for strategy in lenders.values())
     assert RETRY_STRATEGIES["default"] is None
     assert len(strategies) == len({type(strategy) for strategy in strategies})
 

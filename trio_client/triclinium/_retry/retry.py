@@ -8,10 +8,11 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Never, ParamSpec, TypeVar, TypeVarTuple, overload
 
 from triclinium._retry.calls import call, name_of
-from triclinium._retry.strategies import AnyCallStrategy, lending
+from triclinium._retry.strategies import lending
 from triclinium_core.retry.calls.reports import RetryHook
 from triclinium_core.retry.calls.retryable import RetryOn
 from triclinium_core.retry.calls.terms import CallTerms
+from triclinium_core.retry.combined.call_strategies import AnyCallStrategy
 from triclinium_core.retry.smithy.classification import ErrorInfo
 
 T = TypeVar("T")
@@ -63,9 +64,8 @@ async def retry(
     """
     if not callable(fn):
         raise _not_async(fn, "it is not a function")
-    lender = strategy if not hasattr(strategy, "retry_after") else lending(strategy, name or name_of(fn))
     return await call(
-        CallTerms(lender, on, retry_result, token_scope, name, hooks),
+        CallTerms(lending(strategy, name or name_of(fn)), on, retry_result, token_scope, name, hooks),
         fn,
         args,
         {},

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import cast
 
 import trio
 
 from triclinium._context import block_values
 from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.combined.call_strategies import call_strategy
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy as CouchbaseRetryStrategy
+from triclinium_core.retry.combined.call_strategies import AnyCallStrategy, call_strategy
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy as CoreAdaptiveRetryStrategy
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryBackoffStrategy
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy as CoreSimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy as CoreStandardRetryStrategy
-
-AnyCallStrategy = AnyRetryStrategy | CouchbaseRetryStrategy
-"""What decides about calls of any function."""
 
 _JITTER = random.Random()
 _NO_VALUES = MappingProxyType[str, object]({})
@@ -32,16 +27,19 @@ def lending(strategy: AnyCallStrategy, operation: str) -> AnyRetryStrategy:
     Raises:
         ArgumentError: a class of such strategies is no strategy.
     """
-    if not hasattr(strategy, "retry_after"):
-        return strategy
     return call_strategy(
-        cast(CouchbaseRetryStrategy, strategy),
+        strategy,
         operation,
         rng=_JITTER,
         clock=trio.current_time,
         deadline=trio.current_effective_deadline,
-        client_context=lambda: block_values.get() or _NO_VALUES,
+        client_context=_values,
     )
+
+
+def _values() -> Mapping[str, object]:
+    """Return what the strategy may look at."""
+    return block_values.get() or _NO_VALUES
 
 
 class StandardRetryStrategy(CoreStandardRetryStrategy):

@@ -31,9 +31,9 @@ from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.combined.permits import AsyncPermit, permit_of
 from triclinium_core.retry.combined.strategies import (
     AnyRetryStrategy,
+    TokenLender,
     TokenScope,
-    TokenStrategy,
-    has_tokens,
+    decider_of,
     require_strategy,
 )
 from triclinium_core.retry.couchbase import strategy as couchbase
@@ -283,18 +283,18 @@ def _tokens(case: CouchbaseCase, lender: RecordedTokens, *, idempotent: bool) ->
 
 def _lender(case: CouchbaseCase) -> RecordedTokens | None:
     """Return the token strategy of a case, if it has one that answers at once."""
-    strategy = case.strategy
-    if not has_tokens(strategy) or _awaited(strategy) is not None:
+    decider = decider_of(case.strategy)
+    if not isinstance(decider, TokenLender) or _awaited(case.strategy) is not None:
         return None
-    return RecordedTokens(cast("TokenStrategy | TokenScope", strategy))
+    return RecordedTokens(decider)
 
 
 def _awaited(strategy: AnyRetryStrategy) -> couchbase.AsyncRetryStrategy | None:
     """Return what the machine asks of a strategy that has to be awaited; None for any other."""
-    if not has_tokens(strategy):
-        asked = cast(couchbase.AnyRetryStrategy, strategy)
-        return asked if couchbase.is_async(asked) else None
-    permit = permit_of(strategy)
+    decider = decider_of(strategy)
+    if not isinstance(decider, TokenLender):
+        return decider if couchbase.is_async(decider) else None
+    permit = permit_of(decider)
     return permit if isinstance(permit, AsyncPermit) else None
 
 

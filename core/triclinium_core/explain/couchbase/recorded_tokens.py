@@ -6,7 +6,7 @@ from typing import cast
 
 from triclinium_core.retry.combined.permits import Permit
 from triclinium_core.retry.combined.reason_infos import FailedAttemptError
-from triclinium_core.retry.combined.strategies import TokenScope, TokenStrategy
+from triclinium_core.retry.combined.strategies import TokenLender
 from triclinium_core.retry.smithy.protocols import MinimalRetryStrategy, RetryToken
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 
@@ -17,12 +17,12 @@ class RecordedTokens:
     """Passes every question on to a token strategy that answers at once, and records the last one.
 
     Args:
-        strategy: with its scope, where it has one.
+        lender: the strategy, with its scope if it has one.
     """
 
-    def __init__(self, strategy: TokenStrategy | TokenScope) -> None:
-        self.scope: str | None = strategy.token_scope if isinstance(strategy, TokenScope) else None
-        self._strategy = cast(MinimalRetryStrategy, strategy.strategy if isinstance(strategy, TokenScope) else strategy)
+    def __init__(self, lender: TokenLender) -> None:
+        self.scope: str | None = lender.token_scope
+        self._strategy = cast(MinimalRetryStrategy, lender.strategy)
         self.shown: FailedAttemptError | None = None
         """What the strategy was shown last; None where it was not asked about a failure."""
         self.before: int | None = None

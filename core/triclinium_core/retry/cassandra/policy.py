@@ -21,7 +21,7 @@ from triclinium_core.retry.cassandra.errors import (
 )
 from triclinium_core.retry.cassandra.verdicts import RetryVerdict
 from triclinium_core.retry.checks import check_integer
-from triclinium_core.retry.kinds import CASSANDRA, other_kind
+from triclinium_core.retry.kinds import DeciderKind, other_kind
 from triclinium_core.shown import shown
 
 
@@ -107,7 +107,7 @@ def require_policy(policy: RetryPolicy, parameter: str = "policy") -> None:
     for name in METHODS:
         method = getattr(policy, name, None)
         if not callable(method):
-            hint = other_kind(policy, CASSANDRA) or f"a RetryPolicy has {', '.join(METHODS)}"
+            hint = other_kind(policy, DeciderKind.CASSANDRA) or f"a RetryPolicy has {', '.join(METHODS)}"
             raise ArgumentError(f"{parameter}={shown(policy)} has no method {name}; {hint}", parameter=parameter)
         if inspect.iscoroutinefunction(method):
             raise ArgumentError(

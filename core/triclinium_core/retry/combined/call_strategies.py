@@ -15,6 +15,7 @@ from typing import cast
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException
 from triclinium_core.retry.backoff import DELAY_LEAST, Random
+from triclinium_core.retry.combined.strategies import TokenStrategy
 from triclinium_core.retry.couchbase.orchestrator import Retry, judge
 from triclinium_core.retry.couchbase.strategy import (
     AnyRetryStrategy,
@@ -25,6 +26,7 @@ from triclinium_core.retry.couchbase.strategy import (
     require_strategy,
 )
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.kinds import DeciderKind, kind_of
 from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo, classify
 from triclinium_core.retry.smithy.protocols import RetryError, RetryToken
 from triclinium_core.shown import total_repr
@@ -166,16 +168,20 @@ class AsyncCallStrategy(_Calls):
         """Do nothing: strategies of Couchbase hear of failures alone."""
 
 
+AnyCallStrategy = AnyRetryStrategy | TokenStrategy
+"""What decides about calls of any function."""
+
+
 def call_strategy(
-    strategy: AnyRetryStrategy,
+    strategy: AnyCallStrategy,
     operation: str,
     *,
     rng: Random,
     clock: Callable[[], float],
     deadline: Callable[[], float],
     client_context: Callable[[], Mapping[str, object]],
-) -> CallStrategy | AsyncCallStrategy:
-    """Return a Couchbase strategy in the shape that calls ask.
+) -> TokenStrategy:
+    """Return a strategy in the shape that calls ask, which a token strategy has.
 
     Args:
         operation: how the strategy sees the call named.
@@ -185,11 +191,14 @@ def call_strategy(
         client_context: what it may look at.
 
     Raises:
-        ArgumentError: ``strategy`` is a class, not an object.
+        ArgumentError: ``strategy`` is a class of Couchbase strategies, not an object.
     """
+    if kind_of(strategy) is not DeciderKind.COUCHBASE:
+        return cast(TokenStrategy, strategy)
+    asked = cast(AnyRetryStrategy, strategy)
     try:
-        require_strategy(strategy, "strategy")
+        require_strategy(asked, "strategy")
     except InvalidArgumentException as error:
         raise ArgumentError(error.message, parameter="strategy") from None
-    kind = AsyncCallStrategy if is_async(strategy) else CallStrategy
-    return kind(strategy, operation, rng=rng, clock=clock, deadline=deadline, client_context=client_context)
+    kind = AsyncCallStrategy if is_async(asked) else CallStrategy
+    return kind(asked, operation, rng=rng, clock=clock, deadline=deadline, client_context=client_context)

@@ -23,7 +23,7 @@ from triclinium_core.retry.calls.history import RetryEnding
 from triclinium_core.retry.calls.machine import refuse_first
 from triclinium_core.retry.calls.terms import abandon, delay_of, is_refusal
 from triclinium_core.retry.combined.reason_infos import FailedAttempt, FailedAttemptError, describe
-from triclinium_core.retry.combined.strategies import AnyRetryStrategy, TokenScope, TokenStrategy
+from triclinium_core.retry.combined.strategies import TokenLender, TokenStrategy
 from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS, RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.smithy.protocols import AsyncMinimalRetryStrategy, MinimalRetryStrategy, RetryToken, is_async
@@ -274,9 +274,7 @@ class AsyncPermit(_Lent):
 AnyPermit = Permit | AsyncPermit
 
 
-def permit_of(strategy: AnyRetryStrategy) -> AnyPermit:
+def permit_of(lender: TokenLender) -> AnyPermit:
     """Return the permit of a new request under a token strategy."""
-    lender, scope = cast(TokenStrategy, strategy), None
-    if isinstance(strategy, TokenScope):
-        lender, scope = strategy.strategy, strategy.token_scope
-    return AsyncPermit(lender, scope) if is_async(lender) else Permit(lender, scope)
+    kind = AsyncPermit if is_async(lender.strategy) else Permit
+    return kind(lender.strategy, lender.token_scope)

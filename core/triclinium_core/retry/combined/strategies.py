@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.couchbase import strategy as couchbase
-from triclinium_core.retry.kinds import COUCHBASE, SMITHY, other_kind
+from triclinium_core.retry.kinds import DeciderKind, kind_of, other_kind
 from triclinium_core.retry.smithy import asynchronous, protocols
 from triclinium_core.shown import shown
 
@@ -40,6 +41,31 @@ AnyRetryStrategy = couchbase.AnyRetryStrategy | TokenStrategy | TokenScope
 """What a cluster, a block and a call take as their strategy."""
 
 
+@dataclass(frozen=True, slots=True)
+class TokenLender:
+    """A token strategy, recognised as such, and the scope whose tokens requests get from it."""
+
+    strategy: TokenStrategy
+    token_scope: str | None
+
+
+Decider = couchbase.AnyRetryStrategy | TokenLender
+"""What decides about a request, told apart by its type: a ``TokenLender``, or a strategy of Couchbase's."""
+
+
+def decider_of(strategy: AnyRetryStrategy) -> Decider:
+    """Return a strategy as what decides about requests. One that has both shapes counts as Couchbase's (decision T8).
+
+    Args:
+        strategy: checked with ``require_strategy``.
+    """
+    if kind_of(strategy) is DeciderKind.COUCHBASE:
+        return cast(couchbase.AnyRetryStrategy, strategy)
+    if isinstance(strategy, TokenScope):
+        return TokenLender(strategy.strategy, strategy.token_scope)
+    return TokenLender(cast(TokenStrategy, strategy), None)
+
+
 def require_strategy(strategy: object, parameter: str = "retry_strategy") -> None:
     """Raise InvalidArgumentException, about ``parameter``, unless ``strategy`` is one of ``AnyRetryStrategy``."""
     try:
@@ -55,13 +81,16 @@ def require_strategy(strategy: object, parameter: str = "retry_strategy") -> Non
 
 
 def _judge(strategy: object, parameter: str) -> None:
-    if callable(getattr(strategy, COUCHBASE, None)):
-        if isinstance(strategy, type):
-            couchbase.require_strategy(strategy, parameter)
-    elif callable(getattr(strategy, SMITHY, None)):
-        _require_tokens(strategy, parameter)
-    elif not isinstance(strategy, TokenScope):
-        hint = other_kind(strategy, COUCHBASE) or "it has no such method"
+    match kind_of(strategy):
+        case DeciderKind.COUCHBASE:
+            if isinstance(strategy, type):
+                couchbase.require_strategy(strategy, parameter)
+            return
+        case DeciderKind.SMITHY:
+            _require_tokens(strategy, parameter)
+            return
+    if not isinstance(strategy, TokenScope):
+        hint = other_kind(strategy, DeciderKind.COUCHBASE) or "it has no such method"
         raise InvalidArgumentException(
             f"{parameter}={shown(strategy)} must be an object with a method retry_after(request, reason), such as "
             f"BestEffortRetryStrategy(), or a token strategy, such as StandardRetryStrategy(); {hint}",
@@ -74,8 +103,3 @@ def _require_tokens(strategy: object, parameter: str) -> None:
         asynchronous.require_strategy(strategy, parameter)
     except ArgumentError as error:
         raise InvalidArgumentException(str(error), parameter=parameter) from None
-
-
-def has_tokens(strategy: AnyRetryStrategy) -> bool:
-    """Tell whether a strategy hands out tokens. One that has both shapes counts as Couchbase's."""
-    return not hasattr(strategy, COUCHBASE)

@@ -18,7 +18,7 @@ from triclinium_core.retry.backoff import RESOLUTION, Backoff, Random, exponenti
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.kinds import COUCHBASE, other_kind
+from triclinium_core.retry.kinds import DeciderKind, other_kind
 from triclinium_core.retry.values import lean
 from triclinium_core.shown import shown, total_repr
 
@@ -136,7 +136,7 @@ AnyRetryStrategy = RetryStrategy | AsyncRetryStrategy
 def require_strategy(strategy: object, parameter: str = "retry_strategy") -> None:
     """Raise InvalidArgumentException, about ``parameter``, unless ``strategy`` is an object with a method retry_after."""
     if not callable(getattr(strategy, "retry_after", None)):
-        hint = other_kind(strategy, COUCHBASE) or "it has no such method"
+        hint = other_kind(strategy, DeciderKind.COUCHBASE) or "it has no such method"
     elif isinstance(strategy, type):
         hint = f"it is a class; make one: {strategy.__name__}()"
     else:

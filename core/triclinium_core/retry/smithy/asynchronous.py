@@ -6,7 +6,7 @@ import inspect
 from typing import cast, overload
 
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.retry.kinds import SMITHY, other_kind
+from triclinium_core.retry.kinds import DeciderKind, other_kind
 from triclinium_core.retry.smithy.protocols import (
     AnyRetryStrategy,
     AsyncMinimalRetryStrategy,
@@ -106,7 +106,7 @@ def require_strategy(strategy: object, parameter: str = "strategy") -> None:
     missing = [name for name in METHODS if not callable(getattr(strategy, name, None))]
     if isinstance(strategy, type) or missing:
         lacking = f"it lacks {', '.join(missing)}"
-        hint = (other_kind(strategy, SMITHY) or lacking) if missing else "it is a class"
+        hint = (other_kind(strategy, DeciderKind.SMITHY) or lacking) if missing else "it is a class"
         raise ArgumentError(
             f"{parameter}={shown(strategy)} must be an object such as StandardRetryStrategy(…); {hint}",
             parameter=parameter,

@@ -35,6 +35,7 @@ from triclinium_core.kv.operation.scan.requests import SCAN_ID_SIZE, RangeScanCr
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.framing_extras import server_duration
 from triclinium_core.retry.combined.permits import permit_of
+from triclinium_core.retry.combined.strategies import TokenLender, decider_of
 from triclinium_core.retry.couchbase import actions as orders, events as facts
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
 from triclinium_core.retry.couchbase.failures import loaded, subject
@@ -43,7 +44,6 @@ from triclinium_core.retry.couchbase.tables import kv_responses
 from triclinium_core.retry.couchbase.tables.kv_status import Status, status_name
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.kinds import COUCHBASE
 from triclinium_core.runtime.kv.config_follower import ConfigFollower
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.connection_events import Answered
@@ -96,8 +96,8 @@ class KeyValueCarrier:
         self._open = cast("dict[int, LiveOperation]", lifecycle.open)
         """Everything that is open. Connections and collection lookups keep only tokens of operations."""
         self._timeouts = tools.options.timeouts
-        self._strategy = strategy
-        self._lends_permits = not hasattr(strategy, COUCHBASE)
+        self._strategy = decider_of(strategy)
+        self._lends_permits = isinstance(self._strategy, TokenLender)
         """Whether the strategy of the client is a token strategy."""
         self._dispatcher = dispatcher
         self._connections = connections
@@ -116,11 +116,12 @@ class KeyValueCarrier:
         lifecycle, timeouts, dispatch = self._lifecycle, self._timeouts, self._dispatcher.dispatch
         usual_deadline = now + timeouts.kv
         for submission in submissions:
-            token, request, strategy = submission.token, submission.operation, submission.retry_strategy
-            # Decision T8: a strategy that has both shapes counts as Couchbase's.
-            lends_permits = self._lends_permits if strategy is None else not hasattr(strategy, COUCHBASE)
-            if strategy is None:
-                strategy = self._strategy
+            token, request, given = submission.token, submission.operation, submission.retry_strategy
+            if given is None:
+                strategy, lends_permits = self._strategy, self._lends_permits
+            else:
+                strategy = decider_of(given)
+                lends_permits = isinstance(strategy, TokenLender)
             deadline = now + timeout_of(request, timeouts)
             operation = LiveOperation(token, request, strategy, submission.client_context, now, deadline)
             if submission.is_traced:
@@ -134,7 +135,7 @@ class KeyValueCarrier:
                 lifecycle.next_deadline = deadline
             if lends_permits:
                 if request.is_awaited:
-                    operation.strategy = operation.permit = permit_of(strategy)
+                    operation.strategy = operation.permit = permit_of(cast(TokenLender, strategy))
                     lifecycle.begin(operation, now)
                     continue
                 # No permit is lent for what is sent at once and abandoned at once: nothing could bring it back.

@@ -16,7 +16,7 @@ from triclinium_core.contract.neutral import TimerId
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.combined.permits import AnyPermit
-from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.retry.combined.strategies import Decider
 from triclinium_core.retry.couchbase import strategy as couchbase
 from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
 from triclinium_core.retry.couchbase.states import RetryState
@@ -39,7 +39,7 @@ class Live(msgspec.Struct, Generic[R], eq=False):
 
     token: int
     request: R
-    strategy: AnyRetryStrategy | AnyPermit
+    strategy: Decider | AnyPermit
     """The retry strategy, or the permit of a token strategy, which has the same shape."""
     client_context: Mapping[str, object] | None
     submitted_at: float

@@ -43,14 +43,13 @@ from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, DecodingFailureException
 from triclinium_core.options import Authenticator
 from triclinium_core.retry.combined.permits import permit_of
-from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.retry.combined.strategies import Decider, TokenLender, decider_of
 from triclinium_core.retry.couchbase import events as facts, failures, strategy as couchbase
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
 from triclinium_core.retry.couchbase.tables import service_responses
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.tables.service_responses import ServiceVerdict
-from triclinium_core.retry.kinds import COUCHBASE
 from triclinium_core.runtime.kv.known_cluster import KnownCluster
 from triclinium_core.runtime.lifecycle.carrier import Departure, OrderOfKeyValue, Undispatched
 from triclinium_core.runtime.lifecycle.lifecycle import Lifecycle
@@ -102,7 +101,7 @@ class HttpCarrier:
     ) -> None:
         self._lifecycle = lifecycle
         lifecycle.carriers[LiveRequest] = self
-        self._retry_strategy = tools.options.retry_strategy
+        self._strategy = decider_of(tools.options.retry_strategy)
         self._timeouts = {service: tools.options.timeouts.of_service(service) for service in Service}
         self._pool = pool
         self._statements = PreparedStatements(cluster.configs)
@@ -130,7 +129,7 @@ class HttpCarrier:
             event.request,
             now,
             # A strategy may have a length, and be empty.
-            strategy=strategy if strategy is not None else self._retry_strategy,
+            strategy=decider_of(strategy) if strategy is not None else self._strategy,
             timeout=self._timeouts[event.request.service],
             client_context=event.client_context or {},
         )
@@ -163,12 +162,11 @@ class HttpCarrier:
         request: ServiceRequest,
         now: float,
         *,
-        strategy: AnyRetryStrategy,
+        strategy: Decider,
         timeout: float,
         client_context: Mapping[str, object],
     ) -> LiveRequest:
-        # Decision T8: a strategy that has both shapes counts as Couchbase's.
-        permit = None if hasattr(strategy, COUCHBASE) else permit_of(strategy)
+        permit = permit_of(strategy) if isinstance(strategy, TokenLender) else None
         context_id = None
         if isinstance(request, IdentifiedRequest):
             context_id = request.client_context_id or self._context_ids.new()

@@ -9,7 +9,7 @@ import pytest
 from tests.core.retry.combined.token_book import TokenBook
 from tests.core.retry.smithy.cases import Fixed
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.combined.strategies import TokenScope, has_tokens, require_strategy
+from triclinium_core.retry.combined.strategies import TokenLender, TokenScope, decider_of, require_strategy
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy
 from triclinium_core.retry.smithy.asynchronous import as_async
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
@@ -35,7 +35,7 @@ def test_strategies_of_both_shapes_pass(strategy: Any, lends: bool) -> None:
     """Those of Couchbase and those with tokens; what has both counts as Couchbase's."""
     require_strategy(strategy)
 
-    assert lends is has_tokens(strategy)
+    assert lends is isinstance(decider_of(strategy), TokenLender)
 
 
 @pytest.mark.parametrize("wrong", [None, 5, BestEffortRetryStrategy, StandardRetryStrategy, TokenScope, object()])
