@@ -169,7 +169,7 @@ class AsyncCallStrategy(_Calls):
 
 
 AnyCallStrategy = AnyRetryStrategy | TokenStrategy
-"""What decides about calls of any function."""
+"""Strategies that decide about calls of any function."""
 
 
 def call_strategy(

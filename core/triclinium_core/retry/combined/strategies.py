@@ -50,7 +50,7 @@ class TokenLender:
 
 
 Decider = couchbase.AnyRetryStrategy | TokenLender
-"""What decides about a request, told apart by its type: a ``TokenLender``, or a strategy of Couchbase's."""
+"""Object that decides about a request. Its type distinguishes a lender of tokens from a strategy of Couchbase's."""
 
 
 def decider_of(strategy: AnyRetryStrategy) -> Decider:

@@ -102,7 +102,7 @@ class Endpoint:
 
 
 def choose(endpoints: Iterable[Endpoint], *, avoided: Address | None) -> Endpoint | None:
-    """Return the endpoint that has the least to do, of those whose breakers are closed; None where there is none.
+    """Return the least busy endpoint of those whose breakers are closed; None if all are open.
 
     Args:
         avoided: where the attempt before failed; it is taken only where there is no other.
@@ -398,7 +398,7 @@ def _port(service: Service, *, tls: bool) -> str:
 
 
 def _topology(topologies: Mapping[str | None, Topology], bucket: str | None) -> Topology | None:
-    # While nobody has opened a bucket, any node of the cluster may be asked: one that does not have it says so. A server
+    # Before a bucket is opened, any node of the cluster may be asked: a node without the bucket refuses. A server
     # before 6.5 tells the nodes of the cluster with those of a bucket alone.
     return (
         topologies.get(bucket)

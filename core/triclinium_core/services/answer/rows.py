@@ -51,7 +51,7 @@ QUOTE = ord('"')
 BACKSLASH = ord("\\")
 OPENING = frozenset(b"{[")
 VALUE_STARTS = frozenset(b'{["-0123456789tfn')
-"""What the first byte of a JSON value can be."""
+"""Possible first bytes of a JSON value."""
 
 LEVELS_AT_ONCE = 3
 """Levels of nesting that one match steps over. Those around them are counted in Python."""

@@ -187,7 +187,7 @@ def by_bucket(*topologies: Topology) -> Mapping[str | None, Topology]:
         ((), Service.QUERY, None, []),
     ])  # fmt: skip
 def test_nodes(known: Sequence[Topology], service: Service, bucket: str | None, hosts: list[str]) -> None:
-    """Those of the bucket, of the cluster where nobody has opened it, or of whatever is newest."""
+    """The nodes are those of the bucket, of the cluster if the bucket is not open, or of the newest topology."""
     assert hosts == [each.host for each in addresses_of(service, by_bucket(*known), bucket=bucket, tls=False)]
 
 
@@ -237,14 +237,14 @@ INSIDE = TopologyNode("ext.example", {"kv": 31210}, is_reached=True)
 def test_why_a_service_is_reached_nowhere(
     nodes: tuple[TopologyNode, ...], tls: bool, reason: RetryReason, text: str
 ) -> None:
-    """No node has it; or those that do are not where the client is, which is told with the networks that there are."""
+    """The reason is that no node has the service, or that its nodes have no address in the network of the client."""
     known = by_bucket(Topology("travel", (1, 5), nodes, None, "external", ("default", "other")))
 
     assert (reason, text) == obstacle_of(Service.QUERY, known, bucket="travel", tls=tls)
 
 
 def test_nodes_outside_the_network() -> None:
-    """Each that has the service is told by its own address, and none that is reached."""
+    """The nodes with the service that are not reached are listed with their own addresses."""
     nodes = (OUTSIDE, INSIDE, A, TopologyNode("b", {"kv": 1}, is_reached=False))
     known = by_bucket(Topology(None, (1, 5), nodes, None, "external"))
     told = "10.0.0.1:8093: the node has no address in network 'external'"

@@ -406,7 +406,7 @@ def value_end(text: bytes, cuts: list[int]) -> int | None:
 
 @given(value=VALUES, ascii_only=st.booleans(), behind=st.sampled_from([b",", b" ,", b"]", b"\n}"]), data=st.data())
 def test_any_value(value: object, ascii_only: bool, behind: bytes, data: st.DataObject) -> None:
-    """Whatever the value and the cut, its end is found, and not before it is there."""
+    """The end of any value in any cut is found, and not before it has arrived."""
     text = json.dumps(value, ensure_ascii=ascii_only).encode()
     cuts = data.draw(st.lists(st.integers(0, len(text))))
 
