@@ -23,12 +23,13 @@ from triclinium_core.contract.couchbase import ReportRetry, TimerKind
 from triclinium_core.contract.neutral import TimerId, Timers
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException
+from triclinium_core.kv.operation import requests
 from triclinium_core.retry.couchbase import machine, orchestrator
 from triclinium_core.retry.couchbase.machine import RetryMachine
 from triclinium_core.retry.couchbase.orchestrator import Retry, Verdict
 from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS, RetryRequest
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore, RetrySpecification
-from triclinium_core.retry.couchbase.tables.idempotency import IDEMPOTENCY
+from triclinium_core.retry.couchbase.tables.idempotency import IDEMPOTENT_KV_OPERATIONS
 from triclinium_core.retry.couchbase.tables.kv_responses import RETRYABLE_STATUSES
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.service import Service
@@ -137,7 +138,7 @@ def forbid_a_retry_of_writes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def forget_that_reads_are_idempotent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the line on Get out of the idempotent list."""
-    monkeypatch.delitem(IDEMPOTENCY, (Service.KV, "get"))
+    monkeypatch.setattr(requests, "IDEMPOTENT_KV_OPERATIONS", IDEMPOTENT_KV_OPERATIONS - {"get"})
 
 
 def trust_every_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
