@@ -286,11 +286,13 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
             self._abandon_rows(rows, leave_reason(), fault)
 
     async def _take_rows(self, rows: OpenRows, event: Event) -> None:
-        self.check_caller()
+        if get_ident() != self._thread:
+            self.check_caller()
         token, is_over, rows.is_over = rows.token, rows.is_over, True
         try:
             await trio.lowlevel.checkpoint_if_cancelled()
             if self._is_ended:
+                self.check_caller()
                 raise self._ending(f"{rows.request.name} got no answer")
         except trio.Cancelled:
             reason = abandon_reason(trio.lowlevel.current_task())

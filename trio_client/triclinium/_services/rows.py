@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import AbstractAsyncContextManager
+from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
@@ -12,7 +13,6 @@ import trio
 
 from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._cluster_driver.open_rows import OpenRows
-from triclinium._trio_run import TrioRun
 from triclinium_core import decoder_faults
 from triclinium_core.decoder_faults import Decoder
 from triclinium_core.error_context import ErrorContext
@@ -72,7 +72,8 @@ class RowResult(Generic[MetaData, Row]):
         self._decode_any = decode
         """Decoder for rows of any size; ``_decode`` is that for the rows that came last."""
         self._choose_decoder()
-        self._run = TrioRun()
+        self._thread = get_ident()
+        """Thread of the run that it belongs to."""
         self._position = 0
         """In the piece that came last."""
         self._before = 0
@@ -161,7 +162,8 @@ class RowResult(Generic[MetaData, Row]):
 
     async def _wait_rows(self) -> bool:
         """Return whether there are more rows, as soon as that is known. Always a checkpoint."""
-        self._run.check_caller()
+        if get_ident() != self._thread:
+            self._driver.check_caller()
         self._check_block()
         if self._wait is not None:
             raise trio.BusyResourceError("another task waits for these rows")

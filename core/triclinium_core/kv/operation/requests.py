@@ -19,6 +19,7 @@ from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.topology.capabilities import BucketCapability
 from triclinium_core.kv.wire.constants import KEY_SIZE_MAX_IN_COLLECTION, VALUE_SIZE_MAX, Opcode
 from triclinium_core.retry.couchbase.tables.idempotency import IDEMPOTENT_KV_OPERATIONS
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.shown import shown
 from triclinium_core.transcoding.transcoder import JsonTranscoder, Transcoder
 
@@ -60,6 +61,7 @@ class Operation(msgspec.Struct, frozen=True, gc=False):
     """
 
     name: ClassVar[str] = ""
+    service: ClassVar[Service] = Service.KV
     opcode: ClassVar[Opcode]
     capability: ClassVar[BucketCapability | None] = None
     is_for_active_copy: ClassVar[bool] = False

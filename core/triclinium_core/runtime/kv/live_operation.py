@@ -12,7 +12,6 @@ from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import ScanPage, ScanResult
 from triclinium_core.kv.operation.scan.requests import RangeScanContinue
 from triclinium_core.kv.topology.bucket_map import BucketMap
-from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.runtime.lifecycle.live import Live
 from triclinium_core.runtime.lifecycle.measured import Measured
 from triclinium_core.telemetry.past_attempts import PastAttempts
@@ -43,11 +42,6 @@ class LiveOperation(Live[Operation], eq=False):
     """Documents of a scan page that is not complete."""
     found_size: int = 0
     """Total size of those documents in bytes."""
-
-    @property
-    def service(self) -> Service:
-        """The key-value service."""
-        return Service.KV
 
     @property
     def bucket(self) -> str | None:
@@ -92,7 +86,7 @@ class LiveOperation(Live[Operation], eq=False):
             self.request.encode_seconds,
         )
         return Measured(
-            service=Service.KV,
+            service=self.request.service,
             name=self.request.name,
             began_at=self.submitted_at - encode_seconds,
             timeout=self.deadline - self.submitted_at,

@@ -12,6 +12,7 @@ from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.retry.couchbase import actions as orders, events as facts
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
 
 
 class Submittable(Protocol):
@@ -20,6 +21,10 @@ class Submittable(Protocol):
     @property
     def name(self) -> str:
         """Name in errors, reports and tables."""
+
+    @property
+    def service(self) -> Service:
+        """Service that answers."""
 
     @property
     def idempotent(self) -> bool:

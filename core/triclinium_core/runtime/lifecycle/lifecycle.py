@@ -249,7 +249,7 @@ class Lifecycle:
 
     def measure(self, live: Live[Any], now: float, *, abandoned: AbandonReason | None = None) -> None:
         """Record the duration of an operation that ends now, or whose rows are left for the caller to take."""
-        took, service = live.seconds_taken(now), live.service
+        took, service = live.seconds_taken(now), live.request.service
         durations, thresholds = self._gathering.durations, self._gathering.thresholds
         if durations is not None and not live.is_part:
             durations.count(service, SPAN_NAMES[live.request.name], took, now)

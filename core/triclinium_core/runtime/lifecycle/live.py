@@ -21,7 +21,6 @@ from triclinium_core.retry.couchbase import strategy as couchbase
 from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
 from triclinium_core.retry.couchbase.states import RetryState
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
-from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.runtime.lifecycle.carrier import Submittable
 from triclinium_core.runtime.lifecycle.link import Link
 from triclinium_core.runtime.lifecycle.measured import Measured
@@ -61,12 +60,6 @@ class Live(msgspec.Struct, Generic[R], eq=False):
     """Whether the meter counts the call that it is a part of, and not this part."""
     is_own: bool = False
     """Whether the client itself asked. Then it is not counted, measured or reported."""
-
-    @property
-    def service(self) -> Service:
-        """Service that answers."""
-        # Abstract: a Struct cannot be an ABC. Operations and requests have their own.
-        raise NotImplementedError
 
     @property
     def bucket(self) -> str | None:
@@ -132,7 +125,7 @@ class Live(msgspec.Struct, Generic[R], eq=False):
             strategy=cast(couchbase.AnyRetryStrategy, self.strategy),
             submitted_at=self.submitted_at,
             deadline=self.deadline,
-            service=self.service,
+            service=self.request.service,
             client_context=self.client_context or {},
             error_context=self.first_context(),
         )

@@ -11,7 +11,6 @@ from triclinium_core.contract.couchbase import AbandonReason
 from triclinium_core.contract.neutral import StreamId, Token
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.address import Address
-from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.runtime.lifecycle.live import Live
 from triclinium_core.runtime.lifecycle.measured import Measured
 from triclinium_core.runtime.services.pool import Endpoint
@@ -56,11 +55,6 @@ class LiveRequest(Live[ServiceRequest], eq=False, kw_only=True):
     """Credentials and passwords in the newest attempt, which no error may repeat."""
     failed_at: Address | None = None
     """Address of the newest attempt that failed."""
-
-    @property
-    def service(self) -> Service:
-        """Service that answers."""
-        return self.request.service
 
     @property
     def bucket(self) -> str | None:

@@ -1,0 +1,20 @@
+"""A reader who follows one call changes the file a bounded number of times."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from tests.bench.module_changes import module_changes
+
+pytestmark = pytest.mark.native
+
+CHANGES_MAX = {"get": 36, "upsert with one retry": 120, "query": 135}
+
+
+def test_module_changes() -> None:
+    """A get, an upsert with one retry, and a query with one row change the module no more often than they may."""
+    found = trio.run(module_changes)
+
+    assert {} == {name: count for name, count in found.items() if count > CHANGES_MAX[name]}
+    assert CHANGES_MAX.keys() == found.keys()
