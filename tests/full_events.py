@@ -16,11 +16,11 @@ from tests.core.runtime.services.asking import Asking, asking
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.contract.couchbase import Action
 from triclinium_core.contract.neutral import BytesReceived, SendBytes, StreamId, TimePassed
-from triclinium_core.kv.operation.manifest.codec import MANIFEST_LIMITS
-from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
-from triclinium_core.kv.operation.requests import Operation
-from triclinium_core.kv.operation.scan.codec import INFLATED_SIZE_BYTES_MAX
-from triclinium_core.kv.operation.scan.requests import SCAN_ID_SIZE, RangeScanContinue
+from triclinium_core.kv.operation.document_operations import Operation
+from triclinium_core.kv.operation.manifest.manifest_codec import MANIFEST_LIMITS
+from triclinium_core.kv.operation.manifest.manifest_request import GetCollectionsManifest
+from triclinium_core.kv.operation.scan.scan_codec import INFLATED_SIZE_BYTES_MAX
+from triclinium_core.kv.operation.scan.scan_requests import SCAN_ID_SIZE, RangeScanContinue
 from triclinium_core.kv.topology.cluster_config import HOLDERS_MAX, NODES_MAX, VBUCKETS_MAX
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Datatype, Magic, Opcode, ServerOpcode
 from triclinium_core.kv.wire.frame import encode_response
@@ -36,7 +36,7 @@ from triclinium_core.services.answer.rows import MEMBERS_MAX, REST_LIMITS, ROW_S
 from triclinium_core.services.management.buckets import GetAllBuckets
 from triclinium_core.services.management.users import GetAllUsers, GetUser
 from triclinium_core.services.received import ITEMS_MAX, ROWS_MAX
-from triclinium_core.services.request import ServiceRequest
+from triclinium_core.services.service_request import ServiceRequest
 from triclinium_core.testing.simulation import Simulation
 from triclinium_core.work import PIECE_SIZE_BYTES_MAX
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from triclinium_core.profiles import apply_profile
     from triclinium_core.retry.backoff import controlled, exponential
     from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
-    from triclinium_core.retry.couchbase.machine import RetryMachine
+    from triclinium_core.retry.couchbase.retry_machine import RetryMachine
     from triclinium_core.retry.couchbase.strategy import (
         AsyncRetryStrategy,
         BestEffortRetryStrategy,
@@ -70,7 +70,7 @@ _MODULE_OF = {
     "RawJsonTranscoder": "triclinium_core.transcoding.transcoder",
     "RawStringTranscoder": "triclinium_core.transcoding.transcoder",
     "RetryAction": "triclinium_core.retry.couchbase.strategy",
-    "RetryMachine": "triclinium_core.retry.couchbase.machine",
+    "RetryMachine": "triclinium_core.retry.couchbase.retry_machine",
     "RetryReason": "triclinium_core.retry.couchbase.tables.reasons",
     "RetryRequest": "triclinium_core.retry.couchbase.strategy",
     "RetryStrategy": "triclinium_core.retry.couchbase.strategy",

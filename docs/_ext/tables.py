@@ -14,9 +14,9 @@ from docs._ext.smithy import aws_retry_numbers
 from triclinium_core import errors
 from triclinium_core.contract.couchbase import TimerKind
 from triclinium_core.errors import CouchbaseException
-from triclinium_core.kv.operation import requests
+from triclinium_core.kv.operation import document_operations
 from triclinium_core.kv.operation.catalogue import OPERATIONS
-from triclinium_core.kv.operation.requests import DocumentOperation
+from triclinium_core.kv.operation.document_operations import DocumentOperation
 from triclinium_core.retry.backoff import CONTROLLED_DELAY_MAX, CONTROLLED_DELAYS, controlled, exponential
 from triclinium_core.retry.calls import http_rules
 from triclinium_core.retry.combined.reason_infos import REASON_INFOS, AskedDelay
@@ -374,7 +374,7 @@ SOURCES = (
     errors_of_services,
     numbers,
     reasons,
-    requests,
+    document_operations,
     service_responses,
     strategy,
     *OPTION_SOURCES,

@@ -22,7 +22,7 @@ from docs._ext.machines import MACHINES
 from docs._ext.state_diagram import draw_svg
 from docs._ext.tables import TABLES, state_table
 from triclinium._cli import main
-from triclinium._cli.explain.command import FAMILIES, ExplainCommand, family_command
+from triclinium._cli.explain.explain_command import FAMILIES, ExplainCommand, family_command
 
 WIDTH = 88
 """Columns of the help texts."""

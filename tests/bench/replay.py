@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tests.bench.turns import Stopwatch
 from triclinium_core import ClientMachine, ClientOptions, PasswordAuthenticator
 from triclinium_core.contract.couchbase import Action, Event
-from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.testing import FakeNodes
 from triclinium_core.testing.simulation import MIDPOINT, Simulation
 

@@ -39,7 +39,7 @@ from triclinium_core.retry import checks as retry_checks
 from triclinium_core.retry.backoff import exponential
 from triclinium_core.retry.calls.http_rules import HttpRetryRules
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
-from triclinium_core.retry.cassandra.requests.request import CassandraRequest
+from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest
 from triclinium_core.retry.cassandra.requests.speculation import ConstantSpeculativeExecutionPolicy, next_delay
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, RetryAction

@@ -24,10 +24,10 @@ from triclinium_core.errors import (
     DecodingFailureException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.kv.operation.codec import decode_response
+from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.inquiries import Ping, WaitForNodes
+from triclinium_core.kv.operation.operation_codec import decode_response
 from triclinium_core.kv.operation.reports import PingResult
-from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
@@ -38,7 +38,7 @@ from triclinium_core.services.management.collections import GetAllScopes
 from triclinium_core.services.management.query_indexes import IndexKeyspace, drop_index
 from triclinium_core.services.management.search_indexes import GetAllSearchIndexes
 from triclinium_core.services.management.users import GetAllUsers
-from triclinium_core.services.request import ServiceRequest
+from triclinium_core.services.service_request import ServiceRequest
 from triclinium_core.testing.fakes.faults import hang_up, not_my_vbucket
 from triclinium_core.testing.fakes.services.answers import FakeAnswer
 
@@ -122,7 +122,7 @@ PLANTS: Sequence[Plant] = (
     Plant(Decoder.ROWS, f"{CORE}.services.answer.rows.RowSplitter.feed", _query()),
     Plant(Decoder.ROWS, f"{CORE}.services.answer.rows.RowSplitter.finish", _query()),
     Plant(Decoder.SERVICE_VERDICT, f"{CORE}.retry.couchbase.tables.service_responses.classify", _query()),
-    Plant(Decoder.QUERY_PLAN, f"{CORE}.services.query.request.QueryRequest.plan_of", _query(adhoc=False)),
+    Plant(Decoder.QUERY_PLAN, f"{CORE}.services.query.query_request.QueryRequest.plan_of", _query(adhoc=False)),
     Plant(
         Decoder.CONTEXT_ID,
         f"{CORE}.services.answer.incoming_answer.foreign_id",

@@ -23,11 +23,11 @@ from triclinium_core.retry import (
     couchbase as retry_couchbase,
     smithy as retry_smithy,
 )
-from triclinium_core.retry.calls.machine import CallMachine
+from triclinium_core.retry.calls.call_machine import CallMachine
 from triclinium_core.retry.calls.terms import CallTerms
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
-from triclinium_core.retry.cassandra.requests.machine import RequestMachine
-from triclinium_core.retry.cassandra.requests.request import CassandraRequest
+from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest
+from triclinium_core.retry.cassandra.requests.request_machine import RequestMachine
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreaker
 from triclinium_core.retry.smithy.quota import RetryQuota
 from triclinium_core.retry.smithy.rate_limiter import RateLimiter

@@ -22,9 +22,9 @@ from triclinium.errors import AuthenticationFailureException, DocumentLockedExce
 from triclinium_core import ClientMachine, ClientOptions, PasswordAuthenticator, RetryAction, RetryReason, RetryRequest
 from triclinium_core.contract.couchbase import Action, Event, OperationSubmitted
 from triclinium_core.contract.neutral import OpenStream, SendBytes, StreamId
+from triclinium_core.kv.operation.document_operations import Get, GetAndLock, Keyspace, Upsert
 from triclinium_core.kv.operation.inquiries import Ping
 from triclinium_core.kv.operation.reports import PingResult
-from triclinium_core.kv.operation.requests import Get, GetAndLock, Keyspace, Upsert
 from triclinium_core.kv.operation.results import GetResult
 from triclinium_core.testing.driver_laws import OpenDriver, ScriptedClusterMachine, on
 from triclinium_core.testing.driver_laws.couchbase.bench import CouchbaseBench

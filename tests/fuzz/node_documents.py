@@ -46,9 +46,9 @@ from triclinium_core.contract.neutral import (
 )
 from triclinium_core.errors import CouchbaseException, InternalError
 from triclinium_core.kv.address import PORT_MAX
+from triclinium_core.kv.operation.document_operations import Get, Keyspace
 from triclinium_core.kv.operation.inquiries import WaitForNodes
-from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
-from triclinium_core.kv.operation.requests import Get, Keyspace
+from triclinium_core.kv.operation.manifest.manifest_request import GetCollectionsManifest
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_response
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
@@ -56,16 +56,16 @@ from triclinium_core.options import ClientOptions, TimeoutOptions
 from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.services.analytics.request import AnalyticsRequest
+from triclinium_core.services.analytics.analytics_request import AnalyticsRequest
 from triclinium_core.services.management import buckets, collections, query_indexes, search_indexes, users
 from triclinium_core.services.ping_request import PINGS
-from triclinium_core.services.query.request import QueryRequest
-from triclinium_core.services.request import ServiceRequest
+from triclinium_core.services.query.query_request import QueryRequest
 from triclinium_core.services.search.queries import MatchAllQuery
-from triclinium_core.services.search.request import SearchQueryRequest, SearchRequest
 from triclinium_core.services.search.result import decode_row as decode_hit
-from triclinium_core.services.views.request import ViewRequest
+from triclinium_core.services.search.search_request import SearchQueryRequest, SearchRequest
+from triclinium_core.services.service_request import ServiceRequest
 from triclinium_core.services.views.result import decode_row as decode_view_row
+from triclinium_core.services.views.view_request import ViewRequest
 from triclinium_core.testing.simulation import MIDPOINT
 
 SERVICES = {

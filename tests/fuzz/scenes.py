@@ -13,8 +13,7 @@ from triclinium_core.contract.couchbase import Action, OperationSubmitted
 from triclinium_core.contract.neutral import BytesReceived, OpenStream, StreamId, StreamOpened, TimePassed, Token
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.operation.codec_parts import Dialect
-from triclinium_core.kv.operation.replica.requests import LookupInReplica
-from triclinium_core.kv.operation.requests import (
+from triclinium_core.kv.operation.document_operations import (
     JSON_TRANSCODER,
     Append,
     Exists,
@@ -29,11 +28,12 @@ from triclinium_core.kv.operation.requests import (
     Unlock,
     Upsert,
 )
+from triclinium_core.kv.operation.replica.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.results import Cas
-from triclinium_core.kv.operation.scan.requests import RangeScanCancel, RangeScanContinue, RangeScanCreate
-from triclinium_core.kv.operation.scan.types import Bounds
-from triclinium_core.kv.operation.subdocument.requests import LookupIn, MutateIn
+from triclinium_core.kv.operation.scan.scan_requests import RangeScanCancel, RangeScanContinue, RangeScanCreate
+from triclinium_core.kv.operation.scan.scans import Bounds
 from triclinium_core.kv.operation.subdocument.specs import LookupInSpec, MutateInSpec, MutationMacro
+from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import encode_request, encode_response
 from triclinium_core.options import ClientOptions, PasswordAuthenticator

@@ -21,14 +21,14 @@ from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteT
 from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
 from triclinium_core.retry.cassandra.policy import RetryPolicy
 from triclinium_core.retry.cassandra.requests.actions import Complete, Fail, Send
+from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest
 from triclinium_core.retry.cassandra.requests.events import (
     CassandraEvent,
     ErrorReceived,
     RequestStarted,
     ResultReceived,
 )
-from triclinium_core.retry.cassandra.requests.machine import RequestMachine
-from triclinium_core.retry.cassandra.requests.request import CassandraRequest
+from triclinium_core.retry.cassandra.requests.request_machine import RequestMachine
 
 pytestmark = pytest.mark.live
 

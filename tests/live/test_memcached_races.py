@@ -23,7 +23,7 @@ from triclinium_core.contract.neutral import (
     TimePassed,
     Token,
 )
-from triclinium_core.kv.operation.requests import Increment, Keyspace
+from triclinium_core.kv.operation.document_operations import Increment, Keyspace
 from triclinium_core.kv.operation.results import CounterResult
 from triclinium_core.options import ClientOptions
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason

@@ -15,7 +15,7 @@ from triclinium import (
     RetryReason,
     RetryRequest,
 )
-from triclinium_core.kv.operation import requests as wanted
+from triclinium_core.kv.operation import document_operations as wanted
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.testing.hypothesis_strategies import RETRY_STRATEGIES
 

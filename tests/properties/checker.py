@@ -16,7 +16,7 @@ import trio
 from tests.properties.scripts import KEYSPACES
 from triclinium import CircuitBreakerOptions, ClientStatistics
 from triclinium.errors import CouchbaseException
-from triclinium_core.kv.operation.requests import DocumentOperation
+from triclinium_core.kv.operation.document_operations import DocumentOperation
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerState
 from triclinium_core.retry.couchbase.tables.service import Service

@@ -9,8 +9,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
+from triclinium_core.kv.operation.document_operations import DocumentOperation, Get, Insert, Keyspace, Remove, Upsert
 from triclinium_core.kv.operation.durability import DurabilityLevel
-from triclinium_core.kv.operation.requests import DocumentOperation, Get, Insert, Keyspace, Remove, Upsert
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.testing import (

@@ -48,7 +48,7 @@ from triclinium.errors import (
 from triclinium.testing import FakeConnector
 from triclinium.testing._fake_cluster import fake_cluster
 from triclinium.testing._node_server import serving
-from triclinium_core.kv.operation.requests import DocumentOperation, Get, Keyspace
+from triclinium_core.kv.operation.document_operations import DocumentOperation, Get, Keyspace
 from triclinium_core.kv.operation.results import Done, Result
 from triclinium_core.testing import ErrorMapDocument, FakeNodeOptions, LoggedCommand, delay
 from triclinium_core.testing.hypothesis_strategies import Strike

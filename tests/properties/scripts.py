@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
-from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.testing.fakes.faults import Fault, WrongLength
 from triclinium_core.testing.hypothesis_strategies import Strike, data_faults, operation_templates, strikes
 from triclinium_core.testing.operation_templates import OperationTemplate

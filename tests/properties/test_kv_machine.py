@@ -6,7 +6,7 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
 from triclinium_core.contract.couchbase import AuthenticatorChanged
-from triclinium_core.kv.operation.requests import GetAndLock
+from triclinium_core.kv.operation.document_operations import GetAndLock
 from triclinium_core.options import Authenticator, JwtAuthenticator, PasswordAuthenticator
 from triclinium_core.testing.state_machine import KVStateMachine, TokenStateMachine
 

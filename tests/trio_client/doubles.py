@@ -15,7 +15,7 @@ from triclinium._cluster_driver.log import Log
 from triclinium.abc import ConnectedStream, Connector
 from triclinium_core.contract.couchbase import Action, CompleteOperation, Event, OperationSubmitted
 from triclinium_core.contract.neutral import OpenStream, StreamId
-from triclinium_core.kv.operation.requests import Get, Keyspace
+from triclinium_core.kv.operation.document_operations import Get, Keyspace
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.retry.couchbase.strategy import RetryRequest
 from triclinium_core.retry.couchbase.tables.service import Service

@@ -33,7 +33,7 @@ from triclinium._cluster_driver.log import Log
 from triclinium._open_cluster import make_driver
 from triclinium.errors import InvalidArgumentException
 from triclinium_core.contract.neutral import TimePassed
-from triclinium_core.kv.operation.requests import Keyspace, Noop
+from triclinium_core.kv.operation.document_operations import Keyspace, Noop
 from triclinium_core.options import ClientOptions
 from triclinium_core.testing.driver_laws import ScriptedClusterMachine, on
 

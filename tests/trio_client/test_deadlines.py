@@ -38,7 +38,7 @@ from triclinium.errors import (
 from triclinium_core.contract.couchbase import AbandonReason, Event, OperationAbandoned, OperationSubmitted
 from triclinium_core.contract.neutral import Token
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.kv.operation.requests import Get, Operation, Upsert
+from triclinium_core.kv.operation.document_operations import Get, Operation, Upsert
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.shown import MESSAGE_MAX

@@ -44,7 +44,7 @@ from triclinium_core.client.health.statistics import (
     ServerTimeStatistics,
 )
 from triclinium_core.kv.operation.durability import DurabilityLevel
-from triclinium_core.kv.operation.manifest.types import CollectionSpec, ScopeSpec
+from triclinium_core.kv.operation.manifest.collections_manifest import CollectionSpec, ScopeSpec
 from triclinium_core.kv.operation.reports import (
     ClusterState,
     DiagnosticsResult,
@@ -67,7 +67,7 @@ from triclinium_core.kv.operation.results import (
     MutationToken,
     ScanResult,
 )
-from triclinium_core.kv.operation.scan.types import (
+from triclinium_core.kv.operation.scan.scans import (
     PrefixScan,
     RangeScan,
     SamplingScan,
@@ -127,7 +127,7 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.smithy.classification import ErrorInfo
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
-from triclinium_core.services.analytics.request import AnalyticsScanConsistency
+from triclinium_core.services.analytics.analytics_request import AnalyticsScanConsistency
 from triclinium_core.services.analytics.result import (
     AnalyticsMetaData,
     AnalyticsMetrics,
@@ -157,7 +157,7 @@ from triclinium_core.services.management.users import (
     UserAndMetadata,
 )
 from triclinium_core.services.mutation_state import MutationState
-from triclinium_core.services.query.request import QueryProfile, QueryScanConsistency
+from triclinium_core.services.query.query_request import QueryProfile, QueryScanConsistency
 from triclinium_core.services.query.result import (
     QueryMetaData,
     QueryMetrics,

@@ -18,8 +18,8 @@ from triclinium._services.analytics import AnalyticsQueries
 from triclinium._services.query import Queries
 from triclinium._services.search import Searches
 from triclinium_core.client.health.statistics import ClientStatistics
+from triclinium_core.kv.operation.document_operations import Keyspace, Noop
 from triclinium_core.kv.operation.reports import DiagnosticsResult
-from triclinium_core.kv.operation.requests import Keyspace, Noop
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.kv.topology.connection_string import check_bucket, parse_connection_string
 from triclinium_core.options import Authenticator

@@ -11,10 +11,10 @@ from triclinium._services.analytics import AnalyticsQueries
 from triclinium._services.query import Queries
 from triclinium._services.search import Searches
 from triclinium._services.views import ViewQueries
-from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.kv.operation.validation import DEFAULT_NAME, check_name
 from triclinium_core.services.management.search_indexes import SearchScope
-from triclinium_core.services.statement.request import QueryContext
+from triclinium_core.services.statement.statement_request import QueryContext
 from triclinium_core.shown import total_repr
 
 

@@ -39,7 +39,6 @@ from triclinium_core.services.search.queries import (
     TermRangeQuery,
     WildcardQuery,
 )
-from triclinium_core.services.search.request import HighlightStyle, SearchRequest, SearchScanConsistency
 from triclinium_core.services.search.result import (
     SearchDateRangeFacet,
     SearchFacetResult,
@@ -51,6 +50,7 @@ from triclinium_core.services.search.result import (
     SearchRowLocations,
     SearchTermFacet,
 )
+from triclinium_core.services.search.search_request import HighlightStyle, SearchRequest, SearchScanConsistency
 from triclinium_core.services.search.sorting import (
     SearchGeoDistanceUnits,
     Sort,

@@ -33,8 +33,8 @@ from triclinium_core.retry.cassandra.errors import (
     WriteTimeout,
 )
 from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy
+from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest, RequestKind
 from triclinium_core.retry.cassandra.requests.judgement import Step, judge
-from triclinium_core.retry.cassandra.requests.request import CassandraRequest, RequestKind
 from triclinium_core.retry.tables import table_of
 from triclinium_core.shown import printable, total_repr
 

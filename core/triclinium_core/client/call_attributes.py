@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from triclinium_core.kv.operation.document_operations import DocumentOperation, Keyspace, Mutation, Operation
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.inquiries import Inquiry
-from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, Mutation, Operation
-from triclinium_core.kv.operation.scan.requests import VBucketOperation
+from triclinium_core.kv.operation.scan.scan_requests import VBucketOperation
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.services.request import ServiceRequest
-from triclinium_core.services.statement.request import StatementRequest
+from triclinium_core.services.service_request import ServiceRequest
+from triclinium_core.services.statement.statement_request import StatementRequest
 from triclinium_core.telemetry.attributes import (
     COLLECTION_NAME,
     DURABILITY,

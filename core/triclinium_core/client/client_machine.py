@@ -60,10 +60,10 @@ from triclinium_core.contract.neutral import (
 )
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.operation.codec import CODECS
+from triclinium_core.kv.operation.document_operations import Noop, Operation
 from triclinium_core.kv.operation.inquiries import Inquiry, Ping, WaitForNodes, WaitUntilReady
+from triclinium_core.kv.operation.operation_codec import CODECS
 from triclinium_core.kv.operation.reports import DiagnosticsResult
-from triclinium_core.kv.operation.requests import Noop, Operation
 from triclinium_core.kv.topology.connection_string import Scheme, check_bucket, parse_connection_string
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.options import Authenticator, ClientOptions
@@ -80,7 +80,7 @@ from triclinium_core.runtime.kv.live_operation import LiveOperation
 from triclinium_core.runtime.kv.pool.authentication import check_authenticator
 from triclinium_core.runtime.lifecycle.stages import Stage
 from triclinium_core.runtime.toolkit import toolkit_of
-from triclinium_core.services.request import ServiceRequest
+from triclinium_core.services.service_request import ServiceRequest
 from triclinium_core.shown import shown, total_repr
 from triclinium_core.work import PIECE_WORK
 

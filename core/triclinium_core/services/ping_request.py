@@ -12,7 +12,7 @@ from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS, RetryActio
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.tables import table_of
-from triclinium_core.services.request import Acknowledged, HttpRequest, HttpResponse, ServiceRequest
+from triclinium_core.services.service_request import Acknowledged, HttpRequest, HttpResponse, ServiceRequest
 
 
 class PingRequest(ServiceRequest, frozen=True, kw_only=True):

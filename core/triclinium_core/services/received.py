@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from triclinium_core.services.answer.decoded_limits import check_decodable
-from triclinium_core.services.request import HttpResponse, MalformedAnswer, Steps
+from triclinium_core.services.service_request import HttpResponse, MalformedAnswer, Steps
 from triclinium_core.shown import one_line
 from triclinium_core.work import LISTED_BYTES_PER_UNIT, LISTED_ROW_WORK
 

@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from triclinium_core.kv.operation.catalogue import OPERATIONS
-from triclinium_core.kv.operation.durability import DurabilityLevel
-from triclinium_core.kv.operation.replica.requests import LookupInReplica
-from triclinium_core.kv.operation.requests import (
+from triclinium_core.kv.operation.document_operations import (
     Concatenate,
     Count,
     DocumentOperation,
@@ -25,8 +23,10 @@ from triclinium_core.kv.operation.requests import (
     Unlock,
     Upsert,
 )
+from triclinium_core.kv.operation.durability import DurabilityLevel
+from triclinium_core.kv.operation.replica.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.results import Cas
-from triclinium_core.kv.operation.subdocument.requests import LookupIn, MutateIn
+from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.testing.oracle.model import Model
 from triclinium_core.testing.oracle.submissions import Place
 from triclinium_core.transcoding.flags import BINARY_FLAGS

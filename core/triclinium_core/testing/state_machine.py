@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from triclinium_core.contract.neutral import LossCause, StrategyDecided, StreamId, Token
-from triclinium_core.kv.operation.requests import Exists, Get, Keyspace, Operation, Upsert
+from triclinium_core.kv.operation.document_operations import Exists, Get, Keyspace, Operation, Upsert
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions

@@ -29,15 +29,15 @@ from triclinium_core import (
     PasswordAuthenticator,
 )
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.client.machine import ClusterMachine
+from triclinium_core.client.cluster_machine import ClusterMachine
 from triclinium_core.contract import couchbase, neutral
 from triclinium_core.errors import CouchbaseException
+from triclinium_core.kv.operation.document_operations import Get, Keyspace, Operation, Upsert
 from triclinium_core.kv.operation.inquiries import Inquiry
-from triclinium_core.kv.operation.requests import Get, Keyspace, Operation, Upsert
 from triclinium_core.kv.operation.results import GetResult, Result
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
-from triclinium_core.services.query.request import QueryRequest
-from triclinium_core.services.request import ServiceRequest, ServiceResult
+from triclinium_core.services.query.query_request import QueryRequest
+from triclinium_core.services.service_request import ServiceRequest, ServiceResult
 from triclinium_core.work import PIECE_SIZE_BYTES_MAX, WORK_BEFORE_TIME_MAX
 
 logger = logging.getLogger("asyncio_driver")

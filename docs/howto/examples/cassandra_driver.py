@@ -27,6 +27,7 @@ from triclinium_core.retry.cassandra.requests.actions import (
     Reprepare,
     Send,
 )
+from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest
 from triclinium_core.retry.cassandra.requests.events import (
     CassandraEvent,
     ConnectionMissed,
@@ -38,8 +39,7 @@ from triclinium_core.retry.cassandra.requests.events import (
     StatementPrepared,
     TimerFired,
 )
-from triclinium_core.retry.cassandra.requests.machine import RequestMachine
-from triclinium_core.retry.cassandra.requests.request import CassandraRequest
+from triclinium_core.retry.cassandra.requests.request_machine import RequestMachine
 from triclinium_core.retry.cassandra.requests.speculation import ConstantSpeculativeExecutionPolicy
 
 DOWN, ROWS, PREPARED = "no connection", "rows", "prepared"

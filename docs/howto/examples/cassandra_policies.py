@@ -18,7 +18,7 @@ from triclinium_core.retry.cassandra.requests.events import (
     RequestWritten,
     ResultReceived,
 )
-from triclinium_core.retry.cassandra.requests.machine import RequestMachine
+from triclinium_core.retry.cassandra.requests.request_machine import RequestMachine
 from triclinium_core.retry.cassandra.verdicts import RETHROW, RETRY_NEXT, RetryVerdict
 
 QUORUM = ConsistencyLevel.QUORUM

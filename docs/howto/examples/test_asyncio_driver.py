@@ -13,7 +13,7 @@ import pytest
 
 from docs.howto.examples.asyncio_driver import AsyncioClient
 from triclinium_core.kv.operation.results import Result
-from triclinium_core.services.request import ServiceResult
+from triclinium_core.services.service_request import ServiceResult
 from triclinium_core.testing.driver_laws import LAWS, OPERATION, REQUEST, Law, ScriptedClusterMachine
 
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

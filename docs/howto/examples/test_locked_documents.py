@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import invariant, rule
 
-from triclinium_core.kv.operation.requests import GetAndLock
+from triclinium_core.kv.operation.document_operations import GetAndLock
 from triclinium_core.testing.state_machine import KVStateMachine
 
 

@@ -13,7 +13,7 @@ from triclinium_core import BestEffortRetryStrategy, ClientOptions, RetryMachine
 from triclinium_core.contract.couchbase import OperationsSubmitted, OperationSubmitted
 from triclinium_core.contract.neutral import BytesReceived, OpenStream, SendBytes, StreamOpened, TimePassed, Token
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.kv.operation.requests import Get, Keyspace, Upsert
+from triclinium_core.kv.operation.document_operations import Get, Keyspace, Upsert
 from triclinium_core.kv.wire.frame import encode_response
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
 from triclinium_core.retry.couchbase.events import (
@@ -22,7 +22,7 @@ from triclinium_core.retry.couchbase.events import (
     ResponseReceived,
     WakeupReached,
 )
-from triclinium_core.retry.couchbase.machine import RequestAnnotation
+from triclinium_core.retry.couchbase.retry_machine import RequestAnnotation
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing import FakeNodeOptions, FakeNodes
 

@@ -13,7 +13,7 @@ from tests.bench.clients import KEYS, Job, Kind, fill, triclinium
 from tests.bench.replay import Rehearsal, ReplayScript
 from tests.bench.servers import memcached
 from tests.bench.turns import Effort, Row, Stopwatch, Turn, measure
-from triclinium_core.kv.operation.requests import Get, Keyspace, Upsert
+from triclinium_core.kv.operation.document_operations import Get, Keyspace, Upsert
 from triclinium_core.kv.topology.cluster_config import parse_cluster_config
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.testing import FakeNodeOptions, FakeNodes

@@ -26,7 +26,7 @@ from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteT
 from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
 from triclinium_core.retry.cassandra.policy import RetryPolicy
 from triclinium_core.retry.cassandra.requests.actions import Send
-from triclinium_core.retry.cassandra.requests.request import CassandraRequest
+from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest
 from triclinium_core.retry.cassandra.verdicts import (
     IGNORE,
     RETHROW,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from triclinium_core.client.call_attributes import Asked, attributes_of, name_of
+from triclinium_core.kv.operation.document_operations import Get, Keyspace, Remove
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.inquiries import Ping
-from triclinium_core.kv.operation.requests import Get, Keyspace, Remove
 from triclinium_core.services.management.buckets import GetBucket
-from triclinium_core.services.query.request import QueryRequest
+from triclinium_core.services.query.query_request import QueryRequest
 from triclinium_core.services.statement.parameters import Parameters
-from triclinium_core.services.statement.request import QueryContext
+from triclinium_core.services.statement.statement_request import QueryContext
 
 HOTELS = Keyspace("travel", "inventory", "hotel")
 OF_HOTELS = {

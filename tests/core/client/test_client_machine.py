@@ -61,8 +61,7 @@ from triclinium_core.errors import (
     UnambiguousTimeoutException,
     UnsupportedOperationException,
 )
-from triclinium_core.kv.operation.durability import DurabilityLevel
-from triclinium_core.kv.operation.requests import (
+from triclinium_core.kv.operation.document_operations import (
     DocumentOperation,
     Exists,
     Get,
@@ -72,6 +71,7 @@ from triclinium_core.kv.operation.requests import (
     Store,
     Unlock,
 )
+from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.results import Cas, ExistsResult
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_response

@@ -13,7 +13,7 @@ from tests.core.runtime.services.asking import STATEMENT, Asking, asking
 from tests.rows import rows
 from triclinium_core.contract.couchbase import OperationAbandoned, RequestSubmitted
 from triclinium_core.contract.neutral import BytesReceived, StreamId, Token
-from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason

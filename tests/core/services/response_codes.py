@@ -11,12 +11,12 @@ from triclinium_core.retry.couchbase.tables.service_responses import (
     RETRYABLE_HTTP_STATUSES,
     RetryableCode,
 )
-from triclinium_core.services.analytics.request import AnalyticsRequest
-from triclinium_core.services.query.request import QueryRequest
-from triclinium_core.services.request import ServiceRequest
+from triclinium_core.services.analytics.analytics_request import AnalyticsRequest
+from triclinium_core.services.query.query_request import QueryRequest
 from triclinium_core.services.search.queries import MatchAllQuery
-from triclinium_core.services.search.request import SearchQueryRequest, SearchRequest
-from triclinium_core.services.views.request import ViewRequest
+from triclinium_core.services.search.search_request import SearchQueryRequest, SearchRequest
+from triclinium_core.services.service_request import ServiceRequest
+from triclinium_core.services.views.view_request import ViewRequest
 from triclinium_core.testing.fakes.services.answers import FakeAnswer
 
 SAID = "SELECT hotels"

@@ -12,10 +12,10 @@ from tests.rows import rows
 from triclinium_core.errors import DecodingFailureException, EncodingFailureException
 from triclinium_core.services.answer.decoded_limits import OBJECTS_PARTS_MAX
 from triclinium_core.services.json_values import encode_json, encode_members
-from triclinium_core.services.query.request import QueryRequest
+from triclinium_core.services.query.query_request import QueryRequest
 from triclinium_core.services.search.queries import TermQuery
-from triclinium_core.services.search.request import SearchOptions, SearchQueryRequest, SearchRequest
 from triclinium_core.services.search.result import SearchRow
+from triclinium_core.services.search.search_request import SearchOptions, SearchQueryRequest, SearchRequest
 from triclinium_core.services.statement.parameters import RawOptions
 from triclinium_core.services.views.result import ViewRow
 

@@ -12,10 +12,10 @@ from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.services.management import buckets, collections, search_indexes, users
 from triclinium_core.services.paths import path
-from triclinium_core.services.request import ServiceRequest
 from triclinium_core.services.search.queries import MatchNoneQuery
-from triclinium_core.services.search.request import SearchQueryRequest, SearchRequest
-from triclinium_core.services.views.request import ViewRequest
+from triclinium_core.services.search.search_request import SearchQueryRequest, SearchRequest
+from triclinium_core.services.service_request import ServiceRequest
+from triclinium_core.services.views.view_request import ViewRequest
 
 SEARCH = SearchRequest.create(MatchNoneQuery())
 NAMED: tuple[Callable[[str], ServiceRequest], ...] = (

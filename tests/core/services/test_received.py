@@ -24,7 +24,7 @@ from triclinium_core.services.received import (
     readable,
     unknown_parts,
 )
-from triclinium_core.services.request import HttpResponse, MalformedAnswer, all_steps
+from triclinium_core.services.service_request import HttpResponse, MalformedAnswer, all_steps
 from triclinium_core.shown import SERVER_TEXT_MAX
 
 

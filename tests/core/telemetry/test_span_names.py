@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.core.telemetry.rfc_identifiers import RFC_IDENTIFIERS
+from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.inquiries import Inquiry
-from triclinium_core.kv.operation.requests import Operation
-from triclinium_core.services.analytics.request import AnalyticsRequest
+from triclinium_core.services.analytics.analytics_request import AnalyticsRequest
 from triclinium_core.services.management import buckets, collections, query_indexes, search_indexes, users
 from triclinium_core.services.ping_request import PingRequest
-from triclinium_core.services.query.request import PrepareRequest
-from triclinium_core.services.request import ServiceRequest
-from triclinium_core.services.search.request import SearchQueryRequest
-from triclinium_core.services.views.request import ViewRequest
+from triclinium_core.services.query.query_request import PrepareRequest
+from triclinium_core.services.search.search_request import SearchQueryRequest
+from triclinium_core.services.service_request import ServiceRequest
+from triclinium_core.services.views.view_request import ViewRequest
 from triclinium_core.telemetry.span_names import SPAN_NAMES, WrappingCall
 
 ALL_REQUESTS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triclinium_core.kv.operation.requests import (
+from triclinium_core.kv.operation.document_operations import (
     Append,
     DocumentOperation,
     Exists,

@@ -7,9 +7,9 @@ from triclinium_core.contract.couchbase import ReportRetry
 from triclinium_core.contract.neutral import Token
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, RequestCanceledException
-from triclinium_core.kv.operation.codec import encode_operation
 from triclinium_core.kv.operation.codec_parts import Dialect
-from triclinium_core.kv.operation.requests import DocumentOperation
+from triclinium_core.kv.operation.document_operations import DocumentOperation
+from triclinium_core.kv.operation.operation_codec import encode_operation
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.kv.wire.leb128 import encode_unsigned
 from triclinium_core.retry.couchbase.strategy import RetryRequest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.core.testing.asked import append, get, upsert
 from triclinium_core.errors import CouchbaseException
-from triclinium_core.kv.operation.requests import JSON_TRANSCODER, Operation
+from triclinium_core.kv.operation.document_operations import JSON_TRANSCODER, Operation
 from triclinium_core.kv.operation.results import Cas, CounterResult, GetResult, MutationResult, Result
 from triclinium_core.testing.oracle.model import Model
 

@@ -23,7 +23,7 @@ from triclinium_core.errors import (
     RequestCanceledException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.kv.operation.requests import JSON_TRANSCODER, DocumentOperation, Operation
+from triclinium_core.kv.operation.document_operations import JSON_TRANSCODER, DocumentOperation, Operation
 from triclinium_core.kv.operation.results import Cas, GetResult, MutationResult
 from triclinium_core.options import ClientOptions
 from triclinium_core.testing.fakes.cluster.node import FakeNode

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from triclinium_core.errors import DocumentNotFoundException
-from triclinium_core.kv.operation.requests import Get, Keyspace
+from triclinium_core.kv.operation.document_operations import Get, Keyspace
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.cluster.node import FakeNode

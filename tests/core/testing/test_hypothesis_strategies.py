@@ -12,7 +12,7 @@ from hypothesis import Phase, given, settings, strategies as st
 
 from tests.core.testing.asked import HOTELS, TRAVEL
 from tests.core.testing.callers import two_versions
-from triclinium_core.kv.operation.requests import (
+from triclinium_core.kv.operation.document_operations import (
     Concatenate,
     Count,
     Store,

@@ -7,8 +7,7 @@ import pytest
 from tests.core.testing.asked import HOTELS, TRAVEL
 from tests.core.testing.callers import NEW_CAS, OLD_CAS, two_versions
 from tests.rows import rows
-from triclinium_core.kv.operation.durability import DurabilityLevel
-from triclinium_core.kv.operation.requests import (
+from triclinium_core.kv.operation.document_operations import (
     Append,
     Decrement,
     Exists,
@@ -25,6 +24,7 @@ from triclinium_core.kv.operation.requests import (
     Unlock,
     Upsert,
 )
+from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.testing.operation_templates import UNDERSTOOD, OperationTemplate, choices_of, draw_template
 from triclinium_core.testing.oracle.model import Model
 from triclinium_core.testing.oracle.submissions import Place

@@ -24,7 +24,7 @@ from triclinium_core.errors import (
     TemporaryFailureException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.kv.operation.requests import Touch, Upsert
+from triclinium_core.kv.operation.document_operations import Touch, Upsert
 from triclinium_core.kv.operation.results import GetResult
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing.fakes.faults import (

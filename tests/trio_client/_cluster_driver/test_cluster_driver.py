@@ -55,7 +55,7 @@ from triclinium_core.contract.neutral import (
     TimePassed,
     Token,
 )
-from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.results import Done, GetResult
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy
 from triclinium_core.testing.driver_laws import ScriptedClusterMachine, on

@@ -16,9 +16,9 @@ from triclinium._cluster import running
 from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._cluster_driver.log import Log
 from triclinium._driver.connector import TcpConnector
-from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.results import Result
-from triclinium_core.services.request import ServiceRequest, ServiceResult
+from triclinium_core.services.service_request import ServiceRequest, ServiceResult
 from triclinium_core.testing.driver_laws import LAWS, OPERATION, REQUEST, Law, ScriptedClusterMachine
 
 pytestmark = pytest.mark.native

@@ -41,14 +41,14 @@ from triclinium_core.contract.couchbase import (
     TelemetryKind,
 )
 from triclinium_core.contract.neutral import BytesReceived, ConsultStrategy, TimePassed
+from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.inquiries import WaitUntilReady
 from triclinium_core.kv.operation.reports import Ready
-from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.options import PasswordAuthenticator
 from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.services.request import ServiceRequest
+from triclinium_core.services.service_request import ServiceRequest
 from triclinium_core.telemetry.span_names import WrappingCall
 from triclinium_core.testing.driver_laws import ScriptedClusterMachine, on
 from triclinium_core.testing.fakes.faults import drop_response

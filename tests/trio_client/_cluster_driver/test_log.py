@@ -19,7 +19,7 @@ from triclinium_core.error_context import LISTED_MAX, TEXT_MAX, ErrorContext
 from triclinium_core.errors import AmbiguousTimeoutException
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.services.query.request import QueryRequest
+from triclinium_core.services.query.query_request import QueryRequest
 from triclinium_core.shown import STATEMENT_SHOWN_MAX
 
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from tests.rows import rows
 from tests.trio_client._collection.test_collection import CAS, HOUR, MAJORITY, MUTATED, PEOPLE, submit
 from triclinium import BinaryCollection, CounterResult
-from triclinium_core.kv.operation.requests import Append, Decrement, Increment, Operation, Prepend
+from triclinium_core.kv.operation.document_operations import Append, Decrement, Increment, Operation, Prepend
 from triclinium_core.kv.operation.results import Result
 
 COUNTED = CounterResult(8, CAS)

@@ -25,7 +25,7 @@ from triclinium import (
 )
 from triclinium.errors import DocumentNotFoundException, EncodingFailureException, InvalidArgumentException
 from triclinium_core.contract.couchbase import Action, CompleteOperation, Event, FailOperation, OperationSubmitted
-from triclinium_core.kv.operation.requests import (
+from triclinium_core.kv.operation.document_operations import (
     JSON_TRANSCODER,
     Exists,
     Get,

@@ -14,9 +14,9 @@ from triclinium import (
     StoreSemantics,
 )
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.kv.operation.requests import JSON_TRANSCODER, Operation
-from triclinium_core.kv.operation.subdocument.requests import LookupIn, MutateIn
+from triclinium_core.kv.operation.document_operations import JSON_TRANSCODER, Operation
 from triclinium_core.kv.operation.subdocument.specs import EncodedMutation
+from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.wire.subdocument import PathFlag, PathOpcode
 
 RAW = RawJsonTranscoder()

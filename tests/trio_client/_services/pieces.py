@@ -15,7 +15,7 @@ from triclinium_core.contract.couchbase import (
 )
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.services.query.result import QueryMetaData, QueryStatus
-from triclinium_core.services.request import ServiceRequest, ServiceResult
+from triclinium_core.services.service_request import ServiceRequest, ServiceResult
 from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 
 Piece = Sequence[bytes] | ServiceResult | CouchbaseException | None

@@ -14,9 +14,9 @@ from tests.trio_client.doubles import open_scripted
 from triclinium import AnalyticsMetaData, AnalyticsScanConsistency, AnalyticsStatus
 from triclinium.errors import EncodingFailureException, InvalidArgumentException
 from triclinium.testing import FakeAnswer, Service, open_fake_cluster
-from triclinium_core.services.analytics.request import AnalyticsRequest
+from triclinium_core.services.analytics.analytics_request import AnalyticsRequest
 from triclinium_core.services.statement.parameters import Parameters, RawOptions
-from triclinium_core.services.statement.request import QueryContext
+from triclinium_core.services.statement.statement_request import QueryContext
 
 STATEMENT = "SELECT COUNT(*) AS n FROM people WHERE age > $age"
 METADATA = AnalyticsMetaData(request_id="r1", client_context_id="c1", status=AnalyticsStatus.SUCCESS)

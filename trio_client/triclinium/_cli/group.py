@@ -13,12 +13,12 @@ from triclinium._cli._output import NOBODY_READS, NOT_WRITTEN, checked_output
 from triclinium_core.shown import printable
 
 COMMANDS: Mapping[str, str] = {
-    "demo": "triclinium._cli.demo.command",
-    "explain": "triclinium._cli.explain.command",
-    "ping": "triclinium._cli.ping.command",
-    "query": "triclinium._cli.query.command",
-    "serve": "triclinium._cli.serve.command",
-    "simulate": "triclinium._cli.simulate.command",
+    "demo": "triclinium._cli.demo.demo_command",
+    "explain": "triclinium._cli.explain.explain_command",
+    "ping": "triclinium._cli.ping.ping_command",
+    "query": "triclinium._cli.query.query_command",
+    "serve": "triclinium._cli.serve.serve_command",
+    "simulate": "triclinium._cli.simulate.simulate_command",
 }
 """Each command, and the module that defines it under the same name."""
 

@@ -30,8 +30,8 @@ from triclinium._telemetry.telemetry import Telemetry
 from triclinium._telemetry.wrapping import SharedCall
 from triclinium.abc import Connector, Resolver
 from triclinium_core.argument_error import ArgumentError
+from triclinium_core.client.cluster_machine import ClusterMachine
 from triclinium_core.client.health.statistics import ClientStatistics
-from triclinium_core.client.machine import ClusterMachine
 from triclinium_core.contract.couchbase import (
     AbandonReason,
     Action,
@@ -62,13 +62,13 @@ from triclinium_core.contract.neutral import ReportStrategyError, Token
 from triclinium_core.decoder_faults import DecoderFault
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import InternalError, TimeoutException
+from triclinium_core.kv.operation.document_operations import DocumentOperation, Operation
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.reports import DiagnosticsResult
-from triclinium_core.kv.operation.requests import DocumentOperation, Operation
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.options import Authenticator
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
-from triclinium_core.services.request import ServiceRequest, ServiceResult
+from triclinium_core.services.service_request import ServiceRequest, ServiceResult
 from triclinium_core.telemetry.span_names import WrappingCall
 from triclinium_core.telemetry.tracing import RequestSpan
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from triclinium_core.contract.neutral import Token
 from triclinium_core.kv.operation.results import Result
-from triclinium_core.services.request import ServiceRequest, ServiceResult
+from triclinium_core.services.service_request import ServiceRequest, ServiceResult
 
 
 @dataclass(slots=True, eq=False)

@@ -8,7 +8,7 @@ from datetime import datetime
 from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._telemetry.wrapping import Wrapping
 from triclinium_core.checks import Duration
-from triclinium_core.kv.operation.requests import JSON_TRANSCODER, Keyspace
+from triclinium_core.kv.operation.document_operations import JSON_TRANSCODER, Keyspace
 from triclinium_core.kv.operation.results import Cas
 from triclinium_core.kv.operation.validation import check_transcoder, encode_expiry
 from triclinium_core.shown import total_repr

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from triclinium._collection.base import ANY_CAS, CollectionBase, expiry_field
 from triclinium_core.checks import Duration
+from triclinium_core.kv.operation.document_operations import Append, Decrement, Increment, Prepend
 from triclinium_core.kv.operation.durability import DurabilityLevel
-from triclinium_core.kv.operation.requests import Append, Decrement, Increment, Prepend
 from triclinium_core.kv.operation.results import Cas, CounterResult, MutationResult
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.telemetry.tracing import RequestSpan

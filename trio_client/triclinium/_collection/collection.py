@@ -9,7 +9,7 @@ from triclinium._collection.replicas import ReplicaOperations
 from triclinium._collection.scans import ScanOperations
 from triclinium._collection.subdocuments import SubdocumentOperations
 from triclinium._management.query_indexes import CollectionQueryIndexManager
-from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.operation.document_operations import Keyspace
 
 
 class Collection(DocumentOperations, SubdocumentOperations, ReplicaOperations, ScanOperations):

@@ -9,8 +9,7 @@ from triclinium._collection.encoding import encoded
 from triclinium._telemetry.call_spans import encoding_call
 from triclinium_core.checks import Duration, check_flag, check_type
 from triclinium_core.errors import DocumentNotFoundException, InvalidArgumentException
-from triclinium_core.kv.operation.durability import DurabilityLevel
-from triclinium_core.kv.operation.requests import (
+from triclinium_core.kv.operation.document_operations import (
     JSON_TRANSCODER,
     Exists,
     Get,
@@ -25,6 +24,7 @@ from triclinium_core.kv.operation.requests import (
     Unlock,
     Upsert,
 )
+from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.results import Cas, Done, ExistsResult, GetResult, MutationResult
 from triclinium_core.kv.operation.validation import encode_lock_time
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy

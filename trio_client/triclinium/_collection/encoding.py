@@ -8,8 +8,8 @@ from typing import TypeVar
 from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._telemetry.call_spans import encoding_call
 from triclinium_core.client.call_attributes import attributes_of_mutation
+from triclinium_core.kv.operation.document_operations import Keyspace, Operation
 from triclinium_core.kv.operation.durability import DurabilityLevel
-from triclinium_core.kv.operation.requests import Keyspace, Operation
 
 V = TypeVar("V")
 T = TypeVar("T")

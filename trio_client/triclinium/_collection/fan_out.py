@@ -19,8 +19,8 @@ from triclinium._telemetry.wrapping import SharedCall, Wrapping
 from triclinium._trio_run import TrioRun
 from triclinium_core.contract.couchbase import AbandonReason
 from triclinium_core.errors import CouchbaseException
+from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.fan_out import FanOut
-from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.telemetry.tracing import check_parent
 

@@ -10,8 +10,8 @@ from triclinium._collection.base import CollectionBase, transcoder_or_json
 from triclinium._collection.fan_out import FanOutResults, FanOutTasks, in_block
 from triclinium._context import strategy_for
 from triclinium_core.kv.operation.results import MutationToken, ScanResult
-from triclinium_core.kv.operation.scan.machine import ScanMachine, ScanOptions, newest_tokens
-from triclinium_core.kv.operation.scan.types import ScanType
+from triclinium_core.kv.operation.scan.scan_machine import ScanMachine, ScanOptions, newest_tokens
+from triclinium_core.kv.operation.scan.scans import ScanType
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.mutation_state import MutationState, tokens_of
 from triclinium_core.shown import total_repr

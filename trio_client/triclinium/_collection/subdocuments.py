@@ -12,7 +12,6 @@ from triclinium_core.checks import Duration, check_flag
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.results import Cas, LookupInResult, MutateInResult
-from triclinium_core.kv.operation.subdocument.requests import LookupIn, MutateIn
 from triclinium_core.kv.operation.subdocument.specs import (
     EncodedMutation,
     LookupInSpec,
@@ -20,6 +19,7 @@ from triclinium_core.kv.operation.subdocument.specs import (
     StoreSemantics,
     check_specs,
 )
+from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.shown import shown
 from triclinium_core.telemetry.tracing import RequestSpan

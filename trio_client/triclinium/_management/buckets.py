@@ -18,7 +18,7 @@ from triclinium_core.services.management.buckets import (
     GetBucket,
     UpdateBucket,
 )
-from triclinium_core.services.request import Acknowledged
+from triclinium_core.services.service_request import Acknowledged
 from triclinium_core.telemetry.attributes import keyspace_attributes
 from triclinium_core.telemetry.span_names import WrappingCall
 from triclinium_core.telemetry.tracing import RequestSpan

@@ -14,12 +14,12 @@ from triclinium._cluster_driver.log import log_timeout
 from triclinium._deadlines import AbandonedOperation, Report, noted, tell
 from triclinium._telemetry.wrapping import Wrapping
 from triclinium_core.errors import AmbiguousTimeoutException, CouchbaseException, TimeoutException
+from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.inquiries import Inquiry
-from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.management.call_time import TimeIsUp
 from triclinium_core.services.management.steps import Pause, Step, Steps, last_words
-from triclinium_core.services.request import ServiceRequest
+from triclinium_core.services.service_request import ServiceRequest
 from triclinium_core.telemetry.tracing import RequestSpan
 
 R = TypeVar("R")

@@ -8,7 +8,7 @@ from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._management.call import carry_out
 from triclinium._management.manager import Manager
 from triclinium._telemetry.wrapping import Wrapping
-from triclinium_core.kv.operation.manifest.types import ScopeSpec
+from triclinium_core.kv.operation.manifest.collections_manifest import ScopeSpec
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.management import steps
 from triclinium_core.services.management.collections import (

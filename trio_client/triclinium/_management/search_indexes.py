@@ -27,7 +27,7 @@ from triclinium_core.services.management.search_indexes import (
     UnfreezePlan,
     UpsertSearchIndex,
 )
-from triclinium_core.services.request import Acknowledged
+from triclinium_core.services.service_request import Acknowledged
 from triclinium_core.shown import total_repr
 from triclinium_core.telemetry.tracing import RequestSpan
 

@@ -28,7 +28,7 @@ from triclinium_core.services.management.users import (
     UserAndMetadata,
     UserResult,
 )
-from triclinium_core.services.request import Acknowledged
+from triclinium_core.services.service_request import Acknowledged
 from triclinium_core.telemetry.tracing import RequestSpan
 
 

@@ -12,8 +12,15 @@ import trio
 from triclinium._retry.tracing import TracedCall, tracing_of_block
 from triclinium._retry.watching import tell, test_mode
 from triclinium._trio_run import not_on_trio
+from triclinium_core.retry.calls.call_machine import (
+    AwaitStrategy,
+    CallMachine,
+    Decision,
+    Sleep,
+    first_delay,
+    refuse_first,
+)
 from triclinium_core.retry.calls.history import AttemptRecord
-from triclinium_core.retry.calls.machine import AwaitStrategy, CallMachine, Decision, Sleep, first_delay, refuse_first
 from triclinium_core.retry.calls.reports import RetryGivenUp, RetryReport, RetryScheduled, RetrySucceeded
 from triclinium_core.retry.calls.terms import CallTerms
 from triclinium_core.retry.smithy.classification import ErrorInfo

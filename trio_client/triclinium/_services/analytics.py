@@ -9,10 +9,10 @@ from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._context import strategy_for
 from triclinium._services.rows import Row, RowResult, RowsBlock, decoder_of
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
-from triclinium_core.services.analytics.request import AnalyticsRequest, AnalyticsScanConsistency
+from triclinium_core.services.analytics.analytics_request import AnalyticsRequest, AnalyticsScanConsistency
 from triclinium_core.services.analytics.result import AnalyticsMetaData
 from triclinium_core.services.statement.parameters import Parameters, RawOptions, check_keywords
-from triclinium_core.services.statement.request import QueryContext
+from triclinium_core.services.statement.statement_request import QueryContext
 from triclinium_core.telemetry.tracing import RequestSpan
 
 
@@ -46,7 +46,7 @@ class AnalyticsQueries:
 
         Values for ``?`` or ``$1`` follow the statement. A keyword that is no option is the parameter of its name, which has
         to stand in the statement. What each option does, :class:`AnalyticsRequest
-        <triclinium_core.services.analytics.request.AnalyticsRequest>` tells.
+        <triclinium_core.services.analytics.analytics_request.AnalyticsRequest>` tells.
 
         Args:
             named_parameters: parameters of any name, such as that of an option.

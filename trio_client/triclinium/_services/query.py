@@ -11,10 +11,10 @@ from triclinium._services.rows import Row, RowResult, RowsBlock, decoder_of
 from triclinium_core.checks import Duration, check_duration
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.mutation_state import MutationState, tokens_of
-from triclinium_core.services.query.request import QueryProfile, QueryRequest, QueryScanConsistency
+from triclinium_core.services.query.query_request import QueryProfile, QueryRequest, QueryScanConsistency
 from triclinium_core.services.query.result import QueryMetaData
 from triclinium_core.services.statement.parameters import Parameters, RawOptions, check_keywords
-from triclinium_core.services.statement.request import QueryContext
+from triclinium_core.services.statement.statement_request import QueryContext
 from triclinium_core.telemetry.tracing import RequestSpan
 
 
@@ -58,7 +58,7 @@ class Queries:
         """Give a block the rows of a statement: ``async with cluster.query(...) as result: async for row in result: ...``.
 
         Values for ``?`` or ``$1`` follow the statement. A keyword that is no option is the parameter of its name, which has to
-        stand there. What options do, :class:`QueryRequest <triclinium_core.services.query.request.QueryRequest>` tells.
+        stand there. What options do, :class:`QueryRequest <triclinium_core.services.query.query_request.QueryRequest>` tells.
 
         Args:
             named_parameters: parameters of any name, such as that of an option.

@@ -20,7 +20,7 @@ from triclinium_core.errors import DecodingFailureException, InvalidArgumentExce
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.answer.decoded_limits import UNCOUNTED_SIZE_BYTES_MAX, TooManyParts, check_decodable
 from triclinium_core.services.answer.surrogates import first_lone_surrogate
-from triclinium_core.services.request import ServiceRequest, ServiceResult
+from triclinium_core.services.service_request import ServiceRequest, ServiceResult
 from triclinium_core.shown import shown, total_repr
 from triclinium_core.telemetry.tracing import RequestSpan, check_parent
 

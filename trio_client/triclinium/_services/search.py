@@ -13,17 +13,17 @@ from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.mutation_state import MutationState, tokens_of
 from triclinium_core.services.search.facets import Facet
 from triclinium_core.services.search.queries import SearchQuery
-from triclinium_core.services.search.request import (
+from triclinium_core.services.search.result import SearchFacetResult, SearchMetaData, SearchRow, decode_row
+from triclinium_core.services.search.search_request import (
     HighlightStyle,
     SearchOptions,
     SearchQueryRequest,
     SearchRequest,
     SearchScanConsistency,
 )
-from triclinium_core.services.search.result import SearchFacetResult, SearchMetaData, SearchRow, decode_row
 from triclinium_core.services.search.sorting import Sort
 from triclinium_core.services.search.vectors import VectorSearch
-from triclinium_core.services.statement.request import QueryContext
+from triclinium_core.services.statement.statement_request import QueryContext
 from triclinium_core.telemetry.tracing import RequestSpan
 
 
@@ -73,7 +73,7 @@ class Searches:
         """Give a block the hits of a search: ``async with scope.search(...) as result: async for row in result: ...``.
 
         A ``Scope`` asks an index of its own, a ``Cluster`` one of the cluster. What each option does, :class:`SearchOptions
-        <triclinium_core.services.search.request.SearchOptions>` tells.
+        <triclinium_core.services.search.search_request.SearchOptions>` tells.
 
         Args:
             index: its name.

@@ -17,8 +17,8 @@ from triclinium_core.services.views.options import (
     ViewOrdering,
     ViewScanConsistency,
 )
-from triclinium_core.services.views.request import ViewRequest
 from triclinium_core.services.views.result import ViewMetaData, ViewRow, decode_row
+from triclinium_core.services.views.view_request import ViewRequest
 from triclinium_core.telemetry.tracing import RequestSpan
 
 

@@ -27,7 +27,7 @@ from triclinium_core.errors import (
 )
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.inquiries import WaitForNodes
-from triclinium_core.kv.operation.manifest.codec import decode_manifest
+from triclinium_core.kv.operation.manifest.manifest_codec import decode_manifest
 from triclinium_core.kv.operation.reports import NodesServe
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request

@@ -26,7 +26,7 @@ from triclinium_core.kv.operation.results import Result
 from triclinium_core.kv.topology.topology import TopologyChange
 from triclinium_core.retry.couchbase.strategy import RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.services.request import ServiceResult
+from triclinium_core.services.service_request import ServiceResult
 from triclinium_core.shown import total_repr
 from triclinium_core.telemetry.tracing import AttributeValue
 

@@ -22,11 +22,11 @@ from triclinium_core.contract.neutral.events import (
 )
 from triclinium_core.decoder_faults import DecoderFault
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.inquiries import Inquiry
-from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.options import Authenticator
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
-from triclinium_core.services.request import Encoding, ServiceRequest
+from triclinium_core.services.service_request import Encoding, ServiceRequest
 from triclinium_core.shown import total_repr
 from triclinium_core.telemetry.span_names import WrappingCall
 

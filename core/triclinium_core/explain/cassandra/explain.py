@@ -25,8 +25,8 @@ from triclinium_core.retry.cassandra.errors import (
     WriteTimeout,
 )
 from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy
+from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest
 from triclinium_core.retry.cassandra.requests.judgement import Judgement, Route, Step, judge, routes_of
-from triclinium_core.retry.cassandra.requests.request import CassandraRequest
 from triclinium_core.retry.cassandra.verdicts import RetryVerdict
 from triclinium_core.retry.checks import check_flag, check_integer
 from triclinium_core.shown import shown

@@ -47,7 +47,7 @@ from triclinium_core.retry.couchbase.events import (
     HandedOver,
     SocketClosed,
 )
-from triclinium_core.retry.couchbase.machine import RequestAnnotation
+from triclinium_core.retry.couchbase.retry_machine import RequestAnnotation
 from triclinium_core.retry.couchbase.strategy import FastFailOnTerminalErrorRetryStrategy, RetryStrategy
 from triclinium_core.retry.couchbase.tables import kv_responses, service_responses
 from triclinium_core.retry.couchbase.tables.idempotency import idempotent_row, is_idempotent

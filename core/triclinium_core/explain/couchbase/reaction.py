@@ -14,7 +14,7 @@ from triclinium_core.explain.explanation import Outcome
 from triclinium_core.retry.backoff import ConstantRandom, Random
 from triclinium_core.retry.couchbase.actions import AskStrategy, Complete, Fail, RequestAction, RetryAfter
 from triclinium_core.retry.couchbase.events import ErrorMapLoaded, WakeupReached
-from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
+from triclinium_core.retry.couchbase.retry_machine import RequestAnnotation, RetryMachine
 from triclinium_core.retry.couchbase.states import RetryState, events_heard
 from triclinium_core.retry.couchbase.tables.error_map import ERROR_MAP_VERSION_MAX, ErrorMap
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
-from triclinium_core.kv.operation.replica.requests import LookupInReplica
-from triclinium_core.kv.operation.requests import (
+from triclinium_core.kv.operation.document_operations import (
     Append,
     Decrement,
     Exists,
@@ -23,8 +21,10 @@ from triclinium_core.kv.operation.requests import (
     Unlock,
     Upsert,
 )
-from triclinium_core.kv.operation.scan.requests import SCAN_OPERATIONS
-from triclinium_core.kv.operation.subdocument.requests import LookupIn, MutateIn
+from triclinium_core.kv.operation.manifest.manifest_request import GetCollectionsManifest
+from triclinium_core.kv.operation.replica.replica_requests import LookupInReplica
+from triclinium_core.kv.operation.scan.scan_requests import SCAN_OPERATIONS
+from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn, MutateIn
 
 OPERATIONS: tuple[type[Operation], ...] = (
     Noop,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.results import MutationToken, Result
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame

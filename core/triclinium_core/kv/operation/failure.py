@@ -10,10 +10,10 @@ import msgspec
 
 from triclinium_core.errors import CouchbaseException, DocumentExistsException
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
-from triclinium_core.kv.operation.requests import Operation
-from triclinium_core.kv.operation.subdocument.codec import MalformedOutcomes, decode_failed_mutation
-from triclinium_core.kv.operation.subdocument.requests import MutateIn
+from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.subdocument.specs import StoreSemantics
+from triclinium_core.kv.operation.subdocument.subdocument_codec import MalformedOutcomes, decode_failed_mutation
+from triclinium_core.kv.operation.subdocument.subdocument_requests import MutateIn
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.framing_extras import server_duration
 from triclinium_core.retry.couchbase.events import KvResponse

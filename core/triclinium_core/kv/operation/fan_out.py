@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.kv.operation.document_operations import Operation
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -13,7 +13,7 @@ import msgspec
 from triclinium_core.checks import check_integer
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, DecodingFailureException, InvalidArgumentException
-from triclinium_core.kv.operation.manifest.types import CollectionsManifest
+from triclinium_core.kv.operation.manifest.collections_manifest import CollectionsManifest
 from triclinium_core.kv.operation.reports import NodesServe, PingResult, Ready
 from triclinium_core.kv.operation.subdocument.specs import LookupInSpec
 from triclinium_core.kv.wire.compression import MalformedCompression, inflate

@@ -18,6 +18,15 @@ from typing import TYPE_CHECKING
 from triclinium_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from triclinium_core.retry.calls.call_machine import (
+        AwaitStrategy,
+        CallMachine,
+        Decision,
+        GiveUp,
+        Sleep,
+        first_delay,
+        refuse_first,
+    )
     from triclinium_core.retry.calls.history import AttemptRecord, RetryEnding, attempts_of
     from triclinium_core.retry.calls.http_rules import (
         IDEMPOTENT_METHODS,
@@ -27,26 +36,17 @@ if TYPE_CHECKING:
         HttpRetryRules,
         parse_retry_after,
     )
-    from triclinium_core.retry.calls.machine import (
-        AwaitStrategy,
-        CallMachine,
-        Decision,
-        GiveUp,
-        Sleep,
-        first_delay,
-        refuse_first,
-    )
     from triclinium_core.retry.calls.reports import RetryGivenUp, RetryHook, RetryReport, RetryScheduled, RetrySucceeded
     from triclinium_core.retry.calls.retryable import RETRY_SAFE, RetryOn, UnwelcomeResultError
     from triclinium_core.retry.calls.terms import CallTerms
 
 _MODULE_OF = {
     "AttemptRecord": "triclinium_core.retry.calls.history",
-    "AwaitStrategy": "triclinium_core.retry.calls.machine",
-    "CallMachine": "triclinium_core.retry.calls.machine",
+    "AwaitStrategy": "triclinium_core.retry.calls.call_machine",
+    "CallMachine": "triclinium_core.retry.calls.call_machine",
     "CallTerms": "triclinium_core.retry.calls.terms",
-    "Decision": "triclinium_core.retry.calls.machine",
-    "GiveUp": "triclinium_core.retry.calls.machine",
+    "Decision": "triclinium_core.retry.calls.call_machine",
+    "GiveUp": "triclinium_core.retry.calls.call_machine",
     "HttpFailure": "triclinium_core.retry.calls.http_rules",
     "HttpRequestFacts": "triclinium_core.retry.calls.http_rules",
     "HttpRetryRules": "triclinium_core.retry.calls.http_rules",
@@ -60,12 +60,12 @@ _MODULE_OF = {
     "RetryReport": "triclinium_core.retry.calls.reports",
     "RetryScheduled": "triclinium_core.retry.calls.reports",
     "RetrySucceeded": "triclinium_core.retry.calls.reports",
-    "Sleep": "triclinium_core.retry.calls.machine",
+    "Sleep": "triclinium_core.retry.calls.call_machine",
     "UnwelcomeResultError": "triclinium_core.retry.calls.retryable",
     "attempts_of": "triclinium_core.retry.calls.history",
-    "first_delay": "triclinium_core.retry.calls.machine",
+    "first_delay": "triclinium_core.retry.calls.call_machine",
     "parse_retry_after": "triclinium_core.retry.calls.http_rules",
-    "refuse_first": "triclinium_core.retry.calls.machine",
+    "refuse_first": "triclinium_core.retry.calls.call_machine",
 }
 
 if not TYPE_CHECKING:  # A type checker would take every misspelt name for one that this function finds.

@@ -78,6 +78,7 @@ if TYPE_CHECKING:
         Reprepare,
         Send,
     )
+    from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest, RequestKind
     from triclinium_core.retry.cassandra.requests.events import (
         AttemptAborted,
         AttemptEvent,
@@ -92,8 +93,7 @@ if TYPE_CHECKING:
         StatementPrepared,
         TimerFired,
     )
-    from triclinium_core.retry.cassandra.requests.machine import RequestMachine
-    from triclinium_core.retry.cassandra.requests.request import CassandraRequest, RequestKind
+    from triclinium_core.retry.cassandra.requests.request_machine import RequestMachine
     from triclinium_core.retry.cassandra.requests.speculation import (
         ConstantSpeculativeExecutionPolicy,
         NoSpeculativeExecution,
@@ -123,7 +123,7 @@ _MODULE_OF = {
     "CassandraAction": "triclinium_core.retry.cassandra.requests.actions",
     "CassandraError": "triclinium_core.retry.cassandra.errors",
     "CassandraEvent": "triclinium_core.retry.cassandra.requests.events",
-    "CassandraRequest": "triclinium_core.retry.cassandra.requests.request",
+    "CassandraRequest": "triclinium_core.retry.cassandra.requests.cassandra_request",
     "CdcWriteFailure": "triclinium_core.retry.cassandra.errors",
     "ClosedConnection": "triclinium_core.retry.cassandra.errors",
     "Complete": "triclinium_core.retry.cassandra.requests.actions",
@@ -172,8 +172,8 @@ _MODULE_OF = {
     "Reprepare": "triclinium_core.retry.cassandra.requests.actions",
     "RequestAbandoned": "triclinium_core.retry.cassandra.requests.events",
     "RequestAborted": "triclinium_core.retry.cassandra.errors",
-    "RequestKind": "triclinium_core.retry.cassandra.requests.request",
-    "RequestMachine": "triclinium_core.retry.cassandra.requests.machine",
+    "RequestKind": "triclinium_core.retry.cassandra.requests.cassandra_request",
+    "RequestMachine": "triclinium_core.retry.cassandra.requests.request_machine",
     "RequestState": "triclinium_core.retry.cassandra.requests.states",
     "RequestStarted": "triclinium_core.retry.cassandra.requests.events",
     "RequestThrottled": "triclinium_core.retry.cassandra.errors",

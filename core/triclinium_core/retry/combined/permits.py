@@ -19,8 +19,8 @@ from typing import NamedTuple, cast
 from triclinium_core import errors as e
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.retry.backoff import cap
+from triclinium_core.retry.calls.call_machine import refuse_first
 from triclinium_core.retry.calls.history import RetryEnding
-from triclinium_core.retry.calls.machine import refuse_first
 from triclinium_core.retry.calls.terms import abandon, delay_of, is_refusal
 from triclinium_core.retry.combined.reason_infos import FailedAttempt, FailedAttemptError, describe
 from triclinium_core.retry.combined.strategies import TokenLender, TokenStrategy

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         StrategyAnswered,
         WakeupReached,
     )
-    from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
+    from triclinium_core.retry.couchbase.retry_machine import RequestAnnotation, RetryMachine
     from triclinium_core.retry.couchbase.states import RetryState
     from triclinium_core.retry.couchbase.strategy import (
         AnyRetryStrategy,
@@ -104,14 +104,14 @@ _MODULE_OF = {
     "ReportRefusal": "triclinium_core.retry.couchbase.actions",
     "ReportRetry": "triclinium_core.retry.couchbase.actions",
     "RequestAction": "triclinium_core.retry.couchbase.actions",
-    "RequestAnnotation": "triclinium_core.retry.couchbase.machine",
+    "RequestAnnotation": "triclinium_core.retry.couchbase.retry_machine",
     "RequestEvent": "triclinium_core.retry.couchbase.events",
     "RetryState": "triclinium_core.retry.couchbase.states",
     "Response": "triclinium_core.retry.couchbase.events",
     "ResponseReceived": "triclinium_core.retry.couchbase.events",
     "RetryAction": "triclinium_core.retry.couchbase.strategy",
     "RetryAfter": "triclinium_core.retry.couchbase.actions",
-    "RetryMachine": "triclinium_core.retry.couchbase.machine",
+    "RetryMachine": "triclinium_core.retry.couchbase.retry_machine",
     "RetryReason": "triclinium_core.retry.couchbase.tables.reasons",
     "RetryRequest": "triclinium_core.retry.couchbase.strategy",
     "RetryStrategy": "triclinium_core.retry.couchbase.strategy",

@@ -25,13 +25,13 @@ from triclinium_core.contract.neutral import StreamId, TimePassed, Token
 from triclinium_core.decoder_faults import Decoder, DecoderFault
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, DecodingFailureException
-from triclinium_core.kv.operation.codec import decode_response
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.failure import read_failure
 from triclinium_core.kv.operation.operation import timeout_of
+from triclinium_core.kv.operation.operation_codec import decode_response
 from triclinium_core.kv.operation.results import ScanPage
-from triclinium_core.kv.operation.scan.codec import encode_cancel
-from triclinium_core.kv.operation.scan.requests import SCAN_ID_SIZE, RangeScanCreate
+from triclinium_core.kv.operation.scan.scan_codec import encode_cancel
+from triclinium_core.kv.operation.scan.scan_requests import SCAN_ID_SIZE, RangeScanCreate
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.framing_extras import server_duration
 from triclinium_core.retry.combined.permits import permit_of

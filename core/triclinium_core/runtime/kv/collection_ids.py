@@ -15,10 +15,10 @@ from triclinium_core.contract.neutral import ReportConnection, StreamId
 from triclinium_core.decoder_faults import Decoder
 from triclinium_core.errors import CouchbaseException, DecodingFailureException, FeatureNotAvailableException
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
-from triclinium_core.kv.operation.manifest.codec import decode_manifest
-from triclinium_core.kv.operation.manifest.types import CollectionsManifest
-from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, Operation
-from triclinium_core.kv.operation.scan.requests import RangeScanCreate
+from triclinium_core.kv.operation.document_operations import DocumentOperation, Keyspace, Operation
+from triclinium_core.kv.operation.manifest.collections_manifest import CollectionsManifest
+from triclinium_core.kv.operation.manifest.manifest_codec import decode_manifest
+from triclinium_core.kv.operation.scan.scan_requests import RangeScanCreate
 from triclinium_core.kv.topology.collections import DEFAULT_COLLECTION_PREFIX, QUESTION_SECONDS, CollectionIds
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request

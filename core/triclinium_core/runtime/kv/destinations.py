@@ -10,7 +10,7 @@ from zlib import crc32
 
 import msgspec
 
-from triclinium_core.kv.operation.requests import Keyspace, Operation
+from triclinium_core.kv.operation.document_operations import Keyspace, Operation
 from triclinium_core.kv.topology.bucket_map import BucketMap
 from triclinium_core.runtime.kv.connection.connection import Connection
 

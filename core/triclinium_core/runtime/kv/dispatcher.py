@@ -16,9 +16,9 @@ from triclinium_core.errors import (
     FeatureNotAvailableException,
     UnsupportedOperationException,
 )
-from triclinium_core.kv.operation.codec import check_bare, encode_operation
-from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, Operation
-from triclinium_core.kv.operation.scan.requests import VBucketOperation
+from triclinium_core.kv.operation.document_operations import DocumentOperation, Keyspace, Operation
+from triclinium_core.kv.operation.operation_codec import check_bare, encode_operation
+from triclinium_core.kv.operation.scan.scan_requests import VBucketOperation
 from triclinium_core.kv.topology.own_addresses import OwnAddresses
 from triclinium_core.retry.couchbase.events import Dispatched, DispatchFailed, Load
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason

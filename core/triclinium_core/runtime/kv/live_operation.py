@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from triclinium_core.contract.couchbase import AbandonReason
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
+from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.operation import context_of
-from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import ScanPage, ScanResult
-from triclinium_core.kv.operation.scan.requests import RangeScanContinue
+from triclinium_core.kv.operation.scan.scan_requests import RangeScanContinue
 from triclinium_core.kv.topology.bucket_map import BucketMap
 from triclinium_core.runtime.lifecycle.live import Live
 from triclinium_core.runtime.lifecycle.measured import Measured

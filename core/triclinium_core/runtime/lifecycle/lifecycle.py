@@ -31,7 +31,7 @@ from triclinium_core.errors import CouchbaseException
 from triclinium_core.retry.combined.permits import AsyncPermit, says_well
 from triclinium_core.retry.couchbase import actions as orders, events as facts
 from triclinium_core.retry.couchbase.failures import not_begun, subject
-from triclinium_core.retry.couchbase.machine import RetryMachine
+from triclinium_core.retry.couchbase.retry_machine import RetryMachine
 from triclinium_core.retry.couchbase.strategy import RetryAction
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason

@@ -18,7 +18,7 @@ from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.combined.permits import AnyPermit
 from triclinium_core.retry.combined.strategies import Decider
 from triclinium_core.retry.couchbase import strategy as couchbase
-from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
+from triclinium_core.retry.couchbase.retry_machine import RequestAnnotation, RetryMachine
 from triclinium_core.retry.couchbase.states import RetryState
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
 from triclinium_core.runtime.lifecycle.carrier import Submittable

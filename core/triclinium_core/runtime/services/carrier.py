@@ -64,8 +64,8 @@ from triclinium_core.runtime.toolkit import Toolkit
 from triclinium_core.services.answer.context_ids import ContextIds
 from triclinium_core.services.answer.incoming_answer import ForeignAnswer, Outcome, UnreadableAnswer
 from triclinium_core.services.answer.rows import MalformedRows
-from triclinium_core.services.query.request import PrepareRequest
-from triclinium_core.services.request import (
+from triclinium_core.services.query.query_request import PrepareRequest
+from triclinium_core.services.service_request import (
     HttpResponse,
     IdentifiedRequest,
     Listing,
@@ -74,7 +74,7 @@ from triclinium_core.services.request import (
     ServiceResult,
     Steps,
 )
-from triclinium_core.services.statement.request import StatementRequest
+from triclinium_core.services.statement.statement_request import StatementRequest
 from triclinium_core.work import CHUNK_WORK, HTTP_BYTES_PER_UNIT, PARSED_BYTES_PER_UNIT, READ_AT_ONCE_MAX
 
 

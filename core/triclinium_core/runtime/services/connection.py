@@ -24,7 +24,7 @@ from triclinium_core.concealment import Secrets
 from triclinium_core.decoder_faults import Decoder, DecoderFault
 from triclinium_core.retry.couchbase.events import HandedOver
 from triclinium_core.runtime.services.credentials import secrets_of, without_credentials
-from triclinium_core.services.request import HttpRequest
+from triclinium_core.services.service_request import HttpRequest
 from triclinium_core.shown import one_line
 
 HEADERS_SIZE_BYTES_MAX = 64 * 1024

@@ -26,7 +26,7 @@ from triclinium_core.runtime.lifecycle.stages import Stage
 from triclinium_core.runtime.services.live_request import LiveRequest, bounded_operation_id, waits_for
 from triclinium_core.runtime.services.pool import NODES_NAMED_MAX, WAITING_MAX, Endpoint, Pool, choose
 from triclinium_core.runtime.services.prepared_statements import PreparedStatements
-from triclinium_core.services.request import IdentifiedRequest
+from triclinium_core.services.service_request import IdentifiedRequest
 from triclinium_core.telemetry.attributes import dispatch_attributes
 
 SECONDS_LEFT_MIN = 0.001

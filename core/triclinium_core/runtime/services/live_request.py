@@ -15,7 +15,7 @@ from triclinium_core.runtime.lifecycle.live import Live
 from triclinium_core.runtime.lifecycle.measured import Measured
 from triclinium_core.runtime.services.pool import Endpoint
 from triclinium_core.services.answer.incoming_answer import IncomingAnswer
-from triclinium_core.services.request import Encoding, HttpResponse, ServiceRequest, ServiceResult, Steps
+from triclinium_core.services.service_request import Encoding, HttpResponse, ServiceRequest, ServiceResult, Steps
 from triclinium_core.shown import beginning
 from triclinium_core.telemetry.past_attempts import PastAttempts
 

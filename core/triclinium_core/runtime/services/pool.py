@@ -33,7 +33,7 @@ from triclinium_core.runtime.kv.known_configs import SERVICE_NAMES
 from triclinium_core.runtime.services.connection import HttpConnection
 from triclinium_core.runtime.services.credentials import has_credentials, headers_of
 from triclinium_core.runtime.toolkit import Toolkit
-from triclinium_core.services.request import HttpRequest
+from triclinium_core.services.service_request import HttpRequest
 from triclinium_core.shown import one_line, total_repr
 
 WAITING_MAX = 16_384

@@ -19,8 +19,8 @@ from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.runtime.kv.known_configs import KnownConfigs
-from triclinium_core.services.query.request import PlanKey, PreparedPlan, PrepareRequest, QueryRequest
-from triclinium_core.services.request import HttpResponse, MalformedAnswer, ServiceRequest
+from triclinium_core.services.query.query_request import PlanKey, PreparedPlan, PrepareRequest, QueryRequest
+from triclinium_core.services.service_request import HttpResponse, MalformedAnswer, ServiceRequest
 
 P = TypeVar("P")
 

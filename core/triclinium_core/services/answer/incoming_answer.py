@@ -19,7 +19,7 @@ from triclinium_core.kv.wire.json_limits import JsonLimits
 from triclinium_core.retry.tables import transition_table
 from triclinium_core.services.answer.context_ids import MEMBER, foreign_id, foreign_id_in
 from triclinium_core.services.answer.rows import MalformedRows, RowSplitter
-from triclinium_core.services.request import ServiceResult
+from triclinium_core.services.service_request import ServiceResult
 from triclinium_core.work import BYTES_PER_UNIT, PARSED_BYTES_PER_UNIT, ROW_WORK
 
 HELD_SIZE_BYTES = 256 * 1024

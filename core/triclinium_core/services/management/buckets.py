@@ -25,10 +25,10 @@ from triclinium_core.checks import (
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.validation import REPLICAS_MAX, UINT64_MAX
-from triclinium_core.services.management.request import ManagementRequest, check_bucket_name, reading
+from triclinium_core.services.management.management_request import ManagementRequest, check_bucket_name, reading
 from triclinium_core.services.paths import path
 from triclinium_core.services.received import Members, body_members, in_one_step, kept_word, members_of, readable
-from triclinium_core.services.request import HttpResponse, Listing, ServiceResult, Steps, all_steps
+from triclinium_core.services.service_request import HttpResponse, Listing, ServiceResult, Steps, all_steps
 from triclinium_core.shown import one_line
 
 BUCKETS = ("pools", "default", "buckets")

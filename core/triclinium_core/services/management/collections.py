@@ -15,12 +15,12 @@ from triclinium_core.checks import Duration, check_duration, check_flag, check_t
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
-from triclinium_core.kv.operation.manifest.codec import decode_manifest, parse_uid
-from triclinium_core.kv.operation.manifest.types import CollectionsManifest
+from triclinium_core.kv.operation.manifest.collections_manifest import CollectionsManifest
+from triclinium_core.kv.operation.manifest.manifest_codec import decode_manifest, parse_uid
 from triclinium_core.kv.operation.validation import check_name
 from triclinium_core.services.management.buckets import BUCKETS, EXPIRY_SECONDS_MAX, BucketRequest, whole_seconds
 from triclinium_core.services.paths import path
-from triclinium_core.services.request import HttpResponse, MalformedAnswer, ServiceResult
+from triclinium_core.services.service_request import HttpResponse, MalformedAnswer, ServiceResult
 from triclinium_core.shown import one_line
 
 NEVER_EXPIRES = -1

@@ -19,11 +19,11 @@ from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import DEFAULT_NAME, UINT32_MAX, check_name
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.json_values import encode_members
-from triclinium_core.services.management.request import check_bucket_name
-from triclinium_core.services.query.request import QueryRequest
+from triclinium_core.services.management.management_request import check_bucket_name
+from triclinium_core.services.query.query_request import QueryRequest
 from triclinium_core.services.query.result import metadata_of
 from triclinium_core.services.received import Members, as_text, decoded, in_one_step, kept_word, members_of, readable
-from triclinium_core.services.request import (
+from triclinium_core.services.service_request import (
     Acknowledged,
     HttpResponse,
     Listing,
@@ -34,7 +34,7 @@ from triclinium_core.services.request import (
 )
 from triclinium_core.services.statement.identifiers import query_identifier as identifier
 from triclinium_core.services.statement.parameters import Parameters
-from triclinium_core.services.statement.request import QueryContext, StatementRequest
+from triclinium_core.services.statement.statement_request import QueryContext, StatementRequest
 from triclinium_core.shown import shown
 
 ONLINE = "online"

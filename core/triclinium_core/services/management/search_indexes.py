@@ -21,7 +21,7 @@ from triclinium_core.kv.operation.validation import check_name
 from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.json_values import encode_json
-from triclinium_core.services.management.request import ManagementRequest, check_bucket_name, reading
+from triclinium_core.services.management.management_request import ManagementRequest, check_bucket_name, reading
 from triclinium_core.services.paths import check_segment, path
 from triclinium_core.services.received import (
     JSON_OBJECT,
@@ -34,7 +34,7 @@ from triclinium_core.services.received import (
     readable,
     unknown_parts,
 )
-from triclinium_core.services.request import HttpRequest, HttpResponse, Listing, ServiceResult, Steps, all_steps
+from triclinium_core.services.service_request import HttpRequest, HttpResponse, Listing, ServiceResult, Steps, all_steps
 from triclinium_core.shown import shown
 
 JsonObject = Mapping[str, object]

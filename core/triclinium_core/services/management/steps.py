@@ -36,8 +36,8 @@ from triclinium_core.errors import (
     InvalidArgumentException,
     TimeoutException,
 )
+from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.inquiries import Inquiry, WaitForNodes
-from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.validation import DEFAULT_NAME
 from triclinium_core.kv.topology.capabilities import BucketCapability
 from triclinium_core.retry.backoff import controlled
@@ -56,6 +56,7 @@ from triclinium_core.services.management.collections import (
     ManifestChanged,
     UpdateCollection,
 )
+from triclinium_core.services.management.management_request import ManagementRequest
 from triclinium_core.services.management.query_indexes import (
     ONLINE,
     CreateIndex,
@@ -70,8 +71,7 @@ from triclinium_core.services.management.query_indexes import (
     build_indexes,
     deferred_indexes,
 )
-from triclinium_core.services.management.request import ManagementRequest
-from triclinium_core.services.request import ServiceRequest
+from triclinium_core.services.service_request import ServiceRequest
 from triclinium_core.shown import shown
 
 REFUSALS_MAX = 5

@@ -17,7 +17,7 @@ import msgspec
 from triclinium_core.checks import check_choice, check_text, check_type
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import check_name
-from triclinium_core.services.management.request import ManagementRequest, check_password, reading
+from triclinium_core.services.management.management_request import ManagementRequest, check_password, reading
 from triclinium_core.services.paths import check_segment, path
 from triclinium_core.services.received import (
     Members,
@@ -30,7 +30,14 @@ from triclinium_core.services.received import (
     separated,
     unknown_parts,
 )
-from triclinium_core.services.request import HttpResponse, Listing, MalformedAnswer, ServiceResult, Steps, all_steps
+from triclinium_core.services.service_request import (
+    HttpResponse,
+    Listing,
+    MalformedAnswer,
+    ServiceResult,
+    Steps,
+    all_steps,
+)
 from triclinium_core.shown import one_line, shown, total_repr
 
 ANY = "*"

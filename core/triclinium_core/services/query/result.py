@@ -10,7 +10,7 @@ from enum import StrEnum, unique
 
 import msgspec
 
-from triclinium_core.services.request import HttpResponse, ServiceResult
+from triclinium_core.services.service_request import HttpResponse, ServiceResult
 from triclinium_core.services.statement.answers import (
     AnsweredMetrics,
     AnsweredParts,

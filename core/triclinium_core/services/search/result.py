@@ -14,7 +14,7 @@ from triclinium_core.kv.wire.json_limits import JsonLimits
 from triclinium_core.services.answer.decoded_limits import OBJECTS_SIZE_BYTES_MAX
 from triclinium_core.services.json_values import decode_json
 from triclinium_core.services.received import UNREADABLE, Members, as_text, body_members, decoded, members_of
-from triclinium_core.services.request import HttpResponse, MalformedAnswer, ServiceResult
+from triclinium_core.services.service_request import HttpResponse, MalformedAnswer, ServiceResult
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from triclinium_core.services.received import Members, body_members
-from triclinium_core.services.request import HttpResponse, MalformedAnswer
+from triclinium_core.services.service_request import HttpResponse, MalformedAnswer
 from triclinium_core.services.statement.go_durations import seconds_of
 
 W = TypeVar("W")

@@ -12,7 +12,7 @@ import msgspec
 
 from triclinium_core.services.json_values import decode_json
 from triclinium_core.services.received import UNREADABLE, Members, as_text, body_members, decoded, members_of
-from triclinium_core.services.request import HttpResponse, MalformedAnswer, ServiceResult
+from triclinium_core.services.service_request import HttpResponse, MalformedAnswer, ServiceResult
 from triclinium_core.shown import one_line
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ machine::
 ``NEUTRAL_LAWS`` are those among them that a driver of any other machine keeps; a ``Bench`` has the words of its protocol.
 """
 
-from triclinium_core.testing.driver_laws.couchbase.driver import (
+from triclinium_core.testing.driver_laws.couchbase.cluster_driver_under_test import (
     OPERATION,
     REQUEST,
     ClusterDriverUnderTest,
@@ -18,10 +18,16 @@ from triclinium_core.testing.driver_laws.couchbase.driver import (
     Reader,
 )
 from triclinium_core.testing.driver_laws.couchbase.laws import LAWS, Law
-from triclinium_core.testing.driver_laws.couchbase.machine import ScriptedClusterMachine
-from triclinium_core.testing.driver_laws.neutral.driver import Bench, Caller, DriverUnderTest, Listener, PeerSocket
+from triclinium_core.testing.driver_laws.couchbase.scripted_cluster_machine import ScriptedClusterMachine
+from triclinium_core.testing.driver_laws.neutral.driver_under_test import (
+    Bench,
+    Caller,
+    DriverUnderTest,
+    Listener,
+    PeerSocket,
+)
 from triclinium_core.testing.driver_laws.neutral.laws import NEUTRAL_LAWS, NeutralLaw
-from triclinium_core.testing.driver_laws.neutral.machine import Answer, LawBroken, ScriptedMachine, on
+from triclinium_core.testing.driver_laws.neutral.scripted_machine import Answer, LawBroken, ScriptedMachine, on
 
 __all__ = [
     "LAWS",

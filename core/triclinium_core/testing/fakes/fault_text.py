@@ -18,7 +18,7 @@ from difflib import get_close_matches
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.catalogue import OPERATIONS
-from triclinium_core.kv.operation.requests import DocumentOperation
+from triclinium_core.kv.operation.document_operations import DocumentOperation
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.fault_names import (

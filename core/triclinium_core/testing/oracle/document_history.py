@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from triclinium_core.kv.operation.requests import Concatenate, Count, GetAndLock, GetAndTouch, Remove, Touch
+from triclinium_core.kv.operation.document_operations import Concatenate, Count, GetAndLock, GetAndTouch, Remove, Touch
 from triclinium_core.kv.operation.results import Cas
 from triclinium_core.testing.oracle.submissions import BEFORE_ALL, CHANGES_CAS, Instant, Submission, Violation
 

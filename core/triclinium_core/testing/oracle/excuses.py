@@ -19,7 +19,7 @@ from triclinium_core.errors import (
     DocumentNotLockedException,
     TimeoutException,
 )
-from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.kv.wire.header import MalformedFrame, scan_headers
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason

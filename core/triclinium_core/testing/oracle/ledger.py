@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from triclinium_core.contract.couchbase import ReportRetry
 from triclinium_core.errors import CouchbaseException, TimeoutException
-from triclinium_core.kv.operation.codec import CODECS
 from triclinium_core.kv.operation.codec_parts import Body
-from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace
+from triclinium_core.kv.operation.document_operations import DocumentOperation, Keyspace
+from triclinium_core.kv.operation.operation_codec import CODECS
 from triclinium_core.kv.wire.constants import HEADER_SIZE, Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer

@@ -21,7 +21,7 @@ from triclinium_core.errors import (
     DocumentExistsException,
     DocumentNotFoundException,
 )
-from triclinium_core.kv.operation.requests import (
+from triclinium_core.kv.operation.document_operations import (
     Append,
     Concatenate,
     Count,

@@ -11,7 +11,7 @@ from triclinium_core.errors import (
     DecodingFailureException,
     DurabilityAmbiguousException,
 )
-from triclinium_core.kv.operation.requests import (
+from triclinium_core.kv.operation.document_operations import (
     Concatenate,
     Count,
     DocumentOperation,
@@ -24,7 +24,7 @@ from triclinium_core.kv.operation.requests import (
     Touch,
     Unlock,
 )
-from triclinium_core.kv.operation.subdocument.requests import MutateIn
+from triclinium_core.kv.operation.subdocument.subdocument_requests import MutateIn
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.shown import total_repr

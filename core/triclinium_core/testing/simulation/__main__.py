@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from multiprocessing import get_context
 
-from triclinium_core.testing.simulation.command import Spread, main
 from triclinium_core.testing.simulation.history import SeedResult
+from triclinium_core.testing.simulation.simulation_command import Spread, main
 
 NOT_WRITTEN, NOBODY_READS = 74, 141
 """Exit statuses where the output could not be written, as in sysexits.h, and where SIGPIPE would end a program."""

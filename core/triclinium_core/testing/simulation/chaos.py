@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 
-from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.faults import refuse_connection

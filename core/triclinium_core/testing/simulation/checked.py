@@ -49,8 +49,8 @@ from triclinium_core.contract.neutral import (
 )
 from triclinium_core.errors import AmbiguousTimeoutException, CouchbaseException
 from triclinium_core.kv.address import Address
+from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.kv.operation.operation import timeout_of
-from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.topology.connection_string import parse_connection_string
 from triclinium_core.options import ClientOptions
 from triclinium_core.retry.backoff import Random
@@ -76,7 +76,7 @@ from triclinium_core.testing.oracle.excuses import ANSWERS, Excuses, Revision
 from triclinium_core.testing.oracle.ledger import Ledger
 from triclinium_core.testing.oracle.loans import LoanBook
 from triclinium_core.testing.oracle.model import Model
-from triclinium_core.testing.oracle.requests import RequestBook
+from triclinium_core.testing.oracle.request_book import RequestBook
 from triclinium_core.testing.oracle.submissions import Submission, Violation
 from triclinium_core.testing.request_templates import DrawnRequest
 from triclinium_core.testing.simulation.consultations import Consultations, Question

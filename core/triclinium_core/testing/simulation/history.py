@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from triclinium_core.contract.neutral import Token
-from triclinium_core.kv.operation.requests import Get, Keyspace, Operation
+from triclinium_core.kv.operation.document_operations import Get, Keyspace, Operation
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions

@@ -18,12 +18,12 @@ from triclinium_core.contract.couchbase import (
 )
 from triclinium_core.contract.neutral import ReportConnection, StreamId, Token
 from triclinium_core.errors import AmbiguousTimeoutException, CouchbaseException, TimeoutException
-from triclinium_core.kv.operation.requests import Concatenate, Count, Keyspace, Operation, Store
+from triclinium_core.kv.operation.document_operations import Concatenate, Count, Keyspace, Operation, Store
 from triclinium_core.kv.operation.results import CounterResult, ExistsResult, GetResult, Result
 from triclinium_core.options import ClientOptions
 from triclinium_core.retry.backoff import Random
-from triclinium_core.services.query.request import QueryRequest
-from triclinium_core.services.request import ServiceRequest
+from triclinium_core.services.query.query_request import QueryRequest
+from triclinium_core.services.service_request import ServiceRequest
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.oracle.excuses import ANSWERS, Revision
 from triclinium_core.testing.oracle.loans import LoanBook

@@ -59,15 +59,15 @@ from triclinium_core.contract.neutral import (
     Token,
 )
 from triclinium_core.errors import CouchbaseException
+from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.inquiries import Inquiry
-from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.kv.topology.topology import TopologyChange
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.backoff import ConstantRandom, Random
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.services.request import ServiceRequest, ServiceResult
+from triclinium_core.services.service_request import ServiceRequest, ServiceResult
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes, NodePort
 from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, SendReply

@@ -15,7 +15,7 @@ from functools import partial
 from typing import assert_never
 
 from triclinium_core.retry.backoff import Random, exponential
-from triclinium_core.retry.calls.machine import CallMachine, Sleep
+from triclinium_core.retry.calls.call_machine import CallMachine, Sleep
 from triclinium_core.retry.calls.terms import CallTerms
 from triclinium_core.retry.combined.permits import Permit
 from triclinium_core.retry.couchbase.actions import Dispatch, RetryAfter
@@ -29,7 +29,7 @@ from triclinium_core.retry.couchbase.events import (
     SocketClosed,
     WakeupReached,
 )
-from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
+from triclinium_core.retry.couchbase.retry_machine import RequestAnnotation, RetryMachine
 from triclinium_core.retry.couchbase.states import RetryState
 from triclinium_core.retry.couchbase.strategy import (
     BestEffortRetryStrategy,

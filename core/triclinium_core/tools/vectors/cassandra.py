@@ -37,7 +37,7 @@ from triclinium_core.retry.cassandra.errors import (
 from triclinium_core.retry.cassandra.policies import POLICIES
 from triclinium_core.retry.cassandra.policy import verdict_on
 from triclinium_core.retry.cassandra.requests.actions import Complete, Fail
-from triclinium_core.retry.cassandra.requests.request import CassandraRequest
+from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest
 from triclinium_core.retry.cassandra.verdicts import RetryDecision, RetryVerdict
 from triclinium_core.tools.vectors.cassandra_script import AskedPolicy, FixedPolicy, UnusableScript, play
 from triclinium_core.tools.vectors.fields import (

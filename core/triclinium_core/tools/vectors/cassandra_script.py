@@ -39,6 +39,7 @@ from triclinium_core.retry.cassandra.errors import (
     WriteTimeout,
 )
 from triclinium_core.retry.cassandra.requests.actions import Complete, CompleteEmpty, Fail, Reprepare, Send
+from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest
 from triclinium_core.retry.cassandra.requests.events import (
     AttemptAborted,
     CassandraEvent,
@@ -49,8 +50,7 @@ from triclinium_core.retry.cassandra.requests.events import (
     StatementPrepared,
     TimerFired,
 )
-from triclinium_core.retry.cassandra.requests.machine import RequestMachine
-from triclinium_core.retry.cassandra.requests.request import CassandraRequest
+from triclinium_core.retry.cassandra.requests.request_machine import RequestMachine
 from triclinium_core.retry.cassandra.verdicts import RetryVerdict
 from triclinium_core.shown import printable
 from triclinium_core.tools.vectors.fields import quote

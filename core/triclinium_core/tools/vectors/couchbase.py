@@ -34,7 +34,7 @@ from triclinium_core.explain.couchbase.recording_strategy import RecordingStrate
 from triclinium_core.explain.explanation import Outcome, milliseconds
 from triclinium_core.retry.backoff import cap
 from triclinium_core.retry.couchbase.events import Dispatched, HandedOver, SocketClosed, WakeupReached
-from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
+from triclinium_core.retry.couchbase.retry_machine import RequestAnnotation, RetryMachine
 from triclinium_core.retry.couchbase.strategy import (
     BestEffortRetryStrategy,
     ErrorMapRetryStrategy,

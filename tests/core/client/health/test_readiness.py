@@ -14,9 +14,9 @@ from triclinium_core.errors import (
     InvalidArgumentException,
     UnsupportedOperationException,
 )
+from triclinium_core.kv.operation.document_operations import Get, Keyspace
 from triclinium_core.kv.operation.inquiries import Inquiry, Ping, WaitUntilReady
 from triclinium_core.kv.operation.reports import ClusterState, Ready
-from triclinium_core.kv.operation.requests import Get, Keyspace
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import PasswordAuthenticator
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy

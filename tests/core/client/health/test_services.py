@@ -34,7 +34,7 @@ from triclinium_core.kv.operation.reports import (
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import Authenticator, JwtAuthenticator, PasswordAuthenticator, TimeoutOptions
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.services.views.request import ViewRequest
+from triclinium_core.services.views.view_request import ViewRequest
 from triclinium_core.telemetry.defaults import ThresholdLoggingTracer
 from triclinium_core.testing.fakes.faults import Fault, delay, drop_response, hang_up, refuse_connection
 from triclinium_core.testing.fakes.services import faults

@@ -7,7 +7,7 @@ import pytest
 from tests.core.retry.smithy.cases import Fixed
 from triclinium_core.explain.couchbase.happenings import HAPPENINGS, ErrorCode, Happening, KvAnswer, verdict_of
 from triclinium_core.explain.couchbase.reaction import put_to_machine
-from triclinium_core.retry.couchbase.machine import RequestAnnotation
+from triclinium_core.retry.couchbase.retry_machine import RequestAnnotation
 from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
 from triclinium_core.retry.couchbase.tables.kv_responses import KvVerdict
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason

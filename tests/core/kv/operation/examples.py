@@ -6,10 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from triclinium_core.kv.operation.durability import DurabilityLevel
-from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
-from triclinium_core.kv.operation.replica.requests import LookupInReplica
-from triclinium_core.kv.operation.requests import (
+from triclinium_core.kv.operation.document_operations import (
     Append,
     Decrement,
     Exists,
@@ -29,11 +26,14 @@ from triclinium_core.kv.operation.requests import (
     Unlock,
     Upsert,
 )
+from triclinium_core.kv.operation.durability import DurabilityLevel
+from triclinium_core.kv.operation.manifest.manifest_request import GetCollectionsManifest
+from triclinium_core.kv.operation.replica.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.results import MutationToken
-from triclinium_core.kv.operation.scan.requests import RangeScanCancel, RangeScanContinue, RangeScanCreate
-from triclinium_core.kv.operation.scan.types import Bounds
-from triclinium_core.kv.operation.subdocument.requests import LookupIn, MutateIn
+from triclinium_core.kv.operation.scan.scan_requests import RangeScanCancel, RangeScanContinue, RangeScanCreate
+from triclinium_core.kv.operation.scan.scans import Bounds
 from triclinium_core.kv.operation.subdocument.specs import LookupInSpec, MutateInSpec, StoreSemantics
+from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.operation.validation import UINT32_MAX, UINT64_MAX
 from triclinium_core.transcoding.transcoder import RawBinaryTranscoder
 

@@ -7,14 +7,14 @@ import json
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.core.kv.operation.test_codec import mutations, response
+from tests.core.kv.operation.test_operation_codec import mutations, response
 from tests.rows import rows
 from triclinium_core.errors import DocumentExistsException, PathNotFoundException
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
+from triclinium_core.kv.operation.document_operations import Get, Keyspace, Operation
 from triclinium_core.kv.operation.failure import BODY_SIZE_BYTES_MAX, ErrorDetails, parse_error_body, read_failure
-from triclinium_core.kv.operation.requests import Get, Keyspace, Operation
-from triclinium_core.kv.operation.subdocument.requests import MutateIn
 from triclinium_core.kv.operation.subdocument.specs import MutateInSpec, StoreSemantics
+from triclinium_core.kv.operation.subdocument.subdocument_requests import MutateIn
 from triclinium_core.retry.couchbase.events import KvResponse
 from triclinium_core.retry.couchbase.tables.kv_status import FailedPath
 from triclinium_core.shown import SERVER_TEXT_MAX, one_line

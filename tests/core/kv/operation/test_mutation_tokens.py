@@ -8,14 +8,14 @@ import pytest
 
 from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.kv.operation.mutation_tokens import check_mutation_token
-from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.operation.results import MutationToken
-from triclinium_core.kv.operation.scan.machine import newest_tokens
-from triclinium_core.kv.operation.scan.requests import RangeScanCreate
-from triclinium_core.kv.operation.scan.types import Bounds
+from triclinium_core.kv.operation.scan.scan_machine import newest_tokens
+from triclinium_core.kv.operation.scan.scan_requests import RangeScanCreate
+from triclinium_core.kv.operation.scan.scans import Bounds
 from triclinium_core.services.mutation_state import MutationState
-from triclinium_core.services.search.request import SearchOptions
+from triclinium_core.services.search.search_request import SearchOptions
 
 WRONG: tuple[Any, ...] = (
     ("travel", 1, 2),

@@ -15,9 +15,9 @@ from triclinium_core.retry.cassandra import errors as e
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
 from triclinium_core.retry.cassandra.requests.actions import Fail, Send
+from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest
 from triclinium_core.retry.cassandra.requests.events import ErrorReceived, RequestStarted
-from triclinium_core.retry.cassandra.requests.machine import RequestMachine
-from triclinium_core.retry.cassandra.requests.request import CassandraRequest
+from triclinium_core.retry.cassandra.requests.request_machine import RequestMachine
 from triclinium_core.retry.cassandra.wire_errors import FIELDS, from_wire
 
 QUORUM = ConsistencyLevel.QUORUM

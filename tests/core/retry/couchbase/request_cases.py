@@ -10,7 +10,7 @@ from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.retry.couchbase.actions import Fail, RequestAction
 from triclinium_core.retry.couchbase.events import KvResponse, RequestEvent, ResponseReceived
-from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
+from triclinium_core.retry.couchbase.retry_machine import RequestAnnotation, RetryMachine
 from triclinium_core.retry.couchbase.states import RetryState
 from triclinium_core.retry.couchbase.strategy import (
     AnyRetryStrategy,

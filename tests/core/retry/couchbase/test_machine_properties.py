@@ -38,7 +38,7 @@ from triclinium_core.retry.couchbase.events import (
     StrategyAnswered,
     WakeupReached,
 )
-from triclinium_core.retry.couchbase.machine import RetryMachine
+from triclinium_core.retry.couchbase.retry_machine import RetryMachine
 from triclinium_core.retry.couchbase.states import RetryState, events_heard
 from triclinium_core.retry.couchbase.strategy import (
     BestEffortRetryStrategy,

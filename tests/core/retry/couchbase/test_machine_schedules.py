@@ -20,7 +20,7 @@ from triclinium_core.retry.couchbase.events import (
     SocketClosed,
     WakeupReached,
 )
-from triclinium_core.retry.couchbase.machine import RetryMachine
+from triclinium_core.retry.couchbase.retry_machine import RetryMachine
 from triclinium_core.retry.couchbase.states import RetryState
 from triclinium_core.retry.couchbase.strategy import (
     AnyRetryStrategy,

@@ -52,7 +52,7 @@ from triclinium_core.retry.couchbase.events import (
     StrategyAnswered,
     WakeupReached,
 )
-from triclinium_core.retry.couchbase.machine import RetryMachine
+from triclinium_core.retry.couchbase.retry_machine import RetryMachine
 from triclinium_core.retry.couchbase.states import RetryState
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason

@@ -32,7 +32,7 @@ from triclinium_core.retry.couchbase.events import (
     StrategyAnswered,
     WakeupReached,
 )
-from triclinium_core.retry.couchbase.machine import RetryMachine
+from triclinium_core.retry.couchbase.retry_machine import RetryMachine
 from triclinium_core.retry.couchbase.states import REQUEST_TRANSITIONS, RetryState, events_heard
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, RetryAction
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMap

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.core.runtime.kv.simulated import HOTELS, TRAVEL, Recorded, client_options, ready
 from triclinium_core.contract.neutral import StreamId, Token
-from triclinium_core.kv.operation.requests import Get, Keyspace, Operation, Upsert
+from triclinium_core.kv.operation.document_operations import Get, Keyspace, Operation, Upsert
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason

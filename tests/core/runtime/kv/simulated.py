@@ -11,7 +11,7 @@ from triclinium_core.client.health.statistics import ConnectionStatistics
 from triclinium_core.contract.couchbase import Action, Event
 from triclinium_core.contract.neutral import CloseStream, OpenStream, SendBytes, StreamId, Token
 from triclinium_core.errors import CouchbaseException
-from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Operation, Upsert
+from triclinium_core.kv.operation.document_operations import Get, Keyspace, Noop, Operation, Upsert
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_response

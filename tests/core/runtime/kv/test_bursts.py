@@ -23,7 +23,7 @@ from tests.core.runtime.kv.simulated import (
 )
 from triclinium_core.contract.neutral import StreamId, Token
 from triclinium_core.errors import RequestCanceledException, UnambiguousTimeoutException
-from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions

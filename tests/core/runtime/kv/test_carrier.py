@@ -49,7 +49,7 @@ from triclinium_core.errors import (
     TemporaryFailureException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.kv.operation.requests import (
+from triclinium_core.kv.operation.document_operations import (
     Append,
     Decrement,
     Exists,

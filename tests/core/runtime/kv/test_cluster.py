@@ -21,8 +21,8 @@ from tests.rows import rows
 from triclinium_core.contract.neutral import LossCause, StreamId, Token
 from triclinium_core.errors import DocumentNotFoundException, UnambiguousTimeoutException
 from triclinium_core.kv.address import Address
+from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.kv.operation.durability import DurabilityLevel
-from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.topology.collections import QUESTION_SECONDS
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode, ServerOpcode
 from triclinium_core.kv.wire.frame import encode_server_request

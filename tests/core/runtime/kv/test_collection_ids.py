@@ -30,7 +30,7 @@ from triclinium_core.errors import (
     UnambiguousTimeoutException,
     UnsupportedOperationException,
 )
-from triclinium_core.kv.operation.requests import Keyspace, Noop, Operation
+from triclinium_core.kv.operation.document_operations import Keyspace, Noop, Operation
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.kv.topology.collections import REVIEW_MIN
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode

@@ -8,7 +8,7 @@ import pytest
 
 from tests.core.runtime.kv.simulated import TRAVEL, Recorded, client_options, get, ready, respond, upsert
 from tests.core.runtime.kv.test_cluster import KEYS, MUTE, RecordedCluster, owner_of, stream_to
-from triclinium_core.kv.operation.requests import Noop
+from triclinium_core.kv.operation.document_operations import Noop
 from triclinium_core.kv.wire.config_version import CONFIG_VERSION
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.options import TimeoutOptions

@@ -11,7 +11,7 @@ from tests.core.runtime.kv.counting import counted
 from tests.core.runtime.kv.simulated import HOTELS, TRAVEL, get, ready, upsert
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.contract.couchbase import Action, Event
-from triclinium_core.kv.operation.requests import Get, Keyspace
+from triclinium_core.kv.operation.document_operations import Get, Keyspace
 from triclinium_core.runtime.kv.destinations import Destination, Destinations, vbucket_of
 from triclinium_core.testing.simulation.history import play
 

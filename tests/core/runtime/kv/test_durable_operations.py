@@ -22,8 +22,8 @@ from triclinium_core.errors import (
     FeatureNotAvailableException,
     UnambiguousTimeoutException,
 )
+from triclinium_core.kv.operation.document_operations import Mutation, Upsert
 from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN, TIMEOUT_MS_MAX, DurabilityLevel
-from triclinium_core.kv.operation.requests import Mutation, Upsert
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.framing_extras import RequestFrameInfo, parse_framing_extras

@@ -15,9 +15,9 @@ from triclinium_core.contract.neutral import BytesReceived, CloseStream
 from triclinium_core.explain.couchbase.explain import CouchbaseCase, explain
 from triclinium_core.explain.couchbase.happenings import KvAnswer
 from triclinium_core.explain.explanation import Outcome, milliseconds
-from triclinium_core.kv.operation.replica.requests import LookupInReplica
-from triclinium_core.kv.operation.requests import Operation
-from triclinium_core.kv.operation.subdocument.requests import LookupIn, MutateIn
+from triclinium_core.kv.operation.document_operations import Operation
+from triclinium_core.kv.operation.replica.replica_requests import LookupInReplica
+from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.operation.validation import REPLICAS_MAX
 from triclinium_core.retry.couchbase.strategy import (
     BestEffortRetryStrategy,

@@ -12,8 +12,8 @@ from tests.rows import rows
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.contract.couchbase import OperationAbandoned, PublishTopology, SubscribersChanged
 from triclinium_core.errors import BucketAccessException, InvalidArgumentException, UnambiguousTimeoutException
+from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.kv.operation.inquiries import WaitForNodes, WaitUntilReady
-from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.topology.topology import TopologyChange
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
@@ -21,7 +21,7 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.runtime.kv.pool.connections import FORGOTTEN_MAX
-from triclinium_core.services.views.request import ViewRequest
+from triclinium_core.services.views.view_request import ViewRequest
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.faults import drop_response, refuse_connection, status
 

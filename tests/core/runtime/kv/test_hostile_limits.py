@@ -10,17 +10,17 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from tests.core.kv.operation.test_codec import response
+from tests.core.kv.operation.test_operation_codec import response
 from tests.core.kv.topology.test_cluster_config import changed
 from tests.core.runtime.kv.connection.peer import Answering, as_frame, bootstrap_of, plan, take_apart
 from tests.core.runtime.kv.counting import counted
 from tests.core.runtime.kv.simulated import Recorded, client_options, get
 from triclinium_core.contract.couchbase import Action, AuthenticatorChanged, Event
 from triclinium_core.contract.neutral import BytesReceived
-from triclinium_core.kv.operation.codec import decode_response
-from triclinium_core.kv.operation.manifest.codec import MANIFEST_LIMITS
-from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
-from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.operation.document_operations import Keyspace
+from triclinium_core.kv.operation.manifest.manifest_codec import MANIFEST_LIMITS
+from triclinium_core.kv.operation.manifest.manifest_request import GetCollectionsManifest
+from triclinium_core.kv.operation.operation_codec import decode_response
 from triclinium_core.kv.topology.cluster_config import HOLDERS_MAX, NODES_MAX, VBUCKETS_MAX, parse_cluster_config
 from triclinium_core.options import PasswordAuthenticator
 from triclinium_core.retry.couchbase.tables.error_map import (

@@ -13,9 +13,9 @@ from tests.core.runtime.kv.simulated import HOTELS, TRAVEL, Recorded, get, ready
 from tests.rows import rows
 from triclinium_core.contract.couchbase import Action, CompleteOperation, Event, InquirySubmitted, OperationSubmitted
 from triclinium_core.contract.neutral import LossCause, OpenStream, StreamId, StreamLost, TimePassed, Token
+from triclinium_core.kv.operation.document_operations import Noop, Operation
 from triclinium_core.kv.operation.inquiries import Inquiry, Ping, WaitForNodes, WaitUntilReady
 from triclinium_core.kv.operation.reports import PingResult
-from triclinium_core.kv.operation.requests import Noop, Operation
 from triclinium_core.kv.topology.cluster_config import NODES_MAX
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.runtime.kv.pool.openings import PLACE_SECONDS_MAX, PLACES_MAX

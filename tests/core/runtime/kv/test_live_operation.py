@@ -7,9 +7,9 @@ import pytest
 from tests.core.kv.operation.examples import HOTELS
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
-from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Operation, Upsert
+from triclinium_core.kv.operation.document_operations import Get, Keyspace, Noop, Operation, Upsert
 from triclinium_core.kv.operation.results import ScanPage, ScanResult
-from triclinium_core.kv.operation.scan.requests import RangeScanContinue
+from triclinium_core.kv.operation.scan.scan_requests import RangeScanContinue
 from triclinium_core.retry.couchbase.events import (
     Dispatched,
     HandedOver,

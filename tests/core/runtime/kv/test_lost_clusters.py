@@ -7,7 +7,7 @@ import pytest
 from tests.core.runtime.kv.simulated import Recorded, client_options, get, node_options, upsert
 from tests.core.runtime.kv.test_cluster import KEYS, MUTE, RecordedCluster, stream_to
 from triclinium_core.contract.neutral import LossCause, StreamId
-from triclinium_core.kv.operation.requests import Keyspace, Noop
+from triclinium_core.kv.operation.document_operations import Keyspace, Noop
 from triclinium_core.kv.wire.config_version import CONFIG_VERSION
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.retry.couchbase.tables.service import Service

@@ -7,9 +7,9 @@ import pytest
 from tests.core.runtime.kv.simulated import HOTEL_ID, Recorded, ready
 from tests.core.runtime.kv.test_cluster import RecordedCluster
 from triclinium_core.errors import FeatureNotAvailableException
-from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
-from triclinium_core.kv.operation.manifest.types import CollectionsManifest
-from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.operation.document_operations import Keyspace
+from triclinium_core.kv.operation.manifest.collections_manifest import CollectionsManifest
+from triclinium_core.kv.operation.manifest.manifest_request import GetCollectionsManifest
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.faults import Fault, hang_up_after_applying, temporary_failure

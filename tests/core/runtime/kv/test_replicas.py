@@ -12,8 +12,8 @@ from triclinium_core.errors import (
     FeatureNotAvailableException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.kv.operation.replica.requests import LookupInReplica
-from triclinium_core.kv.operation.requests import GetReplica
+from triclinium_core.kv.operation.document_operations import GetReplica
+from triclinium_core.kv.operation.replica.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.results import GetReplicaResult, LookupInReplicaResult
 from triclinium_core.kv.operation.subdocument.specs import LookupInSpec
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode

@@ -20,8 +20,8 @@ from triclinium_core.errors import (
     RequestCanceledException,
 )
 from triclinium_core.kv.operation.results import Done, RangeScanCreated, ScanPage
-from triclinium_core.kv.operation.scan.requests import RangeScanCancel, RangeScanContinue, RangeScanCreate
-from triclinium_core.kv.operation.scan.types import Bounds
+from triclinium_core.kv.operation.scan.scan_requests import RangeScanCancel, RangeScanContinue, RangeScanCreate
+from triclinium_core.kv.operation.scan.scans import Bounds
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase.tables.kv_status import Status

@@ -29,7 +29,7 @@ from triclinium_core.errors import (
     TemporaryFailureException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.kv.operation.scan.requests import RangeScanCancel
+from triclinium_core.kv.operation.scan.scan_requests import RangeScanCancel
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import PasswordAuthenticator, TimeoutOptions
 from triclinium_core.retry.combined.permits import AsyncPermit

@@ -21,9 +21,9 @@ from triclinium_core.contract.couchbase import (
     TelemetryKind,
 )
 from triclinium_core.contract.neutral import Token
-from triclinium_core.kv.operation.requests import Keyspace, Operation
-from triclinium_core.kv.operation.scan.requests import RangeScanCreate
-from triclinium_core.kv.operation.scan.types import Bounds
+from triclinium_core.kv.operation.document_operations import Keyspace, Operation
+from triclinium_core.kv.operation.scan.scan_requests import RangeScanCreate
+from triclinium_core.kv.operation.scan.scans import Bounds
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import TimeoutOptions

@@ -23,7 +23,7 @@ from triclinium_core.errors import (
     UnambiguousTimeoutException,
     UnsupportedOperationException,
 )
-from triclinium_core.kv.operation.requests import Noop
+from triclinium_core.kv.operation.document_operations import Noop
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.runtime.kv.connection.states import ConnectionState

@@ -20,7 +20,7 @@ from triclinium_core.contract.neutral import (
     Token,
 )
 from triclinium_core.errors import CouchbaseException, DocumentNotFoundException
-from triclinium_core.kv.operation.requests import Get
+from triclinium_core.kv.operation.document_operations import Get
 from triclinium_core.options import ClientOptions
 from triclinium_core.retry.combined.permits import AnyPermit, AsyncPermit, Permit
 from triclinium_core.retry.couchbase.events import DispatchFailed

@@ -11,8 +11,8 @@ from triclinium_core.contract.neutral import StreamId, Token
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.options import Authenticator, ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.services.query.request import QueryRequest
-from triclinium_core.services.request import ServiceRequest
+from triclinium_core.services.query.query_request import QueryRequest
+from triclinium_core.services.service_request import ServiceRequest
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.services.answers import FakeAnswer
 from triclinium_core.testing.fakes.services.request_log import LoggedRequest

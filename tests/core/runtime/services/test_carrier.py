@@ -57,7 +57,7 @@ from triclinium_core.services.answer.incoming_answer import HELD_SIZE_BYTES, HEL
 from triclinium_core.services.management.buckets import AllBucketsResult, GetAllBuckets, GetBucket
 from triclinium_core.services.management.users import ChangePassword
 from triclinium_core.services.query.result import QueryMetaData
-from triclinium_core.services.request import HttpRequest, ServiceRequest
+from triclinium_core.services.service_request import HttpRequest, ServiceRequest
 from triclinium_core.telemetry.defaults import LoggingMeter, ThresholdLoggingTracer
 from triclinium_core.testing.fakes.faults import Fault, drop_response, hang_up, refuse_connection
 from triclinium_core.testing.fakes.services import faults

@@ -25,7 +25,7 @@ from triclinium_core.runtime.services.connection import (
     HttpConnection,
     HttpNews,
 )
-from triclinium_core.services.request import HttpRequest
+from triclinium_core.services.service_request import HttpRequest
 
 QUESTION = HttpRequest("POST", "/query/service", b'{"statement":"SELECT 1"}')
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"

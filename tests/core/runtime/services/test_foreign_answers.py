@@ -28,13 +28,13 @@ from triclinium_core.errors import (
 from triclinium_core.kv.operation.inquiries import Ping
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.services.analytics.request import AnalyticsRequest
+from triclinium_core.services.analytics.analytics_request import AnalyticsRequest
 from triclinium_core.services.management.buckets import DropBucket, GetBucket
 from triclinium_core.services.management.query_indexes import DropIndex
-from triclinium_core.services.request import ServiceRequest
 from triclinium_core.services.search.queries import TermQuery
-from triclinium_core.services.search.request import SearchQueryRequest, SearchRequest
-from triclinium_core.services.views.request import ViewRequest
+from triclinium_core.services.search.search_request import SearchQueryRequest, SearchRequest
+from triclinium_core.services.service_request import ServiceRequest
+from triclinium_core.services.views.view_request import ViewRequest
 from triclinium_core.testing.fakes.services import faults
 from triclinium_core.testing.fakes.services.answers import FakeAnswer
 

@@ -11,8 +11,8 @@ from triclinium_core.runtime.services.prepared_statements import (
     PreparedPlans,
     PreparedStatements,
 )
-from triclinium_core.services.query.request import PlanKey, PreparedPlan, PrepareRequest, QueryRequest
-from triclinium_core.services.request import HttpResponse, MalformedAnswer
+from triclinium_core.services.query.query_request import PlanKey, PreparedPlan, PrepareRequest, QueryRequest
+from triclinium_core.services.service_request import HttpResponse, MalformedAnswer
 
 
 def key(statement: str, context: str = "", *, flex_index: bool = False) -> PlanKey:

@@ -7,14 +7,14 @@ import json
 import pytest
 
 from tests.rows import rows
-from triclinium_core.services.analytics.request import AnalyticsRequest
+from triclinium_core.services.analytics.analytics_request import AnalyticsRequest
 from triclinium_core.services.analytics.result import (
     AnalyticsMetaData,
     AnalyticsMetrics,
     AnalyticsStatus,
     AnalyticsWarning,
 )
-from triclinium_core.services.request import HttpResponse, MalformedAnswer
+from triclinium_core.services.service_request import HttpResponse, MalformedAnswer
 
 ANSWER = {
     "requestID": "a1c4115c",

@@ -19,7 +19,7 @@ from triclinium_core.services.answer.incoming_answer import (
     ReaderState,
     UnreadableAnswer,
 )
-from triclinium_core.services.request import Acknowledged
+from triclinium_core.services.service_request import Acknowledged
 
 ROW = b'"%s"' % (b"x" * 1000)
 

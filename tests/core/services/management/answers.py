@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from triclinium_core.services.management.request import ManagementRequest
-from triclinium_core.services.request import HttpResponse, MalformedAnswer
+from triclinium_core.services.management.management_request import ManagementRequest
+from triclinium_core.services.service_request import HttpResponse, MalformedAnswer
 
 NONSENSE: tuple[bytes, ...] = (
     b"",

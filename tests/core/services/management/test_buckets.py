@@ -33,7 +33,7 @@ from triclinium_core.services.management.buckets import (
     StorageBackend,
     UpdateBucket,
 )
-from triclinium_core.services.request import Acknowledged, HttpRequest, HttpResponse, MalformedAnswer
+from triclinium_core.services.service_request import Acknowledged, HttpRequest, HttpResponse, MalformedAnswer
 
 FORM = "application/x-www-form-urlencoded"
 LEAST = BucketSettings(name="travel", ram_quota_mb=128)

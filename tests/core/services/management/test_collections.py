@@ -12,7 +12,7 @@ from hypothesis import given, settings as hypothesis_settings
 from tests.core.services.management.answers import JSON, anything, refuses_nonsense, survives
 from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.operation.manifest.types import CollectionsManifest, CollectionSpec, ScopeSpec
+from triclinium_core.kv.operation.manifest.collections_manifest import CollectionsManifest, CollectionSpec, ScopeSpec
 from triclinium_core.services.management.collections import (
     NEVER_EXPIRES,
     CreateCollection,
@@ -27,8 +27,8 @@ from triclinium_core.services.management.collections import (
     UpdateCollection,
     UpdateCollectionSettings,
 )
-from triclinium_core.services.management.request import ManagementRequest
-from triclinium_core.services.request import HttpResponse, MalformedAnswer
+from triclinium_core.services.management.management_request import ManagementRequest
+from triclinium_core.services.service_request import HttpResponse, MalformedAnswer
 
 SCOPES = "/pools/default/buckets/travel/scopes"
 

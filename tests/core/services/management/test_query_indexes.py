@@ -26,7 +26,7 @@ from triclinium_core.services.management.query_indexes import (
     drop_index,
     drop_primary_index,
 )
-from triclinium_core.services.request import Acknowledged, HttpResponse, MalformedAnswer
+from triclinium_core.services.service_request import Acknowledged, HttpResponse, MalformedAnswer
 
 BUCKET = IndexKeyspace("travel")
 HOTELS = IndexKeyspace("travel", "inventory", "hotel")

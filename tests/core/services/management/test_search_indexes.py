@@ -16,7 +16,7 @@ from triclinium_core.errors import EncodingFailureException, InvalidArgumentExce
 from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.services.answer.decoded_limits import OBJECTS_PARTS_MAX, UNCOUNTED_SIZE_BYTES_MAX
-from triclinium_core.services.management.request import ManagementRequest
+from triclinium_core.services.management.management_request import ManagementRequest
 from triclinium_core.services.management.search_indexes import (
     AllowQuerying,
     AnalyzedDocument,
@@ -35,7 +35,7 @@ from triclinium_core.services.management.search_indexes import (
     UnfreezePlan,
     UpsertSearchIndex,
 )
-from triclinium_core.services.request import HttpResponse, MalformedAnswer
+from triclinium_core.services.service_request import HttpResponse, MalformedAnswer
 
 SCOPE = SearchScope("travel", "inventory")
 IN_SCOPE = "/api/bucket/travel/scope/inventory/index"

@@ -67,7 +67,7 @@ from triclinium_core.services.management.steps import (
     Steps,
     last_words,
 )
-from triclinium_core.services.request import Acknowledged
+from triclinium_core.services.service_request import Acknowledged
 
 SETTINGS = BucketSettings(name="travel", ram_quota_mb=100)
 HOTELS = IndexKeyspace("travel", "inventory", "hotel")

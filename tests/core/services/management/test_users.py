@@ -15,7 +15,7 @@ from hypothesis import given, settings as hypothesis_settings
 from tests.core.services.management.answers import JSON, anything, refuses_nonsense, survives
 from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.services.management.request import ManagementRequest
+from triclinium_core.services.management.management_request import ManagementRequest
 from triclinium_core.services.management.users import (
     AuthDomain,
     ChangePassword,
@@ -37,7 +37,7 @@ from triclinium_core.services.management.users import (
     UserAndMetadata,
 )
 from triclinium_core.services.received import UNKNOWN_MAX
-from triclinium_core.services.request import HttpResponse, Listing, MalformedAnswer
+from triclinium_core.services.service_request import HttpResponse, Listing, MalformedAnswer
 from triclinium_core.shown import SERVER_TEXT_MAX
 
 EXTERNAL = AuthDomain.EXTERNAL

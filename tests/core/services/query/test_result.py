@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
-from triclinium_core.services.query.request import QueryRequest
+from triclinium_core.services.query.query_request import QueryRequest
 from triclinium_core.services.query.result import QueryMetaData, QueryMetrics, QueryStatus, QueryWarning
-from triclinium_core.services.request import HttpResponse, MalformedAnswer
+from triclinium_core.services.service_request import HttpResponse, MalformedAnswer
 
 QUERY = QueryRequest(statement="SELECT 1")
 

@@ -25,7 +25,7 @@ from triclinium_core.services.search.parts import (
     require_one,
 )
 from triclinium_core.services.search.queries import MatchOperator
-from triclinium_core.services.search.request import SearchOptions
+from triclinium_core.services.search.search_request import SearchOptions
 
 
 @dataclass(frozen=True, slots=True)

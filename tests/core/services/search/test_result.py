@@ -11,7 +11,6 @@ from hypothesis import given, strategies as st
 
 from tests.rows import rows
 from triclinium_core.errors import DecodingFailureException
-from triclinium_core.services.request import HttpResponse, MalformedAnswer
 from triclinium_core.services.search.result import (
     UNKNOWN_FORM_LIMITS,
     SearchDateRangeFacet,
@@ -26,6 +25,7 @@ from triclinium_core.services.search.result import (
     decode_meta_data,
     decode_row,
 )
+from triclinium_core.services.service_request import HttpResponse, MalformedAnswer
 
 HIT: dict[str, object] = {
     "index": "hotels_4c1c5584",

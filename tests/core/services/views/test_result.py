@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from tests.rows import rows
 from triclinium_core.errors import DecodingFailureException
-from triclinium_core.services.request import HttpResponse, MalformedAnswer
+from triclinium_core.services.service_request import HttpResponse, MalformedAnswer
 from triclinium_core.services.views.result import ViewError, ViewMetaData, ViewRow, decode_meta_data, decode_row
 from triclinium_core.shown import SERVER_TEXT_MAX
 

@@ -28,7 +28,7 @@ from triclinium_core.contract.neutral import (
     Token,
 )
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
-from triclinium_core.services.request import ServiceRequest
+from triclinium_core.services.service_request import ServiceRequest
 from triclinium_core.testing.driver_laws import LAWS, Law
 
 

@@ -23,7 +23,7 @@ from tests.core.testing.asked import (
     upsert,
 )
 from tests.rows import rows
-from triclinium_core.kv.operation.requests import DocumentOperation, GetAndTouch, Upsert
+from triclinium_core.kv.operation.document_operations import DocumentOperation, GetAndTouch, Upsert
 from triclinium_core.testing.oracle.submissions import NEVER, Submission, Violation
 from triclinium_core.transcoding.flags import BINARY_FLAGS
 

@@ -9,8 +9,8 @@ from tests.core.testing.books import BUSY, DIALECT, IN_FLIGHT, STREAM, Books, re
 from tests.rows import rows
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import AmbiguousTimeoutException, DocumentNotFoundException, UnambiguousTimeoutException
-from triclinium_core.kv.operation.codec import encode_operation
-from triclinium_core.kv.operation.requests import DocumentOperation
+from triclinium_core.kv.operation.document_operations import DocumentOperation
+from triclinium_core.kv.operation.operation_codec import encode_operation
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import encode_request, encode_response
 from triclinium_core.kv.wire.leb128 import encode_unsigned

@@ -29,7 +29,7 @@ from triclinium_core.errors import (
     DocumentNotFoundException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.kv.operation.requests import (
+from triclinium_core.kv.operation.document_operations import (
     DocumentOperation,
     Increment,
     Insert,

@@ -29,8 +29,7 @@ from triclinium_core.errors import (
     UnambiguousTimeoutException,
 )
 from triclinium_core.kv.operation.catalogue import OPERATIONS
-from triclinium_core.kv.operation.replica.requests import LookupInReplica
-from triclinium_core.kv.operation.requests import (
+from triclinium_core.kv.operation.document_operations import (
     DocumentOperation,
     Exists,
     Get,
@@ -40,7 +39,8 @@ from triclinium_core.kv.operation.requests import (
     Insert,
     Unlock,
 )
-from triclinium_core.kv.operation.subdocument.requests import LookupIn
+from triclinium_core.kv.operation.replica.replica_requests import LookupInReplica
+from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.oracle.submissions import (

@@ -29,7 +29,7 @@ from triclinium_core.errors import (
     TemporaryFailureException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.kv.operation.requests import DocumentOperation, Noop
+from triclinium_core.kv.operation.document_operations import DocumentOperation, Noop
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.couchbase.strategy import (

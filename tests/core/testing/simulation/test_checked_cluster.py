@@ -19,7 +19,7 @@ from tests.core.runtime.kv.simulated import (
 from tests.core.testing.distorted import DistortedMachine, fails_instead
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import DocumentNotFoundException, UnambiguousTimeoutException
-from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.faults import hang_up
 from triclinium_core.testing.fakes.options import FakeNodeOptions

@@ -9,12 +9,11 @@ import pytest
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.contract.couchbase import Action, Event, OperationAbandoned
 from triclinium_core.contract.neutral import SendBytes, StreamId
-from triclinium_core.kv.operation.requests import Get, Upsert
+from triclinium_core.kv.operation.document_operations import Get, Upsert
 from triclinium_core.options import ClientOptions
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.oracle.submissions import Violation
 from triclinium_core.testing.simulation.chance import Chance
-from triclinium_core.testing.simulation.command import REGRESSIONS
 from triclinium_core.testing.simulation.endings import has_endings
 from triclinium_core.testing.simulation.history import (
     COLLECTION_IDS,
@@ -24,6 +23,7 @@ from triclinium_core.testing.simulation.history import (
 )
 from triclinium_core.testing.simulation.logged import LoggedSimulation
 from triclinium_core.testing.simulation.simulation import client_options
+from triclinium_core.testing.simulation.simulation_command import REGRESSIONS
 
 
 def simulation_of(clients: int) -> LoggedSimulation:

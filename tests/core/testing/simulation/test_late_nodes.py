@@ -6,13 +6,12 @@ import pytest
 
 from tests.core.testing.simulation.played import played
 from triclinium_core.errors import TimeoutException
-from triclinium_core.kv.operation.requests import Get, Upsert
+from triclinium_core.kv.operation.document_operations import Get, Upsert
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, FailFastRetryStrategy
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.oracle.submissions import Violation
 from triclinium_core.testing.simulation.chance import Chance
 from triclinium_core.testing.simulation.chaos import late_chance
-from triclinium_core.testing.simulation.command import REGRESSIONS
 from triclinium_core.testing.simulation.history import (
     COLLECTION_IDS,
     NAMED,
@@ -20,6 +19,7 @@ from triclinium_core.testing.simulation.history import (
 )
 from triclinium_core.testing.simulation.logged import LoggedSimulation
 from triclinium_core.testing.simulation.simulation import client_options
+from triclinium_core.testing.simulation.simulation_command import REGRESSIONS
 
 
 def simulation_with_late_nodes(seconds: float) -> LoggedSimulation:

@@ -8,8 +8,8 @@ import pytest
 
 from tests.core.testing.simulation.played import played
 from triclinium_core.testing.oracle.loans import Loan, TokenEnd
-from triclinium_core.testing.simulation.command import REGRESSIONS
 from triclinium_core.testing.simulation.lenders import has_lenders
+from triclinium_core.testing.simulation.simulation_command import REGRESSIONS
 
 SEEDS = (3, 5)
 

@@ -16,8 +16,8 @@ from triclinium_core.testing.fakes.cluster.outbox import Delivery
 from triclinium_core.testing.fakes.commands.index import DATA_OPCODES
 from triclinium_core.testing.fakes.faults import FaultAfterApplying
 from triclinium_core.testing.fakes.store.state import ClientConnection
-from triclinium_core.testing.simulation.command import main
 from triclinium_core.testing.simulation.history import BUCKET, COLLECTION_IDS, COUNTERS, TEXTS
+from triclinium_core.testing.simulation.simulation_command import main
 
 SEEDS = 50
 """Within so many every lie is found out."""

@@ -14,7 +14,7 @@ from tests.core.runtime.kv.simulated import (
     get,
     upsert,
 )
-from triclinium_core.kv.operation.requests import Exists, Increment, Noop, Operation, Unlock
+from triclinium_core.kv.operation.document_operations import Exists, Increment, Noop, Operation, Unlock
 from triclinium_core.kv.operation.results import Cas
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes

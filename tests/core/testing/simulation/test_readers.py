@@ -8,11 +8,11 @@ import pytest
 
 from tests.core.testing.simulation.played import played
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.services.management.request import ManagementRequest
-from triclinium_core.services.query.request import QueryRequest
-from triclinium_core.testing.simulation.command import REGRESSIONS
+from triclinium_core.services.management.management_request import ManagementRequest
+from triclinium_core.services.query.query_request import QueryRequest
 from triclinium_core.testing.simulation.history import ClusterHistory
 from triclinium_core.testing.simulation.readers import asks_all, has_readers
+from triclinium_core.testing.simulation.simulation_command import REGRESSIONS
 
 SEEDS = (0, 1, 2, 3)
 

@@ -9,7 +9,7 @@ import pytest
 from tests.core.runtime.kv.phases import Asking
 from triclinium_core.contract.neutral import ConsultStrategy, LossCause, StrategyDecided, StreamId
 from triclinium_core.errors import InvalidArgumentException, RequestCanceledException, UnambiguousTimeoutException
-from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Operation, Upsert
+from triclinium_core.kv.operation.document_operations import Get, Keyspace, Noop, Operation, Upsert
 from triclinium_core.kv.operation.results import GetResult
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
@@ -242,7 +242,7 @@ class Restless:
 def test_livelock_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Client and node that keep each other busy for ever fail the test instead of hanging it."""
     monkeypatch.setattr("triclinium_core.testing.simulation.simulation.STEPS_MAX", 500)
-    monkeypatch.setattr("triclinium_core.retry.couchbase.machine.DELAY_LEAST", 0.0)
+    monkeypatch.setattr("triclinium_core.retry.couchbase.retry_machine.DELAY_LEAST", 0.0)
     simulation = Simulation()
     simulation.node.faults.always(None, refuse_connection())
     simulation.submit(get(), retry_strategy=Restless())

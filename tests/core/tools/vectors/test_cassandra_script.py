@@ -8,6 +8,7 @@ from tests.rows import rows
 from triclinium_core.retry.cassandra import errors as e
 from triclinium_core.retry.cassandra.consistency import WriteType
 from triclinium_core.retry.cassandra.requests.actions import Complete, Fail
+from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest
 from triclinium_core.retry.cassandra.requests.events import (
     AttemptAborted,
     ConnectionMissed,
@@ -16,7 +17,6 @@ from triclinium_core.retry.cassandra.requests.events import (
     StatementPrepared,
     TimerFired,
 )
-from triclinium_core.retry.cassandra.requests.request import CassandraRequest
 from triclinium_core.retry.cassandra.verdicts import RETHROW, RETRY_NEXT, RETRY_SAME, RetryVerdict
 from triclinium_core.tools.vectors.cassandra_script import FixedPolicy, UnusableScript, play, read_answer
 

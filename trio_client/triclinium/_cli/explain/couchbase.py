@@ -17,7 +17,7 @@ from triclinium_core.explain.couchbase.explain import CouchbaseCase
 from triclinium_core.explain.couchbase.happenings import ErrorCode, Happening, HttpAnswer, KvAnswer
 from triclinium_core.explain.explanation import milliseconds
 from triclinium_core.explain.smithy.script import ScriptedClock
-from triclinium_core.kv.operation.codec import CODECS
+from triclinium_core.kv.operation.operation_codec import CODECS
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.backoff import ConstantRandom
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy

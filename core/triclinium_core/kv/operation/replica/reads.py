@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from triclinium_core.errors import CouchbaseException, DocumentNotFoundException, DocumentUnretrievableException
-from triclinium_core.kv.operation.replica.requests import LookupInReplica
-from triclinium_core.kv.operation.requests import JSON_TRANSCODER, Get, GetReplica, Keyspace, Operation
+from triclinium_core.kv.operation.document_operations import JSON_TRANSCODER, Get, GetReplica, Keyspace, Operation
+from triclinium_core.kv.operation.replica.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.results import (
     GetReplicaResult,
     GetResult,
@@ -19,8 +19,8 @@ from triclinium_core.kv.operation.results import (
     LookupInResult,
     as_lookup_of_copy,
 )
-from triclinium_core.kv.operation.subdocument.requests import LookupIn
 from triclinium_core.kv.operation.subdocument.specs import LookupInSpec, check_specs
+from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn
 from triclinium_core.kv.operation.validation import REPLICAS_MAX
 from triclinium_core.retry.couchbase.failures import subject
 from triclinium_core.transcoding.transcoder import Transcoder

@@ -28,7 +28,7 @@ from triclinium_core.retry.cassandra.profiles.settings import (
     check_level,
     read_profiles,
 )
-from triclinium_core.retry.cassandra.requests.request import (
+from triclinium_core.retry.cassandra.requests.cassandra_request import (
     TIMEOUT_DEFAULT,
     CassandraRequest,
     RequestKind,

@@ -20,7 +20,7 @@ from triclinium_core.retry.cassandra.profiles.policy_settings import (
     settle,
     wrong,
 )
-from triclinium_core.retry.cassandra.requests.request import check_timeout
+from triclinium_core.retry.cassandra.requests.cassandra_request import check_timeout
 from triclinium_core.retry.cassandra.requests.speculation import (
     ConstantSpeculativeExecutionPolicy,
     NoSpeculativeExecution,

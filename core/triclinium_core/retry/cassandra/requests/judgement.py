@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from triclinium_core.retry.cassandra import errors as e
 from triclinium_core.retry.cassandra.policy import verdict_on
-from triclinium_core.retry.cassandra.requests.request import CassandraRequest
+from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest
 from triclinium_core.retry.cassandra.verdicts import RetryDecision, RetryVerdict
 from triclinium_core.retry.tables import table_of
 from triclinium_core.shown import shown

@@ -14,8 +14,8 @@ from triclinium_core.contract.couchbase import (
 )
 from triclinium_core.contract.neutral import Token
 from triclinium_core.kv.operation.results import Done
-from triclinium_core.testing.driver_laws.couchbase.driver import ClusterDriverUnderTest, OpenDriver
-from triclinium_core.testing.driver_laws.couchbase.machine import ScriptedClusterMachine
+from triclinium_core.testing.driver_laws.couchbase.cluster_driver_under_test import ClusterDriverUnderTest, OpenDriver
+from triclinium_core.testing.driver_laws.couchbase.scripted_cluster_machine import ScriptedClusterMachine
 
 
 class CouchbaseBench:

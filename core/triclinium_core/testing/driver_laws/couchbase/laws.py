@@ -17,10 +17,10 @@ from triclinium_core.contract.couchbase import (
 from triclinium_core.errors import RequestCanceledException
 from triclinium_core.services.query.result import QueryMetaData, QueryStatus
 from triclinium_core.testing.driver_laws.couchbase.bench import CouchbaseBench
-from triclinium_core.testing.driver_laws.couchbase.driver import OpenDriver
+from triclinium_core.testing.driver_laws.couchbase.cluster_driver_under_test import OpenDriver
 from triclinium_core.testing.driver_laws.couchbase.reading import abandonments_of, ask, count_of, requested
 from triclinium_core.testing.driver_laws.neutral.laws import NEUTRAL_LAWS, NeutralLaw
-from triclinium_core.testing.driver_laws.neutral.machine import on
+from triclinium_core.testing.driver_laws.neutral.scripted_machine import on
 from triclinium_core.testing.driver_laws.neutral.trial import ensure, on_trial
 
 Law = Callable[[OpenDriver], Awaitable[None]]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from triclinium_core.contract.couchbase import Action, Event, RequestSubmitted
 from triclinium_core.contract.neutral import Token
-from triclinium_core.testing.driver_laws.couchbase.driver import ClusterDriverUnderTest, Reader
-from triclinium_core.testing.driver_laws.neutral.machine import nothing
+from triclinium_core.testing.driver_laws.couchbase.cluster_driver_under_test import ClusterDriverUnderTest, Reader
+from triclinium_core.testing.driver_laws.neutral.scripted_machine import nothing
 from triclinium_core.testing.driver_laws.neutral.trial import Trial
 
 ClusterTrial = Trial[Event, Action, ClusterDriverUnderTest]

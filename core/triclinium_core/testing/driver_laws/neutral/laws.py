@@ -30,8 +30,8 @@ from triclinium_core.contract.neutral import (
     TimePassed,
     Token,
 )
-from triclinium_core.testing.driver_laws.neutral.driver import Bench, DriverUnderTest
-from triclinium_core.testing.driver_laws.neutral.machine import nothing, on
+from triclinium_core.testing.driver_laws.neutral.driver_under_test import Bench, DriverUnderTest
+from triclinium_core.testing.driver_laws.neutral.scripted_machine import nothing, on
 from triclinium_core.testing.driver_laws.neutral.trial import Trial, ensure, on_trial, open_stream
 from triclinium_core.work import PIECE_SIZE_BYTES_MAX, PIECE_WORK, WORK_BEFORE_TIME_MAX
 

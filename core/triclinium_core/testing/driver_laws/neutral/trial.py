@@ -17,14 +17,14 @@ from triclinium_core.contract.neutral import (
     TimePassed,
     Token,
 )
-from triclinium_core.testing.driver_laws.neutral.driver import (
+from triclinium_core.testing.driver_laws.neutral.driver_under_test import (
     Bench,
     Caller,
     DriverUnderTest,
     Listener,
     PeerSocket,
 )
-from triclinium_core.testing.driver_laws.neutral.machine import Answer, LawBroken, ScriptedMachine, nothing
+from triclinium_core.testing.driver_laws.neutral.scripted_machine import Answer, LawBroken, ScriptedMachine, nothing
 
 E = TypeVar("E")
 A = TypeVar("A")

@@ -7,7 +7,7 @@ import msgspec
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.testing.fakes.answers import CommandRefused
 from triclinium_core.testing.fakes.commands.index import COMMANDS
-from triclinium_core.testing.fakes.commands.requests import Needs, split_key
+from triclinium_core.testing.fakes.commands.read_request import Needs, split_key
 from triclinium_core.testing.fakes.faults import CommandFault
 from triclinium_core.testing.fakes.log_limit import LogLimit
 from triclinium_core.testing.fakes.store.state import ClientConnection

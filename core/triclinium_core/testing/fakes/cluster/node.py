@@ -45,6 +45,7 @@ from triclinium_core.testing.fakes.cluster.network import FakeNetwork
 from triclinium_core.testing.fakes.cluster.outbox import Delivery, HangUp, NodeAction, Outbox, SendReply, strike_after
 from triclinium_core.testing.fakes.commands.durable import HeldCommand, carry_out
 from triclinium_core.testing.fakes.commands.index import COMMANDS
+from triclinium_core.testing.fakes.commands.read_request import read_request
 from triclinium_core.testing.fakes.commands.replies import (
     encode_answer,
     encode_notification,
@@ -52,7 +53,6 @@ from triclinium_core.testing.fakes.commands.replies import (
     fitted,
     visible_status,
 )
-from triclinium_core.testing.fakes.commands.requests import read_request
 from triclinium_core.testing.fakes.fault_table import Faults
 from triclinium_core.testing.fakes.faults import (
     AnswerNotMyVbucket,

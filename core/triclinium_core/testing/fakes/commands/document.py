@@ -14,7 +14,7 @@ from triclinium_core.kv.operation.validation import UINT32_MAX, UINT64_MAX
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, HelloFeature, Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import CommandAnswer, CommandRefused
-from triclinium_core.testing.fakes.commands.requests import Command, Needs, Part, Request
+from triclinium_core.testing.fakes.commands.read_request import Command, Needs, Part, Request
 from triclinium_core.testing.fakes.store.documents import (
     LOCK_SECONDS_DEFAULT,
     LOCK_SECONDS_MAX,

@@ -11,7 +11,7 @@ from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import CommandAnswer, CommandRefused
 from triclinium_core.testing.fakes.commands.index import CHANGING_OPCODES
-from triclinium_core.testing.fakes.commands.requests import Command, Needs, Request
+from triclinium_core.testing.fakes.commands.read_request import Command, Needs, Request
 from triclinium_core.testing.fakes.faults import FaultAfterApplying
 from triclinium_core.testing.fakes.store.cluster_map import NO_NODE
 from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState

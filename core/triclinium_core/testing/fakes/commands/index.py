@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing.fakes.commands.document import DOCUMENT_COMMANDS
-from triclinium_core.testing.fakes.commands.requests import Command, Needs
+from triclinium_core.testing.fakes.commands.read_request import Command, Needs
 from triclinium_core.testing.fakes.commands.scan import SCAN_COMMANDS
 from triclinium_core.testing.fakes.commands.session import SESSION_COMMANDS
 from triclinium_core.testing.fakes.commands.subdocument import SUBDOCUMENT_COMMANDS

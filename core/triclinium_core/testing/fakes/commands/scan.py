@@ -18,7 +18,7 @@ from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.wire.constants import KEY_SIZE_MAX, Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import CommandAnswer, CommandRefused
-from triclinium_core.testing.fakes.commands.requests import Command, Needs, Part, Request
+from triclinium_core.testing.fakes.commands.read_request import Command, Needs, Part, Request
 from triclinium_core.testing.fakes.store.documents import vbucket_uuid
 from triclinium_core.testing.fakes.store.state import ClientConnection, FakeScan, Found, NodeState
 

@@ -12,7 +12,7 @@ from triclinium_core.options import OAUTHBEARER
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.runtime.kv.connection.scram import MECHANISMS as SCRAM_MECHANISMS, ScramError
 from triclinium_core.testing.fakes.answers import CommandAnswer, CommandRefused
-from triclinium_core.testing.fakes.commands.requests import Command, Needs, Part, Request
+from triclinium_core.testing.fakes.commands.read_request import Command, Needs, Part, Request
 from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
 NO_BUCKET = b"@no bucket@"

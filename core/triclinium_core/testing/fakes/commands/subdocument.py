@@ -26,7 +26,7 @@ from triclinium_core.kv.wire.subdocument import (
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import CommandAnswer, CommandRefused
 from triclinium_core.testing.fakes.commands.document import mutation_answer
-from triclinium_core.testing.fakes.commands.requests import Command, Needs, Part, Request
+from triclinium_core.testing.fakes.commands.read_request import Command, Needs, Part, Request
 from triclinium_core.testing.fakes.commands.subdocument_requests import Spec, SubdocumentRequest, read_subdocument
 from triclinium_core.testing.fakes.store.attributes import is_virtual, stored, tree_of, virtual_tree
 from triclinium_core.testing.fakes.store.documents import Document, FakeDocuments, is_json

@@ -22,7 +22,7 @@ from triclinium_core.kv.wire.subdocument import (
 )
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import CommandRefused
-from triclinium_core.testing.fakes.commands.requests import Request
+from triclinium_core.testing.fakes.commands.read_request import Request
 from triclinium_core.testing.fakes.store.attributes import is_valid_key, is_virtual, read_macro
 from triclinium_core.testing.fakes.store.state import ClientConnection
 

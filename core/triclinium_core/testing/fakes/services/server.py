@@ -16,9 +16,9 @@ from triclinium_core.testing.fakes.faults import ServiceFaultBeforeApplying
 from triclinium_core.testing.fakes.services.answers import ServiceReply
 from triclinium_core.testing.fakes.services.connection.connection import ServedConnection
 from triclinium_core.testing.fakes.services.connection.credentials import is_let_in, is_public
+from triclinium_core.testing.fakes.services.fake_request import FakeRequest
 from triclinium_core.testing.fakes.services.management import management
 from triclinium_core.testing.fakes.services.request_log import LoggedRequest, request_log_limit
-from triclinium_core.testing.fakes.services.requests import FakeRequest
 from triclinium_core.testing.fakes.services.search import search
 from triclinium_core.testing.fakes.services.statements import analytics, query
 from triclinium_core.testing.fakes.services.views import views

@@ -14,13 +14,13 @@ from triclinium_core.errors import (
     DocumentUnretrievableException,
     UnambiguousTimeoutException,
 )
+from triclinium_core.kv.operation.document_operations import Get, GetReplica, Keyspace
 from triclinium_core.kv.operation.fan_out import FanOut
 from triclinium_core.kv.operation.replica.reads import ReplicaReads, partial_reads, whole_document_reads
-from triclinium_core.kv.operation.replica.requests import LookupInReplica
-from triclinium_core.kv.operation.requests import Get, GetReplica, Keyspace
+from triclinium_core.kv.operation.replica.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.results import Cas, GetReplicaResult, GetResult, LookupInResult, as_lookup_of_copy
-from triclinium_core.kv.operation.subdocument.requests import LookupIn
 from triclinium_core.kv.operation.subdocument.specs import LookupInSpec
+from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn
 from triclinium_core.transcoding.transcoder import RawBinaryTranscoder
 
 TRAVEL = Keyspace("travel")

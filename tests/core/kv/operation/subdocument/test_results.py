@@ -15,7 +15,7 @@ from triclinium_core.errors import (
     PathNotFoundException,
     XattrNoAccessException,
 )
-from triclinium_core.kv.operation.requests import JSON_TRANSCODER
+from triclinium_core.kv.operation.document_operations import JSON_TRANSCODER
 from triclinium_core.kv.operation.results import Cas, LookupInResult, MutateInResult
 from triclinium_core.kv.operation.subdocument.specs import LookupInSpec
 from triclinium_core.transcoding.transcoder import RawJsonTranscoder

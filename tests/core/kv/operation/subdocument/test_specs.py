@@ -10,7 +10,7 @@ import pytest
 
 from tests.rows import rows
 from triclinium_core.errors import EncodingFailureException, InvalidArgumentException, ValueTooLargeException
-from triclinium_core.kv.operation.requests import JSON_TRANSCODER
+from triclinium_core.kv.operation.document_operations import JSON_TRANSCODER
 from triclinium_core.kv.operation.subdocument.specs import (
     EncodedMutation,
     LookupInMacro,

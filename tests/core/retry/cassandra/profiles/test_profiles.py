@@ -12,7 +12,7 @@ from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
 from triclinium_core.retry.cassandra.profiles.profiles import ExecutionProfile, ExecutionProfiles
-from triclinium_core.retry.cassandra.requests.request import CassandraRequest, RequestKind
+from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest, RequestKind
 from triclinium_core.retry.cassandra.requests.speculation import (
     ConstantSpeculativeExecutionPolicy,
     NoSpeculativeExecution,

@@ -18,9 +18,9 @@ from triclinium_core.retry.cassandra.errors import (
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
 from triclinium_core.retry.cassandra.policy import RetryPolicy
 from triclinium_core.retry.cassandra.requests.actions import CassandraAction, Fail, Send
+from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest, RequestKind
 from triclinium_core.retry.cassandra.requests.events import CassandraEvent, RequestStarted
-from triclinium_core.retry.cassandra.requests.machine import RequestMachine
-from triclinium_core.retry.cassandra.requests.request import CassandraRequest, RequestKind
+from triclinium_core.retry.cassandra.requests.request_machine import RequestMachine
 from triclinium_core.retry.cassandra.requests.speculation import NoSpeculativeExecution, SpeculativeExecutionPolicy
 
 QUORUM = ConsistencyLevel.QUORUM

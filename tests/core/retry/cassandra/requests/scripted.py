@@ -15,6 +15,7 @@ from triclinium_core.retry.cassandra.requests.actions import (
     Reprepare,
     Send,
 )
+from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest
 from triclinium_core.retry.cassandra.requests.events import (
     AttemptAborted,
     CassandraEvent,
@@ -25,8 +26,7 @@ from triclinium_core.retry.cassandra.requests.events import (
     ResultReceived,
     StatementPrepared,
 )
-from triclinium_core.retry.cassandra.requests.machine import RequestMachine
-from triclinium_core.retry.cassandra.requests.request import CassandraRequest
+from triclinium_core.retry.cassandra.requests.request_machine import RequestMachine
 
 ROWS = "rows"
 """What a node answers that has an answer."""

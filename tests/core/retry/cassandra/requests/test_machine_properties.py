@@ -16,6 +16,7 @@ from tests.core.retry.cassandra.requests.witness import ExecutionWitness
 from triclinium_core.retry.cassandra import errors as e
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.requests.actions import Complete, Fail, Reprepare, Send
+from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest, RequestKind
 from triclinium_core.retry.cassandra.requests.events import (
     AttemptAborted,
     AttemptEvent,
@@ -29,8 +30,7 @@ from triclinium_core.retry.cassandra.requests.events import (
     StatementPrepared,
     TimerFired,
 )
-from triclinium_core.retry.cassandra.requests.machine import RequestMachine
-from triclinium_core.retry.cassandra.requests.request import CassandraRequest, RequestKind
+from triclinium_core.retry.cassandra.requests.request_machine import RequestMachine
 from triclinium_core.retry.cassandra.requests.speculation import ConstantSpeculativeExecutionPolicy
 from triclinium_core.retry.cassandra.requests.states import RequestState
 from triclinium_core.retry.cassandra.verdicts import (

@@ -38,7 +38,7 @@ from triclinium_core.retry.cassandra.requests.events import (
     StatementPrepared,
     TimerFired,
 )
-from triclinium_core.retry.cassandra.requests.machine import RequestMachine
+from triclinium_core.retry.cassandra.requests.request_machine import RequestMachine
 from triclinium_core.retry.cassandra.requests.speculation import (
     ConstantSpeculativeExecutionPolicy,
     SpeculativeExecutionPolicy,

@@ -12,6 +12,7 @@ from tests.core.retry.cassandra.policies_for_tests import Always
 from tests.rows import rows
 from triclinium_core.retry.cassandra import errors
 from triclinium_core.retry.cassandra.requests.actions import Ignore
+from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest, RequestKind
 from triclinium_core.retry.cassandra.requests.events import (
     AttemptAborted,
     AttemptEvent,
@@ -26,8 +27,7 @@ from triclinium_core.retry.cassandra.requests.events import (
     StatementPrepared,
     TimerFired,
 )
-from triclinium_core.retry.cassandra.requests.machine import RequestMachine
-from triclinium_core.retry.cassandra.requests.request import CassandraRequest, RequestKind
+from triclinium_core.retry.cassandra.requests.request_machine import RequestMachine
 from triclinium_core.retry.cassandra.requests.speculation import ConstantSpeculativeExecutionPolicy
 from triclinium_core.retry.cassandra.requests.states import (
     EXECUTION_TRANSITIONS,

@@ -45,7 +45,7 @@ from triclinium_core.retry.cassandra.requests.events import (
     StatementPrepared,
     TimerFired,
 )
-from triclinium_core.retry.cassandra.requests.machine import REPREPARATIONS_MAX, RequestMachine
+from triclinium_core.retry.cassandra.requests.request_machine import REPREPARATIONS_MAX, RequestMachine
 from triclinium_core.retry.cassandra.requests.states import RequestState
 from triclinium_core.retry.cassandra.verdicts import RetryDecision, RetryVerdict
 

@@ -13,7 +13,7 @@ from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.tables.service_answers import read_answer
 from triclinium_core.retry.couchbase.tables.service_errors import SEARCH_INDEX_OPERATIONS, error_row
 from triclinium_core.services import management
-from triclinium_core.services.request import ServiceRequest
+from triclinium_core.services.service_request import ServiceRequest
 
 NO_COLLECTION = '{"errors":{"_":"Collection with name \\"c\\" in scope \\"s\\" is not found."}}'
 NO_SCOPE = '{"errors":{"_":"Scope with name \\"s\\" is not found."}}'

@@ -41,7 +41,7 @@ from triclinium_core.errors import (
     TlsException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.kv.operation.requests import Get, Keyspace, Noop
+from triclinium_core.kv.operation.document_operations import Get, Keyspace, Noop
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_response
 from triclinium_core.options import TimeoutOptions

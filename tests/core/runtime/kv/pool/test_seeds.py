@@ -12,8 +12,8 @@ from tests.core.runtime.kv.test_cluster import KEYS
 from triclinium_core.contract.couchbase import ServiceLookedUp
 from triclinium_core.contract.neutral import ReportConnection, ReportLevel
 from triclinium_core.errors import InvalidArgumentException, UnambiguousTimeoutException
+from triclinium_core.kv.operation.document_operations import Noop
 from triclinium_core.kv.operation.inquiries import WaitUntilReady
-from triclinium_core.kv.operation.requests import Noop
 from triclinium_core.kv.topology.cluster_config import NODES_MAX
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.runtime.kv.pool.seeds import (
@@ -23,7 +23,7 @@ from triclinium_core.runtime.kv.pool.seeds import (
     REFUSED_NAMED_MAX,
     REFUSED_REMEMBERED_MAX,
 )
-from triclinium_core.services.query.request import QueryRequest
+from triclinium_core.services.query.query_request import QueryRequest
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 
 NAME = "cluster.example"

@@ -16,7 +16,7 @@ from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.framing_extras import RequestFrameInfo, encode_framing_extras
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
-from triclinium_core.testing.fakes.commands.requests import SECONDS_DEFAULT
+from triclinium_core.testing.fakes.commands.read_request import SECONDS_DEFAULT
 from triclinium_core.testing.fakes.faults import drop_response, hang_up_after_applying
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fakes.store.cluster_map import NO_NODE

@@ -11,7 +11,7 @@ from tests.core.testing.http_client import BASIC, HttpClient
 from tests.rows import rows
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing import FakeNode
-from triclinium_core.testing.fakes.services.requests import integer_of
+from triclinium_core.testing.fakes.services.fake_request import integer_of
 
 LONG = "9" * 5000
 NUMBERS = (LONG, f"-{LONG}", "9" * 21, "0x10", "1_0", " 1", "\u0663", "\u00b2", "1.5", "1e999", "NaN", "")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.rows import rows
 from triclinium_core.retry.backoff import ExponentialBackoff, Random
-from triclinium_core.retry.calls.machine import CallMachine, Decision, Sleep
+from triclinium_core.retry.calls.call_machine import CallMachine, Decision, Sleep
 from triclinium_core.retry.smithy.backoff import DecorrelatedRetryBackoffStrategy, ExponentialRetryBackoffStrategy
 from triclinium_core.retry.smithy.base import BaseRetryStrategy
 from triclinium_core.retry.smithy.breaker import BreakerRetryStrategy

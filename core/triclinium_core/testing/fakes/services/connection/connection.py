@@ -18,9 +18,9 @@ from triclinium_core.testing.fakes.fault_table import Faults
 from triclinium_core.testing.fakes.faults import ServiceFault
 from triclinium_core.testing.fakes.services.answers import Piece, ServiceReply
 from triclinium_core.testing.fakes.services.connection.wire import AfterAnswer, Journey, journey_of
+from triclinium_core.testing.fakes.services.fake_request import FakeRequest
 from triclinium_core.testing.fakes.services.faults import HangUpMidRequest
 from triclinium_core.testing.fakes.services.request_log import LoggedRequest
-from triclinium_core.testing.fakes.services.requests import FakeRequest
 
 HEAD_SIZE_MAX = 65_536
 """Bytes of the head of a request."""

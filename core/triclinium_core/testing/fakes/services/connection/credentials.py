@@ -7,8 +7,8 @@ import binascii
 
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.options import FakeNodeOptions
+from triclinium_core.testing.fakes.services.fake_request import FakeRequest
 from triclinium_core.testing.fakes.services.management.users import FakeUsers
-from triclinium_core.testing.fakes.services.requests import FakeRequest
 
 PUBLIC = frozenset({(Service.QUERY, "GET", ("admin", "ping")), (Service.SEARCH, "GET", ("api", "ping"))})
 """Requests that the services answer without credentials.

@@ -14,8 +14,8 @@ import msgspec
 from triclinium_core.kv.operation.validation import REPLICAS_MAX
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json
+from triclinium_core.testing.fakes.services.fake_request import FakeRequest, integer_of
 from triclinium_core.testing.fakes.services.management import collections
-from triclinium_core.testing.fakes.services.requests import FakeRequest, integer_of
 from triclinium_core.testing.fakes.store.buckets import COUCHBASE, EPHEMERAL, MEMCACHED, FakeBucket
 from triclinium_core.testing.fakes.store.config import SERVICE_NAMES, bucket_uuid
 from triclinium_core.testing.fakes.store.state import NodeState

@@ -12,7 +12,7 @@ import msgspec
 
 from triclinium_core.kv.operation.validation import DEFAULT_NAME
 from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json
-from triclinium_core.testing.fakes.services.requests import FakeRequest, integer_of
+from triclinium_core.testing.fakes.services.fake_request import FakeRequest, integer_of
 from triclinium_core.testing.fakes.store.collections import FakeCollections
 
 _NAME = re.compile(r"[A-Za-z0-9-][A-Za-z0-9_%-]{0,250}")

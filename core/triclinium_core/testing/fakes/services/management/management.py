@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json, without_rows
+from triclinium_core.testing.fakes.services.fake_request import FakeRequest
 from triclinium_core.testing.fakes.services.management import buckets
-from triclinium_core.testing.fakes.services.requests import FakeRequest
 from triclinium_core.testing.fakes.store.config import encode_config
 from triclinium_core.testing.fakes.store.state import NodeState
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json
-from triclinium_core.testing.fakes.services.requests import FakeRequest
+from triclinium_core.testing.fakes.services.fake_request import FakeRequest
 
 ROLES: Mapping[str, str] = {
     "admin": "Full Admin",

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.services.answers import FakeAnswer, ServiceReply
-from triclinium_core.testing.fakes.services.requests import FakeRequest
+from triclinium_core.testing.fakes.services.fake_request import FakeRequest
 from triclinium_core.testing.fakes.services.statements.select import read_select
 from triclinium_core.testing.fakes.services.statements.sqlpp import NoSuchParameter, NotUnderstood, SqlReader, tokens_of
 from triclinium_core.testing.fakes.services.statements.statement import (

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.services.answers import FakeAnswer, ServiceReply
-from triclinium_core.testing.fakes.services.requests import FakeRequest
+from triclinium_core.testing.fakes.services.fake_request import FakeRequest
 from triclinium_core.testing.fakes.services.statements.index_statements import INDEX_STATEMENTS, IndexRefused, exists
 from triclinium_core.testing.fakes.services.statements.indexes import SYSTEM_INDEXES
 from triclinium_core.testing.fakes.services.statements.plans import STALE_MESSAGES, FakePlan

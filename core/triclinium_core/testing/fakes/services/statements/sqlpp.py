@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from triclinium_core.testing.fakes.services.requests import integer_of
+from triclinium_core.testing.fakes.services.fake_request import integer_of
 
 _TOKEN = re.compile(
     r"""\s*(?:

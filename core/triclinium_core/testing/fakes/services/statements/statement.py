@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from triclinium_core.testing.fakes.services.answers import FakeAnswer, ServiceReply, with_rows
-from triclinium_core.testing.fakes.services.requests import FakeRequest
+from triclinium_core.testing.fakes.services.fake_request import FakeRequest
 from triclinium_core.testing.fakes.services.statements.sqlpp import ParameterValues
 from triclinium_core.testing.fakes.store.state import NodeState
 

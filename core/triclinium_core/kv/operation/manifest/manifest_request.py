@@ -1,0 +1,18 @@
+"""The operation that reads which scopes and collections a bucket has.
+
+Source: kv_engine ``docs/Collections.md``.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from triclinium_core.kv.operation.document_operations import Operation
+from triclinium_core.kv.wire.constants import Opcode
+
+
+class GetCollectionsManifest(Operation, frozen=True, gc=False):
+    """Read all scopes and collections of a bucket; any of its nodes answers. Scope and collection do not matter."""
+
+    name: ClassVar[str] = "get_collections_manifest"
+    opcode: ClassVar[Opcode] = Opcode.GET_COLLECTIONS_MANIFEST

@@ -1,0 +1,297 @@
+"""Operations to frames, and responses to results: one row for each operation.
+
+Source: kv_engine ``docs/BinaryProtocol.md``; memcached's ``doc/protocol-binary.txt`` for the bare mode.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+
+from triclinium_core.errors import FeatureNotAvailableException
+from triclinium_core.kv.operation.codec_parts import Body, Codec, Dialect, MalformedResponse, mutation_token
+from triclinium_core.kv.operation.document_operations import (
+    Append,
+    Concatenate,
+    Count,
+    Decrement,
+    Exists,
+    Get,
+    GetAndLock,
+    GetAndTouch,
+    GetReplica,
+    Increment,
+    Insert,
+    Noop,
+    Operation,
+    Prepend,
+    Remove,
+    Replace,
+    Touch,
+    Unlock,
+    Upsert,
+)
+from triclinium_core.kv.operation.durability import DurabilityLevel, encode_requirement
+from triclinium_core.kv.operation.manifest.manifest_codec import MANIFEST_CODEC
+from triclinium_core.kv.operation.manifest.manifest_request import GetCollectionsManifest
+from triclinium_core.kv.operation.replica.replica_requests import LookupInReplica
+from triclinium_core.kv.operation.results import (
+    Cas,
+    CounterResult,
+    Done,
+    ExistsResult,
+    GetReplicaResult,
+    GetResult,
+    MutationResult,
+    Result,
+)
+from triclinium_core.kv.operation.scan.scan_codec import SCAN_CODECS, encode_document
+from triclinium_core.kv.operation.subdocument.subdocument_codec import (
+    MalformedOutcomes,
+    decode_lookup_in,
+    decode_mutate_in,
+    encode_lookup_in,
+    encode_mutate_in,
+)
+from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn, MutateIn
+from triclinium_core.kv.operation.validation import UINT32_MAX
+from triclinium_core.kv.wire.compression import deflate
+from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
+from triclinium_core.kv.wire.frame import Frame, encode_request
+from triclinium_core.kv.wire.framing_extras import RequestFrameInfo, encode_framing_extras
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.transcoding.flags import CommonFormat, common_format
+
+_UINT32 = struct.Struct(">I")
+_UINT32_PAIR = struct.Struct(">II")
+_COUNTER = struct.Struct(">QQI")
+_UINT64 = struct.Struct(">Q")
+_META = struct.Struct(">IIIQ")
+
+_NONE = DurabilityLevel.NONE
+_META_VERSION = b"\x02"
+_DO_NOT_CREATE = UINT32_MAX
+
+
+def encode_operation(
+    operation: Operation,
+    dialect: Dialect,
+    *,
+    opaque: int,
+    vbucket: int,
+    prefix: bytes,
+    time_left: float = math.inf,
+) -> bytes:
+    """Return the frame of one attempt.
+
+    Args:
+        vbucket: of the document; 0 for an operation without one.
+        prefix: the collection's id as it stands before the key; empty where collections were not granted.
+        time_left: seconds until the operation's deadline, of which a durable one tells the server.
+
+    Raises:
+        FeatureNotAvailableException: this connection cannot carry what the operation asks for.
+    """
+    codec = CODECS[type(operation)]
+    opcode = codec.bare_opcode if dialect.bare else operation.opcode
+    if opcode is None:
+        raise _beyond_memcached(operation)
+    key = operation.key.encode()
+    if key:
+        key = prefix + key
+    # Another opcode than the operation's own is a plain GET in place of GET_META.
+    if codec.encode is None or opcode is not operation.opcode:
+        return encode_request(opcode, opaque=opaque, status=vbucket, key=key)
+    body = codec.encode(operation)
+    framing_extras, datatype, value = b"", 0, body.value
+    if operation.durability is not _NONE or body.preserve_expiry:
+        framing_extras = _framing_extras(operation.durability, body.preserve_expiry, dialect, time_left)
+    for feature, asked in body.needs:
+        _require(dialect, feature, asked)
+    if body.flags is not None:
+        if dialect.features:
+            datatype, value = _datatype(body.flags, value, dialect)
+    elif body.document is not None:
+        datatype, value = encode_document(body.document, prefix)
+    return encode_request(
+        opcode,
+        opaque=opaque,
+        status=vbucket,
+        cas=body.cas,
+        datatype=datatype,
+        framing_extras=framing_extras,
+        extras=body.extras,
+        key=key,
+        value=value,
+    )
+
+
+def decode_response(operation: Operation, frame: Frame, *, vbucket: int) -> Result:
+    """Return the result in a response that is a success of the operation; its value is inflated already.
+
+    Args:
+        vbucket: where the request was sent to, for the mutation token.
+
+    Raises:
+        MalformedResponse: extras or value have an impossible length.
+    """
+    try:
+        return CODECS[type(operation)].decode(operation, frame, vbucket)
+    except (struct.error, MalformedOutcomes) as error:
+        raise MalformedResponse(
+            f"{len(frame.extras)} bytes of extras and {len(frame.value)} of value cannot be: {error}"
+        ) from error
+
+
+def check_bare(operation: Operation) -> None:
+    """Check that a plain memcached can carry out an operation (decision C27).
+
+    Raises:
+        FeatureNotAvailableException: it cannot.
+    """
+    if CODECS[type(operation)].bare_opcode is None:
+        raise _beyond_memcached(operation)
+    _framing_extras(operation.durability, operation.preserve_expiry, Dialect(bare=True), math.inf)
+
+
+def _beyond_memcached(operation: Operation) -> FeatureNotAvailableException:
+    return FeatureNotAvailableException(f"a plain memcached cannot {operation.name}; use a Couchbase server")
+
+
+def _framing_extras(durability: DurabilityLevel, preserve_expiry: bool, dialect: Dialect, time_left: float) -> bytes:
+    pieces: dict[int, bytes] = {}
+    if durability is not _NONE:
+        _require(dialect, HelloFeature.SYNC_REPLICATION, "durability")
+        _require(dialect, HelloFeature.ALT_REQUEST, "durability")
+        pieces[RequestFrameInfo.DURABILITY] = encode_requirement(durability, time_left)
+    if preserve_expiry:
+        _require(dialect, HelloFeature.PRESERVE_TTL, "preserve_expiry")
+        _require(dialect, HelloFeature.ALT_REQUEST, "preserve_expiry")
+        pieces[RequestFrameInfo.PRESERVE_TTL] = b""
+    return encode_framing_extras(pieces)
+
+
+def _require(dialect: Dialect, feature: HelloFeature, asked: str) -> None:
+    if feature not in dialect.features:
+        if dialect.bare:
+            raise FeatureNotAvailableException(f"{asked} is more than a plain memcached can do; use a Couchbase server")
+        raise FeatureNotAvailableException(
+            f"{asked} needs the feature {feature.name}, which this server does not offer"
+        )
+
+
+def _datatype(flags: int, value: bytes, dialect: Dialect) -> tuple[int, bytes]:
+    datatype = Datatype.RAW
+    if HelloFeature.JSON in dialect.features and common_format(flags) == CommonFormat.JSON:
+        datatype |= Datatype.JSON
+    if dialect.compression and HelloFeature.SNAPPY in dialect.features:
+        deflated = deflate(value)
+        if deflated is not None:
+            return datatype | Datatype.SNAPPY, deflated
+    return datatype, value
+
+
+def _encode_exists(operation: Operation) -> Body:
+    return Body(extras=_META_VERSION)
+
+
+def _encode_expiry(operation: Touch | GetAndTouch) -> Body:
+    return Body(extras=_UINT32.pack(operation.expiry))
+
+
+def _encode_get_and_lock(operation: GetAndLock) -> Body:
+    return Body(extras=_UINT32.pack(operation.lock_time))
+
+
+def _encode_cas(operation: Unlock | Remove) -> Body:
+    return Body(cas=operation.cas)
+
+
+def _encode_insert(operation: Insert) -> Body:
+    extras = _UINT32_PAIR.pack(operation.flags, operation.expiry)
+    return Body(extras, operation.value, 0, operation.flags)
+
+
+def _encode_upsert(operation: Upsert) -> Body:
+    extras = _UINT32_PAIR.pack(operation.flags, operation.expiry)
+    return Body(extras, operation.value, 0, operation.flags, operation.preserve_expiry)
+
+
+def _encode_replace(operation: Replace) -> Body:
+    extras = _UINT32_PAIR.pack(operation.flags, operation.expiry)
+    return Body(extras, operation.value, operation.cas, operation.flags, operation.preserve_expiry)
+
+
+def _encode_concatenate(operation: Concatenate) -> Body:
+    return Body(value=operation.value, cas=operation.cas)
+
+
+def _encode_count(operation: Count) -> Body:
+    initial, expiry = operation.initial, operation.expiry
+    if initial is None:
+        initial, expiry = 0, _DO_NOT_CREATE
+    return Body(extras=_COUNTER.pack(operation.delta, initial, expiry))
+
+
+def _decode_document(operation: Get | GetAndTouch | GetAndLock, frame: Frame, vbucket: int) -> Result:
+    (flags,) = _UINT32.unpack(frame.extras)
+    # Cas() would cost a Python call.
+    return GetResult(frame.cas, flags, frame.value, operation.transcoder)  # type: ignore[arg-type]
+
+
+def _decode_replica(operation: GetReplica, frame: Frame, vbucket: int) -> Result:
+    (flags,) = _UINT32.unpack(frame.extras)
+    return GetReplicaResult(Cas(frame.cas), flags, frame.value, operation.transcoder, is_replica=True)
+
+
+def _decode_exists(operation: Operation, frame: Frame, vbucket: int) -> Result:
+    if frame.status == Status.KEY_NOT_FOUND:
+        return ExistsResult(exists=False, cas=Cas(0))
+    if frame.opcode == Opcode.GET:
+        return ExistsResult(exists=True, cas=Cas(frame.cas))
+    # Newer servers append the datatype to the four numbers.
+    deleted, _, _, _ = _META.unpack_from(frame.extras)
+    return ExistsResult(exists=not deleted, cas=Cas(0 if deleted else frame.cas))
+
+
+def _decode_mutation(operation: Operation, frame: Frame, vbucket: int) -> Result:
+    token = mutation_token(operation, frame, vbucket) if frame.extras else None
+    return MutationResult(frame.cas, token)  # type: ignore[arg-type]  # as above
+
+
+def _decode_counter(operation: Operation, frame: Frame, vbucket: int) -> Result:
+    (content,) = _UINT64.unpack(frame.value)
+    return CounterResult(content, Cas(frame.cas), mutation_token(operation, frame, vbucket))
+
+
+def _decode_touch(operation: Operation, frame: Frame, vbucket: int) -> Result:
+    return MutationResult(Cas(frame.cas))
+
+
+def _decode_done(operation: Operation, frame: Frame, vbucket: int) -> Result:
+    return Done()
+
+
+CODECS: dict[type[Operation], Codec] = {
+    Noop: Codec(None, _decode_done, Opcode.NOOP),
+    Get: Codec(None, _decode_document, Opcode.GET),
+    GetReplica: Codec(None, _decode_replica, None),
+    Exists: Codec(_encode_exists, _decode_exists, Opcode.GET),
+    GetAndTouch: Codec(_encode_expiry, _decode_document, Opcode.GET_AND_TOUCH),
+    GetAndLock: Codec(_encode_get_and_lock, _decode_document, None),
+    Unlock: Codec(_encode_cas, _decode_done, None),
+    Touch: Codec(_encode_expiry, _decode_touch, Opcode.TOUCH),
+    Remove: Codec(_encode_cas, _decode_mutation, Opcode.DELETE),
+    Insert: Codec(_encode_insert, _decode_mutation, Opcode.ADD),
+    Upsert: Codec(_encode_upsert, _decode_mutation, Opcode.SET),
+    Replace: Codec(_encode_replace, _decode_mutation, Opcode.REPLACE),
+    Append: Codec(_encode_concatenate, _decode_mutation, Opcode.APPEND),
+    Prepend: Codec(_encode_concatenate, _decode_mutation, Opcode.PREPEND),
+    Increment: Codec(_encode_count, _decode_counter, Opcode.INCREMENT),
+    Decrement: Codec(_encode_count, _decode_counter, Opcode.DECREMENT),
+    LookupIn: Codec(encode_lookup_in, decode_lookup_in, None),
+    LookupInReplica: Codec(encode_lookup_in, decode_lookup_in, None),
+    MutateIn: Codec(encode_mutate_in, decode_mutate_in, None),
+    GetCollectionsManifest: MANIFEST_CODEC,
+    **SCAN_CODECS,
+}

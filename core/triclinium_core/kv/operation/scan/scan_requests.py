@@ -1,0 +1,105 @@
+"""The operations that scan one vbucket: open a scan, go on with it, end it.
+
+Source: kv_engine ``docs/range_scans``.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from triclinium_core.checks import check_flag, check_integer, check_type
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation import validation as check
+from triclinium_core.kv.operation.document_operations import JSON_TRANSCODER, Operation
+from triclinium_core.kv.operation.mutation_tokens import VBUCKET_MAX, check_mutation_token
+from triclinium_core.kv.operation.results import MutationToken
+from triclinium_core.kv.operation.scan.scans import Bounds, Sample
+from triclinium_core.kv.topology.capabilities import BucketCapability
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.shown import shown
+from triclinium_core.transcoding.transcoder import Transcoder
+
+SCAN_ID_SIZE = 16
+"""Bytes of the id of a scan."""
+
+
+class VBucketOperation(Operation, frozen=True, gc=False):
+    """An operation on one vbucket."""
+
+    vbucket: int
+
+    def __post_init__(self) -> None:
+        Operation.__post_init__(self)
+        check_integer(self.vbucket, "vbucket", 0, VBUCKET_MAX)
+
+
+class RangeScanCreate(VBucketOperation, frozen=True, gc=False):
+    """Open a scan of what a collection has in one vbucket. Given up, it leaves no open scan behind.
+
+    With a ``token``, the scan has the mutation that it stands for, and those before it.
+    """
+
+    name: ClassVar[str] = "range_scan_create"
+    opcode: ClassVar[Opcode] = Opcode.RANGE_SCAN_CREATE
+    is_scan: ClassVar[bool] = True
+    capability: ClassVar[BucketCapability | None] = BucketCapability.RANGE_SCAN
+
+    selection: Bounds | Sample
+    ids_only: bool = False
+    token: MutationToken | None = None
+
+    def __post_init__(self) -> None:
+        VBucketOperation.__post_init__(self)
+        check_type(self.selection, "selection", Bounds, Sample)
+        check_flag(self.ids_only, "ids_only")
+        if self.token is not None:
+            check_mutation_token(self.token, "token")
+
+
+class ScanOperation(VBucketOperation, frozen=True, gc=False):
+    """Base of the operations on a scan that is open."""
+
+    scan_id: bytes
+
+    def __post_init__(self) -> None:
+        VBucketOperation.__post_init__(self)
+        if not isinstance(self.scan_id, bytes) or len(self.scan_id) != SCAN_ID_SIZE:
+            raise InvalidArgumentException(
+                f"scan_id={shown(self.scan_id)} must be {SCAN_ID_SIZE} bytes, those of the scan that was opened",
+                parameter="scan_id",
+            )
+
+
+class RangeScanContinue(ScanOperation, frozen=True, gc=False):
+    """Take the next documents of a scan: so many at most, and no more bytes, but for the last document, which is whole.
+
+    The server stops after ``time_limit_ms`` too, but not before it has found one. 0 bytes or milliseconds mean any.
+    """
+
+    name: ClassVar[str] = "range_scan_continue"
+    opcode: ClassVar[Opcode] = Opcode.RANGE_SCAN_CONTINUE
+    is_scan: ClassVar[bool] = True
+
+    item_limit: int
+    byte_limit: int = 0
+    time_limit_ms: int = 0
+    transcoder: Transcoder = JSON_TRANSCODER
+
+    def __post_init__(self) -> None:
+        ScanOperation.__post_init__(self)
+        check_integer(self.item_limit, "item_limit", 1, check.UINT32_MAX)
+        check_integer(self.byte_limit, "byte_limit", 0, check.UINT32_MAX)
+        check_integer(self.time_limit_ms, "time_limit_ms", 0, check.UINT32_MAX)
+        check.check_transcoder(self.transcoder)
+
+
+class RangeScanCancel(ScanOperation, frozen=True, gc=False):
+    """End a scan before all of it was taken. Whoever has left a scan does not wait for that, nor retries it."""
+
+    name: ClassVar[str] = "range_scan_cancel"
+    opcode: ClassVar[Opcode] = Opcode.RANGE_SCAN_CANCEL
+    is_awaited: ClassVar[bool] = False
+
+
+SCAN_OPERATIONS: tuple[type[Operation], ...] = (RangeScanCreate, RangeScanContinue, RangeScanCancel)
+"""The operations of this module that can be submitted."""

@@ -1,0 +1,198 @@
+"""The bodies of the two sub-document commands: specs on their way, outcomes on theirs back.
+
+Source: kv_engine ``docs/SubDocument.md`` "Multi-Path Commands".
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.kv.operation.codec_parts import Body, mutation_token
+from triclinium_core.kv.operation.operation import context_of
+from triclinium_core.kv.operation.results import Cas, LookupInResult, MutateInResult, Result, as_lookup_of_copy
+from triclinium_core.kv.operation.subdocument.specs import EncodedMutation, LookupInSpec, StoreSemantics
+from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn, MutateIn
+from triclinium_core.kv.wire.constants import HelloFeature
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.kv.wire.subdocument import (
+    LOOKUP_OUTCOME,
+    LOOKUP_SPEC,
+    MUTATION_OUTCOME,
+    MUTATION_SPEC,
+    MUTATION_VALUE,
+    DocumentFlag,
+    PathFlag,
+)
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+
+
+class MalformedOutcomes(ValueError):
+    """A body that cannot tell what became of these specs; the message says why."""
+
+
+_EXPIRY = struct.Struct(">I")
+_NEEDS_XATTR = ((HelloFeature.XATTR, "xattr"),)
+_NEEDS_CREATE_AS_DELETED = ((HelloFeature.SUBDOC_CREATE_AS_DELETED, "create_as_deleted"),)
+_DOCUMENT_FLAGS = {
+    StoreSemantics.REPLACE: DocumentFlag.NONE,
+    StoreSemantics.UPSERT: DocumentFlag.UPSERT,
+    StoreSemantics.INSERT: DocumentFlag.INSERT,
+}
+_DELETED = (Status.SUBDOC_SUCCESS_DELETED, Status.SUBDOC_MULTI_PATH_FAILURE_DELETED)
+
+
+def encode_lookup_in(operation: LookupIn) -> Body:
+    """Return what of a lookup's request depends on it."""
+    flags = DocumentFlag.ACCESS_DELETED if operation.access_deleted else DocumentFlag.NONE
+    flags |= DocumentFlag.REPLICA_READ if operation.copy else DocumentFlag.NONE
+    return Body(
+        extras=bytes((flags,)) if flags else b"",
+        value=encode_lookups(operation.specs),
+        needs=_NEEDS_XATTR if any(spec.xattr for spec in operation.specs) else (),
+    )
+
+
+def encode_mutate_in(operation: MutateIn) -> Body:
+    """Return what of a mutation's request depends on it."""
+    flags = _DOCUMENT_FLAGS[operation.store_semantics]
+    flags |= DocumentFlag.ACCESS_DELETED if operation.access_deleted else DocumentFlag.NONE
+    flags |= DocumentFlag.CREATE_AS_DELETED if operation.create_as_deleted else DocumentFlag.NONE
+    return Body(
+        extras=(_EXPIRY.pack(operation.expiry) if operation.expiry else b"") + (bytes((flags,)) if flags else b""),
+        value=encode_mutations(operation.specs),
+        cas=operation.cas,
+        preserve_expiry=operation.preserve_expiry,
+        needs=(_NEEDS_XATTR if any(spec.xattr for spec in operation.specs) else ())
+        + (_NEEDS_CREATE_AS_DELETED if operation.create_as_deleted else ()),
+    )
+
+
+def decode_lookup_in(operation: LookupIn, frame: Frame, vbucket: int) -> Result:
+    """Return what a lookup has found.
+
+    Raises:
+        MalformedOutcomes: the body does not fit the specs.
+    """
+    outcomes = decode_lookups(frame.value, operation.specs)
+    # Decision C38: what succeeds makes nothing that only errors need.
+    context = context_of(operation) if any(status for status, _ in outcomes) else ErrorContext()
+    is_deleted = frame.status in _DELETED
+    result = LookupInResult(Cas(frame.cas), operation.specs, outcomes, operation.transcoder, context, is_deleted)
+    return as_lookup_of_copy(result, is_replica=True) if operation.copy else result
+
+
+def decode_mutate_in(operation: MutateIn, frame: Frame, vbucket: int) -> Result:
+    """Return what a mutation has returned.
+
+    Raises:
+        MalformedOutcomes: the body does not fit the specs.
+    """
+    values = decode_mutations(frame.value, operation.specs)
+    return MutateInResult(
+        Cas(frame.cas),
+        tuple(values.get(index) for index in range(len(operation.specs))),
+        operation.transcoder,
+        mutation_token(operation, frame, vbucket),
+        frame.status in _DELETED,
+    )
+
+
+def wire_order(specs: Sequence[LookupInSpec] | Sequence[EncodedMutation]) -> list[int]:
+    """Return the places of the specs in the order in which they travel: extended attributes first, else as they came.
+
+    Source: kv_engine ``daemon/subdocument_validators.cc``; SDK-RFC 0053 "LookupIn", notes.
+    """
+    return sorted(range(len(specs)), key=lambda place: not specs[place].xattr)
+
+
+def encode_lookups(specs: Sequence[LookupInSpec]) -> bytes:
+    """Return the value of a request that reads."""
+    pieces = bytearray()
+    for place in wire_order(specs):
+        spec = specs[place]
+        path = spec.path.encode()
+        pieces += LOOKUP_SPEC.pack(spec.opcode, PathFlag.XATTR if spec.xattr else PathFlag.NONE, len(path)) + path
+    return bytes(pieces)
+
+
+def encode_mutations(specs: Sequence[EncodedMutation]) -> bytes:
+    """Return the value of a request that changes."""
+    pieces = bytearray()
+    for place in wire_order(specs):
+        spec = specs[place]
+        path = spec.path.encode()
+        pieces += MUTATION_SPEC.pack(spec.opcode, spec.flags, len(path), len(spec.value)) + path + spec.value
+    return bytes(pieces)
+
+
+def decode_lookups(body: bytes, specs: Sequence[LookupInSpec]) -> tuple[tuple[int, bytes], ...]:
+    """Return status and value of each spec, in the caller's order.
+
+    Raises:
+        MalformedOutcomes: too few or too many of them, or a length that reaches beyond the body.
+    """
+    outcomes: list[tuple[int, bytes]] = [(Status.SUCCESS, b"")] * len(specs)
+    start = 0
+    for place in wire_order(specs):
+        if start + LOOKUP_OUTCOME.size > len(body):
+            raise MalformedOutcomes(f"the body ends before the outcomes of {len(specs)} specs do")
+        status, size = LOOKUP_OUTCOME.unpack_from(body, start)
+        start += LOOKUP_OUTCOME.size
+        outcomes[place] = status, _piece(body, start, size)
+        start += size
+    if start != len(body):
+        raise MalformedOutcomes(f"{len(body) - start} bytes follow the outcomes of {len(specs)} specs")
+    return tuple(outcomes)
+
+
+def decode_mutations(body: bytes, specs: Sequence[EncodedMutation]) -> Mapping[int, bytes]:
+    """Return what the specs of a mutation that was applied return, by the caller's order.
+
+    Raises:
+        MalformedOutcomes: an index that no spec has, or twice, a failure among the successes, or a wrong length.
+    """
+    order = wire_order(specs)
+    values: dict[int, bytes] = {}
+    start = 0
+    while start < len(body):
+        if start + MUTATION_OUTCOME.size + MUTATION_VALUE.size > len(body):
+            raise MalformedOutcomes("the body ends within an outcome")
+        index, status = MUTATION_OUTCOME.unpack_from(body, start)
+        (size,) = MUTATION_VALUE.unpack_from(body, start + MUTATION_OUTCOME.size)
+        start += MUTATION_OUTCOME.size + MUTATION_VALUE.size
+        if status != Status.SUCCESS:
+            raise MalformedOutcomes(f"spec {index} of a mutation that was applied failed with status 0x{status:02x}")
+        place = _place(order, index)
+        if place in values:
+            raise MalformedOutcomes(f"spec {index} has two outcomes")
+        values[place] = _piece(body, start, size)
+        start += size
+    return values
+
+
+def decode_failed_mutation(body: bytes, specs: Sequence[EncodedMutation]) -> tuple[int, int]:
+    """Return which spec of a mutation failed, by the caller's order, and with which status.
+
+    Raises:
+        MalformedOutcomes: anything but one failure of one of the specs.
+    """
+    if len(body) != MUTATION_OUTCOME.size:
+        raise MalformedOutcomes(f"the one failure of a mutation has {MUTATION_OUTCOME.size} bytes, not {len(body)}")
+    index, status = MUTATION_OUTCOME.unpack(body)
+    if status == Status.SUCCESS:
+        raise MalformedOutcomes(f"spec {index} failed with a success")
+    return _place(wire_order(specs), index), status
+
+
+def _place(order: Sequence[int], index: int) -> int:
+    if index >= len(order):
+        raise MalformedOutcomes(f"spec {index} of {len(order)} has an outcome")
+    return order[index]
+
+
+def _piece(body: bytes, start: int, size: int) -> bytes:
+    if start + size > len(body):
+        raise MalformedOutcomes(f"a value of {size} bytes reaches beyond the body")
+    return body[start : start + size]

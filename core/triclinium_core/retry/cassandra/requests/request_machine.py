@@ -1,0 +1,396 @@
+"""The request machine: one request over its query plan, events in, ordered actions out.
+
+It owns no clock, no connection and no policy: ``now`` comes with every event, verdicts come from the policy, and which
+error goes where stands in ``judgement``. ``states`` has the theory of operation.
+
+Source: the retry page of the Cassandra Java driver; where it is silent, the driver's request handlers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from triclinium_core.argument_error import ArgumentError
+from triclinium_core.checks import is_number
+from triclinium_core.retry.cassandra.errors import (
+    AllNodesFailed,
+    CassandraError,
+    DriverTimeout,
+    NodeUnavailable,
+    NoNodeAvailable,
+    PolicyFailed,
+    RepreparationFailed,
+    Unprepared,
+)
+from triclinium_core.retry.cassandra.requests.actions import (
+    CassandraAction,
+    Complete,
+    CompleteEmpty,
+    Fail,
+    Ignore,
+    ReportFailure,
+    ReportSpeculation,
+    Reprepare,
+    Send,
+)
+from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest
+from triclinium_core.retry.cassandra.requests.events import (
+    AttemptAborted,
+    AttemptEvent,
+    CassandraEvent,
+    ConnectionMissed,
+    ErrorReceived,
+    RequestAbandoned,
+    RequestStarted,
+    RequestWritten,
+    ResultReceived,
+    StatementForgotten,
+    StatementPrepared,
+    TimerFired,
+)
+from triclinium_core.retry.cassandra.requests.history import NO_ATTEMPT, Execution, History
+from triclinium_core.retry.cassandra.requests.judgement import (
+    Judgement,
+    Route,
+    Step,
+    aftermath,
+    judge,
+    may_be_applied,
+    route_of,
+)
+from triclinium_core.retry.cassandra.requests.query_plan import QueryPlan
+from triclinium_core.retry.cassandra.requests.speculation import next_delay
+from triclinium_core.retry.cassandra.requests.states import (
+    EXECUTION_TRANSITIONS,
+    REQUEST_TRANSITIONS,
+    ExecutionState,
+    PlanExhausted,
+    RequestState,
+)
+from triclinium_core.retry.cassandra.verdicts import RetryVerdict
+from triclinium_core.retry.invalid_event import InvalidEvent
+from triclinium_core.shown import shown, total_repr
+
+REPREPARATIONS_MAX = 3
+"""How often a statement is prepared on one node before the next node is tried: one that forgets it as often right after
+it had it will not keep it (decision A10)."""
+
+
+class _Speculation(NamedTuple):
+    """The execution to come."""
+
+    due: float
+    slow_node: Hashable
+
+
+class RequestMachine:
+    """One request, from its submission to its settlement.
+
+    Contract: feed ``RequestStarted`` first; ``now`` never goes back; carry out the actions in order; feed
+    ``TimerFired`` when ``wakeup`` has come.
+
+    Args:
+        request: what is fixed about the request.
+        plan: the nodes to try, in order, see ``QueryPlan``.
+
+    Raises:
+        ArgumentError: ``plan`` is not a query plan.
+    """
+
+    def __init__(self, request: CassandraRequest, plan: Iterable[Hashable]) -> None:
+        self.request: CassandraRequest = request
+        self._plan = QueryPlan(plan)
+        self.state: RequestState = RequestState.NEW
+        self._now = -math.inf
+        self._deadline = math.inf
+        self._history = History(request.consistency)
+        self._speculation: _Speculation | None = None
+        self._may_be_applied = False
+        """Whether the newest attempt may have executed the statement. Only an idempotent request has several at a time."""
+
+    @total_repr
+    def __repr__(self) -> str:
+        return f"<RequestMachine {self.request.kind}: {self.state.name}>"
+
+    @property
+    def wakeup(self) -> float:
+        """When ``TimerFired`` is due; ``inf`` for never."""
+        if self.state is not RequestState.RUNNING:
+            return math.inf
+        return min(self._deadline, self._speculation.due) if self._speculation else self._deadline
+
+    @property
+    def is_ambiguous(self) -> bool:
+        """Whether the request, if abandoned now, may have been or may still be applied.
+
+        That holds from each ``Send`` until the node answers or the driver reports that nothing was handed over, and after
+        an error that leaves it open. It never holds for an idempotent request or a PREPARE. A settled request keeps the
+        value that it had at its end.
+        """
+        return self._may_be_applied and not self.request.may_repeat
+
+    def handle(self, event: CassandraEvent, now: float) -> Sequence[CassandraAction]:
+        """Hear ``event`` and return what to do, in order.
+
+        Raises:
+            InvalidEvent: the event cannot happen in this state, or names an attempt that was never ordered.
+            ArgumentError: ``now`` is no instant, or one before the last; in both cases nothing was changed.
+        """
+        is_event = isinstance(event, AttemptEvent) or type(event) in _HANDLERS
+        state = REQUEST_TRANSITIONS[self.state].get(type(event)) if is_event else None
+        if state is None:
+            raise InvalidEvent(f"{type(event).__name__} cannot happen to a request that is {self.state.value}")
+        self._require_instant(now)
+        if isinstance(event, AttemptEvent):
+            return self._handle_of_attempt(event, now)
+        if self.state.is_final:
+            return [Ignore()]
+        self.state, self._now = state, now
+        return _HANDLERS[type(event)](self, now)
+
+    def _handle_of_attempt(self, event: AttemptEvent, now: float) -> Sequence[CassandraAction]:
+        execution = self._history.execution_of(event.attempt)
+        if execution.attempt != event.attempt:
+            return [Ignore()]
+        if type(event) not in EXECUTION_TRANSITIONS[execution.state]:
+            raise InvalidEvent(
+                f"{type(event).__name__} cannot happen to attempt {event.attempt}, which is {execution.state.value}"
+            )
+        self._now = now
+        if not isinstance(event, RequestWritten):
+            if execution.state is not ExecutionState.PREPARING:
+                self._may_be_applied = _may_be_applied_after(event, execution)
+            execution.attempt = NO_ATTEMPT
+        execution.follow(type(event))
+        return _HANDLERS_OF_ATTEMPTS[type(event)](self, event, execution)
+
+    def _require_instant(self, now: float) -> None:
+        if not (is_number(now) and math.isfinite(now) and now >= self._now):
+            raise ArgumentError(
+                f"now={shown(now)} must be a number of monotonic seconds, and no less than the last, {self._now}",
+                parameter="now",
+            )
+
+    # -- The request.
+
+    def _on_request_submitted(self, now: float) -> Sequence[CassandraAction]:
+        self._deadline = now + self.request.timeout
+        return self._start()
+
+    def _on_time_passed(self, now: float) -> Sequence[CassandraAction]:
+        if now >= self._deadline:
+            return self._time_out()
+        speculation = self._speculation
+        if speculation is None or now < speculation.due:
+            return []
+        self._speculation = None
+        report = ReportSpeculation(self._history.executions, speculation.slow_node)
+        return [report, *self._start()]
+
+    def _on_request_abandoned(self, now: float) -> Sequence[CassandraAction]:
+        return self._history.end()
+
+    def _start(self) -> Sequence[CassandraAction]:
+        return self._send_to_next(self._history.start())
+
+    # -- One attempt: until it is written.
+
+    def _on_connection_missed(self, event: ConnectionMissed, execution: Execution) -> Sequence[CassandraAction]:
+        if execution.returns and execution.state is ExecutionState.SENDING:
+            return self._send_to_next(execution)
+        return self._go_on(execution, NodeUnavailable(f"no connection to {execution.node}"), unsent=True)
+
+    def _on_request_written(self, event: RequestWritten, execution: Execution) -> Sequence[CassandraAction]:
+        return [] if execution.state is ExecutionState.PREPARING else self._note_first_write(execution)
+
+    def _note_first_write(self, execution: Execution) -> Sequence[CassandraAction]:
+        """Ask when the next execution starts, where this was the first write of this one."""
+        is_first, execution.is_first_attempt = execution.is_first_attempt, False
+        if not is_first or not self.request.may_speculate:
+            return []
+        policy, running = self.request.speculation, execution.index + 1
+        try:
+            delay = next_delay(policy, node=execution.node, running=running)
+        except Exception as raised:
+            return self._fail(
+                PolicyFailed(f"the speculative execution policy failed: {shown(raised)}"), execution, raised
+            )
+        if delay is not None:
+            self._speculation = _Speculation(self._now + delay, execution.node)
+        return []
+
+    # -- One attempt: what became of it.
+
+    def _on_attempt_aborted(self, event: AttemptAborted, execution: Execution) -> Sequence[CassandraAction]:
+        is_written = execution.state is ExecutionState.WAITING
+        if event.is_unsent and not is_written and not self._is_raised(execution, event.error):
+            return self._go_on(execution, event.error, unsent=True)
+        return self._judge(execution, event.error)
+
+    def _on_result_received(self, event: ResultReceived, execution: Execution) -> Sequence[CassandraAction]:
+        return self._settle(Complete(event.result, self._history.info(execution)))
+
+    def _on_error_received(self, event: ErrorReceived, execution: Execution) -> Sequence[CassandraAction]:
+        # An answer proves that all was written, even where the driver has not yet said so.
+        actions = self._note_first_write(execution)
+        return actions if self.state.is_final else self._judge(execution, event.error)
+
+    def _is_raised(self, execution: Execution, error: CassandraError) -> bool:
+        preparing = execution.state is ExecutionState.PREPARING
+        return route_of(self.request, error, preparing=preparing) is Route.RAISE
+
+    def _judge(self, execution: Execution, error: CassandraError) -> Sequence[CassandraAction]:
+        """Find out what becomes of the request after ``error``, and order it."""
+        judgement = judge(
+            self.request,
+            error,
+            node=execution.node,
+            retry_count=execution.retry_count,
+            preparing=execution.state is ExecutionState.PREPARING,
+        )
+        report = self._report(execution, error, judgement.verdict)
+        match judgement.step:
+            case Step.RETRY_SAME | Step.RETRY_NEXT:
+                return [report, *self._retry(execution, error, judgement)]
+            case Step.GO_ON:
+                return self._go_on(execution, error)
+            case Step.REPREPARE:
+                return self._reprepare(execution, error)
+            case Step.IGNORE:
+                return [report, *self._settle(CompleteEmpty(self._history.info(execution)))]
+            case Step.RAISE:
+                return [report, *self._fail(judgement.error, execution)]
+
+    def _retry(self, execution: Execution, error: CassandraError, judgement: Judgement) -> Sequence[CassandraAction]:
+        self._history.record(execution, error)
+        execution.retry_count += 1
+        execution.is_first_attempt = False  # also where it broke off in the middle of its write
+        if judgement.verdict and judgement.verdict.consistency is not None and not self.request.is_prepare:
+            execution.consistency = judgement.verdict.consistency
+        if judgement.step is Step.RETRY_SAME:
+            return self._send(execution, returns=True)
+        return self._send_to_next(execution)
+
+    # -- Preparing again.
+
+    def _reprepare(self, execution: Execution, error: CassandraError) -> Sequence[CassandraAction]:
+        if execution.repreparations == REPREPARATIONS_MAX:
+            return self._go_on(execution, error)
+        execution.repreparations += 1
+        execution.follow(Reprepare)
+        execution.statement_id = error.statement_id if isinstance(error, Unprepared) else b""
+        attempt = self._history.next_attempt(execution)
+        return [Reprepare(attempt, execution.index, execution.node, execution.statement_id)]
+
+    def _on_statement_prepared(self, event: StatementPrepared, execution: Execution) -> Sequence[CassandraAction]:
+        if event.statement_id == execution.statement_id:
+            return self._send(execution, returns=True)
+        text = (
+            f"{execution.node} prepared statement {shown(execution.statement_id)} again and calls it "
+            f"{shown(event.statement_id)} now, as happens after USE; prepare it anew"
+        )
+        return self._fail(RepreparationFailed(text), execution)
+
+    def _on_statement_forgotten(self, event: StatementForgotten, execution: Execution) -> Sequence[CassandraAction]:
+        text = (
+            f"{execution.node} does not know statement {shown(execution.statement_id)}, and neither does the driver; "
+            "prepare it anew"
+        )
+        return self._fail(RepreparationFailed(text), execution)
+
+    # -- Orders.
+
+    def _go_on(self, execution: Execution, error: CassandraError, *, unsent: bool = False) -> Sequence[CassandraAction]:
+        """Record ``error`` and try the next node, uncounted."""
+        report = self._report(execution, error, unsent=unsent)
+        self._history.record(execution, error)
+        return [report, *self._send_to_next(execution)]
+
+    def _send_to_next(self, execution: Execution) -> Sequence[CassandraAction]:
+        try:
+            node = self._plan.take()
+        except Exception as raised:
+            # No node answered this, not even the one that the execution comes from.
+            text = f"the query plan failed: {shown(raised)}{aftermath(self.request, ambiguous=self.is_ambiguous)}"
+            return self._fail(PolicyFailed(text), cause=raised)
+        if node is None:
+            return self._run_out(execution)
+        execution.node, execution.repreparations = node, 0
+        return self._send(execution, returns=False)
+
+    def _send(self, execution: Execution, *, returns: bool) -> Sequence[CassandraAction]:
+        if self._now >= self._deadline:
+            return self._time_out()
+        execution.follow(Send)
+        self._may_be_applied = True
+        execution.returns = returns
+        return [Send(self._history.next_attempt(execution), execution.index, execution.node, execution.consistency)]
+
+    # -- Ends.
+
+    def _run_out(self, execution: Execution) -> Sequence[CassandraAction]:
+        """End an execution that found the plan empty; the last one to do so fails the request."""
+        execution.follow(PlanExhausted)
+        if not self._history.is_over:
+            return []
+        errors = self._history.errors
+        failure = AllNodesFailed(errors) if errors else NoNodeAvailable()
+        return self._fail(failure, cause=errors[-1][1] if errors else None, ran_out=execution)
+
+    def _time_out(self) -> Sequence[CassandraAction]:
+        left = aftermath(self.request, ambiguous=self.is_ambiguous)
+        return self._fail(DriverTimeout(f"no answer within {self.request.timeout} s{left}"))
+
+    def _fail(
+        self,
+        error: CassandraError,
+        execution: Execution | None = None,
+        cause: BaseException | None = None,
+        *,
+        ran_out: Execution | None = None,
+    ) -> Sequence[CassandraAction]:
+        if cause is not None:
+            error.__cause__ = cause
+        error.execution_info = info = self._history.info(execution, ran_out=ran_out)
+        return self._settle(Fail(error, info))
+
+    def _settle(self, order: Complete | CompleteEmpty | Fail) -> Sequence[CassandraAction]:
+        """End everything: what is still under way is cancelled first."""
+        self.state = REQUEST_TRANSITIONS[self.state][type(order)]
+        return [*self._history.end(), order]
+
+    def _report(
+        self, execution: Execution, error: CassandraError, verdict: RetryVerdict | None = None, *, unsent: bool = False
+    ) -> ReportFailure:
+        return ReportFailure(execution.index, execution.node, error, execution.retry_count, verdict, unsent)
+
+
+def _may_be_applied_after(event: AttemptEvent, execution: Execution) -> bool:
+    """Return whether the attempt that ends with ``event`` may have executed the statement."""
+    match event:
+        case AttemptAborted(error=error):
+            is_unsent = event.is_unsent and execution.state is not ExecutionState.WAITING
+            return not is_unsent and may_be_applied(error)
+        case ErrorReceived(error=error):
+            return may_be_applied(error)
+        case _:
+            return False
+
+
+# Bound methods in the machine itself would be a cycle, and each request would wait for a collector.
+_HANDLERS: Mapping[type, Callable[[RequestMachine, float], Sequence[CassandraAction]]] = {
+    RequestStarted: RequestMachine._on_request_submitted,
+    TimerFired: RequestMachine._on_time_passed,
+    RequestAbandoned: RequestMachine._on_request_abandoned,
+}
+_HANDLERS_OF_ATTEMPTS: Mapping[type, Callable[..., Sequence[CassandraAction]]] = {
+    ConnectionMissed: RequestMachine._on_connection_missed,
+    RequestWritten: RequestMachine._on_request_written,
+    AttemptAborted: RequestMachine._on_attempt_aborted,
+    ResultReceived: RequestMachine._on_result_received,
+    ErrorReceived: RequestMachine._on_error_received,
+    StatementPrepared: RequestMachine._on_statement_prepared,
+    StatementForgotten: RequestMachine._on_statement_forgotten,
+}

@@ -1,0 +1,109 @@
+"""Common parts of management requests: a method, a path, a form, and an answer in JSON.
+
+Source: SDK-RFC 0054.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import ClassVar
+from urllib.parse import urlencode
+
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.validation import check_name
+from triclinium_core.retry.couchbase.tables.idempotency import is_idempotent
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.paths import check_segment
+from triclinium_core.services.service_request import (
+    Acknowledged,
+    HttpRequest,
+    HttpResponse,
+    MalformedAnswer,
+    ServiceRequest,
+    ServiceResult,
+)
+
+FORM = "application/x-www-form-urlencoded"
+
+
+class ManagementRequest(ServiceRequest, frozen=True, kw_only=True):
+    """Base of the requests that manage a cluster. Only those that read, by GET, may be sent again at any stage."""
+
+    method: ClassVar[str] = "GET"
+    service: ClassVar[Service] = Service.MANAGEMENT
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether it only reads (SDK-RFC 0049 "Idempotent Operation List")."""
+        return is_idempotent(Service.MANAGEMENT, self.name, method=self.method)
+
+    @property
+    def target(self) -> str:
+        """Path and query string, percent-encoded."""
+        # Abstract: each request has its own, and the machine takes none without a name, as this base is.
+        raise NotImplementedError
+
+    def form(self) -> Mapping[str, str]:
+        """Return the fields of the form that it sends; empty for no body."""
+        return {}
+
+    @property
+    def has_body(self) -> bool:
+        """The form is the body, if it has fields."""
+        return bool(self.form())
+
+    def encode(self, remaining: float) -> HttpRequest:
+        """Return what one attempt sends; the service takes no timeout."""
+        form = self.form()
+        if not form:
+            return HttpRequest(self.method, self.target)
+        return HttpRequest(self.method, self.target, urlencode(form).encode("ascii"), content_type=FORM)
+
+    def decode(self, answer: HttpResponse) -> ServiceResult:
+        """Return that it was done; whatever the service says beyond that is of no use."""
+        return Acknowledged()
+
+    def error_context(self) -> ErrorContext:
+        """Return what errors tell of the request."""
+        return replace(ServiceRequest.error_context(self), http_method=self.method, http_path=self.target)
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Treat a value that the library refuses as a mistake of the service, which sent it.
+
+    Raises:
+        MalformedAnswer: the block raised InvalidArgumentException.
+    """
+    try:
+        yield
+    except InvalidArgumentException as error:
+        raise MalformedAnswer(f"an impossible {what}: {error.message}") from error
+
+
+def check_bucket_name(value: object, parameter: str = "bucket_name") -> str:
+    """Return the name of a bucket.
+
+    Raises:
+        InvalidArgumentException: this cannot be the name of a bucket.
+    """
+    check_segment(value, parameter)
+    return check_name(value, "bucket")
+
+
+def check_password(value: object, parameter: str) -> str:
+    """Return a password. No message shows it.
+
+    Raises:
+        InvalidArgumentException: it is no string, is empty, or is not Unicode that UTF-8 can store.
+    """
+    # An error of the codec would hold the password.
+    if not isinstance(value, str) or not value or any("\ud800" <= character <= "\udfff" for character in value):
+        raise InvalidArgumentException(
+            f"{parameter}, which is not shown, must be a string that is not empty, of Unicode that UTF-8 can store",
+            parameter=parameter,
+        )
+    return value

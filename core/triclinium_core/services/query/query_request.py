@@ -1,0 +1,276 @@
+"""A query and its options, the request that has it prepared, and the one that executes its plan.
+
+Source: SDK-RFC 0056 "ICluster#Query", "QueryProfile", "QueryScanConsistency"; SDK-RFC 0004 "Internal implementation".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum, unique
+from typing import ClassVar, NamedTuple
+
+import msgspec
+
+from triclinium_core.checks import check_choice, check_duration, check_flag, check_integer, check_type
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.results import MutationToken
+from triclinium_core.kv.operation.validation import UINT32_MAX
+from triclinium_core.kv.topology.capabilities import ClusterCapability
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.mutation_state import vectors_of
+from triclinium_core.services.query.result import QueryMetaData, metadata_of
+from triclinium_core.services.service_request import (
+    HttpRequest,
+    HttpResponse,
+    IdentifiedRequest,
+    MalformedAnswer,
+    ServiceRequest,
+    ServiceResult,
+)
+from triclinium_core.services.statement.go_durations import SECONDS_MAX, go_duration
+from triclinium_core.services.statement.statement_request import MEMBERS, StatementRequest
+from triclinium_core.shown import total_repr
+
+NUMBERS = ("max_parallelism", "pipeline_batch", "pipeline_cap", "scan_cap")
+"""Options that travel under their own names, as texts (SDK-RFC 0056, revision 4)."""
+
+QUERY_MEMBERS: Mapping[str, str] = {
+    **MEMBERS,
+    "auto_execute": "adhoc",
+    "encoded_plan": "adhoc",
+    "metrics": "metrics",
+    "prepared": "adhoc",
+    "preserve_expiry": "preserve_expiry",
+    "profile": "profile",
+    "scan_vectors": "consistent_with",
+    "scan_wait": "scan_wait",
+    "use_fts": "flex_index",
+    "use_replica": "use_replica",
+    **{name: name for name in NUMBERS},
+}
+
+
+@unique
+class QueryScanConsistency(StrEnum):
+    """How new the indexes have to be that a query reads."""
+
+    NOT_BOUNDED = "not_bounded"
+    """As they are; the default."""
+    REQUEST_PLUS = "request_plus"
+    """With all mutations from before the query; it waits until they are indexed."""
+
+
+@unique
+class QueryProfile(StrEnum):
+    """How much the service reports of its work on the query."""
+
+    OFF = "off"
+    PHASES = "phases"
+    """How long each phase took."""
+    TIMINGS = "timings"
+    """Phases, and how long each part of the plan took."""
+
+
+class PreparedPlan(ServiceResult, frozen=True):
+    """Plan of a statement, as a node has made it. ``repr`` shows only its name."""
+
+    name: str
+    encoded_plan: str | None = None
+    """Plan for nodes that do not know the name; None if the nodes ask each other."""
+
+    @total_repr
+    def __repr__(self) -> str:
+        return f"PreparedPlan({self.name!r})"
+
+
+class PlanKey(NamedTuple):
+    """Everything on which a plan depends."""
+
+    statement: str
+    query_context: str
+    flex_index: bool
+
+
+class QueryRequest(StatementRequest, frozen=True, kw_only=True):
+    """Run a statement in SQL++.
+
+    ``adhoc=False`` has the service plan it once: the first such request is preceded by its ``preparation``; all others
+    execute the plan that this returned (``with_plan``).
+    """
+
+    name: ClassVar[str] = "query"
+    service: ClassVar[Service] = Service.QUERY
+    path: ClassVar[str] = "/query/service"
+    members: ClassVar[Mapping[str, str]] = QUERY_MEMBERS
+
+    adhoc: bool = True
+    scan_consistency: QueryScanConsistency | None = None
+    consistent_with: tuple[MutationToken, ...] = ()
+    """Mutations that the indexes must hold, one for each vbucket: the ``tokens`` of a ``MutationState``."""
+    metrics: bool = False
+    profile: QueryProfile = QueryProfile.OFF
+    flex_index: bool = False
+    """Whether search indexes may serve the statement too."""
+    preserve_expiry: bool = False
+    """Whether documents that the statement changes keep their expiry."""
+    use_replica: bool | None = None
+    """Whether documents are read from a replica where the active node is down; None for what the node is set to."""
+    max_parallelism: int | None = None
+    """Cores at once; 0 for all of the node."""
+    pipeline_batch: int | None = None
+    """Documents that are fetched at once."""
+    pipeline_cap: int | None = None
+    """Documents between two parts of the plan."""
+    scan_cap: int | None = None
+    """Entries between an index and the query."""
+    scan_wait: float | None = None
+    """How many seconds the query waits for indexes to become consistent."""
+    plan: PreparedPlan | None = None
+    """What is executed; ``with_plan`` sets it."""
+    auto_execute: bool = False
+    """Whether this is the preparation of the statement and its first execution; ``preparation`` sets it."""
+
+    def __post_init__(self) -> None:
+        StatementRequest.__post_init__(self)
+        for name in ("adhoc", "metrics", "flex_index", "preserve_expiry", "auto_execute"):
+            check_flag(getattr(self, name), name)
+        check_choice(self.profile, "profile", QueryProfile)
+        check_type(self.consistent_with, "consistent_with", tuple)
+        for token in self.consistent_with:
+            check_type(token, "consistent_with", MutationToken)
+        if self.scan_consistency is not None:
+            check_choice(self.scan_consistency, "scan_consistency", QueryScanConsistency)
+            if self.consistent_with:
+                # SDK-RFC 0004 "Errors": each excludes the other.
+                raise InvalidArgumentException(
+                    "consistent_with says how new the indexes have to be; leave scan_consistency out",
+                    parameter="scan_consistency",
+                )
+        if self.use_replica is not None:
+            check_flag(self.use_replica, "use_replica")
+        for name in NUMBERS:
+            if getattr(self, name) is not None:
+                check_integer(getattr(self, name), name, 0, UINT32_MAX)
+        if self.scan_wait is not None:
+            check_duration(self.scan_wait, "scan_wait", most=SECONDS_MAX)
+        if self.plan is not None:
+            check_type(self.plan, "plan", PreparedPlan)
+
+    @property
+    def required_capabilities(self) -> frozenset[ClusterCapability]:
+        """``use_replica`` is for clusters that can read from replicas."""
+        return frozenset() if self.use_replica is None else frozenset({ClusterCapability.READ_FROM_REPLICA})
+
+    @property
+    def plan_key(self) -> PlanKey:
+        """The key under which its plan is remembered."""
+        context = self.query_context.written(self.identifier) if self.query_context is not None else ""
+        return PlanKey(self.statement, context, self.flex_index)
+
+    def preparation(self, *, enhanced: bool) -> ServiceRequest:
+        """Return the request that has the statement prepared.
+
+        Args:
+            enhanced: whether the cluster has ``ClusterCapability.ENHANCED_PREPARED_STATEMENTS``. Then the request
+                executes the statement as well, and its answer has the rows, and the plan for ``plan_of``. Otherwise the
+                answer decodes into the ``PreparedPlan`` that ``with_plan`` takes, and nothing else.
+        """
+        if enhanced:
+            return msgspec.structs.replace(self, auto_execute=True)
+        return PrepareRequest(client_context_id=self.client_context_id, query=self)
+
+    def with_plan(self, plan: PreparedPlan) -> QueryRequest:
+        """Return the request that executes a plan."""
+        return msgspec.structs.replace(self, plan=plan)
+
+    def plan_of(self, answer: HttpResponse) -> PreparedPlan | None:
+        """Return the plan in the answer to an enhanced preparation; None if there is nothing to remember.
+
+        Raises:
+            MalformedAnswer: it is not an answer of the service.
+        """
+        name = answer.body_as(_Prepared).prepared
+        return PreparedPlan(name) if isinstance(name, str) and name else None
+
+    def said(self) -> dict[str, object]:
+        """Return statement or plan."""
+        if self.plan is not None:
+            executed: dict[str, object] = {"prepared": self.plan.name}
+            return executed | ({"encoded_plan": self.plan.encoded_plan} if self.plan.encoded_plan else {})
+        if self.auto_execute:
+            return {"statement": f"PREPARE {self.statement}", "auto_execute": True}
+        return {"statement": self.statement}
+
+    def options(self) -> dict[str, object]:
+        """Return the members of the request for its options; except for metrics, what is not set is left out."""
+        # The service would send metrics unless told not to.
+        options = {"metrics": self.metrics, **StatementRequest.options(self)}
+        if self.scan_consistency is QueryScanConsistency.REQUEST_PLUS:
+            options["scan_consistency"] = self.scan_consistency.value
+        if self.consistent_with:
+            options |= {"scan_consistency": "at_plus", "scan_vectors": vectors_of(self.consistent_with)}
+        if self.profile is not QueryProfile.OFF:
+            options["profile"] = self.profile.value
+        if self.flex_index:
+            options["use_fts"] = True
+        if self.preserve_expiry:
+            options["preserve_expiry"] = True
+        if self.use_replica is not None:
+            options["use_replica"] = "on" if self.use_replica else "off"
+        options |= {name: str(getattr(self, name)) for name in NUMBERS if getattr(self, name) is not None}
+        if self.scan_wait is not None:
+            options["scan_wait"] = go_duration(self.scan_wait)
+        return options
+
+    def decode(self, answer: HttpResponse) -> QueryMetaData:
+        """Return what comes beside the rows."""
+        return metadata_of(answer)
+
+
+class PrepareRequest(IdentifiedRequest, frozen=True, kw_only=True):
+    """Have a statement planned, and nothing else done."""
+
+    name: ClassVar[str] = "query"
+    service: ClassVar[Service] = Service.QUERY
+
+    query: QueryRequest
+
+    @property
+    def idempotent(self) -> bool:
+        """It changes no document."""
+        return True
+
+    @property
+    def has_body(self) -> bool:
+        """The statement is the body."""
+        return True
+
+    def encode(self, remaining: float, context_id: str = "") -> HttpRequest:
+        """Return the query with ``PREPARE`` before its statement."""
+        statement = f"PREPARE {self.query.statement}"
+        return msgspec.structs.replace(self.query, statement=statement, plan=None).encode(remaining, context_id)
+
+    def decode(self, answer: HttpResponse) -> PreparedPlan:
+        """Return the one row, which is the plan."""
+        plans = answer.body_as(_Plans).results
+        if len(plans) != 1 or not plans[0].name:
+            raise MalformedAnswer(f"PREPARE was answered with {len(plans)} plans that have a name, not with one")
+        return PreparedPlan(plans[0].name, plans[0].encoded_plan)
+
+    def error_context(self) -> ErrorContext:
+        """Return what errors tell of the query."""
+        return self.query.error_context()
+
+
+class _Prepared(msgspec.Struct, frozen=True):
+    prepared: object = None
+
+
+class _AnsweredPlan(msgspec.Struct, frozen=True):
+    name: str
+    encoded_plan: str | None = None
+
+
+class _Plans(msgspec.Struct, frozen=True):
+    results: tuple[_AnsweredPlan, ...]

@@ -1,0 +1,353 @@
+"""A search: its query, index and options.
+
+Source: SDK-RFC 0052 "ICluster::SearchQuery", "IScope::Search", "SearchRequest".
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, unique
+from typing import ClassVar
+
+from triclinium_core.checks import check_flag, check_text, check_type
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.mutation_tokens import check_mutation_token
+from triclinium_core.kv.operation.results import MutationToken
+from triclinium_core.kv.operation.validation import check_name
+from triclinium_core.kv.topology.capabilities import ClusterCapability
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.json_values import encode_members
+from triclinium_core.services.paths import check_segment, path
+from triclinium_core.services.search.facets import Facet
+from triclinium_core.services.search.parts import (
+    Reader,
+    SearchPart,
+    read_choice,
+    read_json_object,
+    read_several,
+    read_uint32,
+    refused,
+)
+from triclinium_core.services.search.queries import MatchNoneQuery, SearchQuery
+from triclinium_core.services.search.result import SearchMetaData, decode_meta_data
+from triclinium_core.services.search.sorting import Sort
+from triclinium_core.services.search.vectors import VectorSearch
+from triclinium_core.services.service_request import HttpRequest, HttpResponse, ServiceRequest
+from triclinium_core.shown import total_repr
+
+INDEX_NAME = re.compile(r"[A-Za-z0-9_.%-]+")
+"""The names that the service allows for an index, with ``bucket.scope.`` in front for an index of a scope."""
+
+MEMBERS: Mapping[str, str] = {
+    "collections": "collections",
+    "ctl": "scan_consistency, consistent_with or the timeout of the service",
+    "explain": "explain",
+    "facets": "facets",
+    "fields": "fields",
+    "from": "skip",
+    "highlight": "highlight_style or highlight_fields",
+    "includeLocations": "include_locations",
+    "knn": "the vector search",
+    "knn_operator": "vector_query_combination",
+    "query": "the query",
+    "score": "disable_scoring",
+    "showrequest": "nothing, for triclinium does not show it",
+    "size": "limit",
+    "sort": "sort",
+}
+"""The members of requests, each with its option."""
+
+
+@unique
+class HighlightStyle(Enum):
+    """How the terms that were found are marked in fragments."""
+
+    HTML = "html"
+    """By ``<mark>``."""
+    ANSI = "ansi"
+    """By the escape sequences of terminals."""
+
+
+@unique
+class SearchScanConsistency(Enum):
+    """How new the index has to be."""
+
+    NOT_BOUNDED = "not_bounded"
+    """As it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """What is searched for: a query, a vector search, or both; a hit of either is one.
+
+    ``SearchRequest.create(query)`` or ``SearchRequest.create(vector_search)`` makes one; the methods below add what is
+    missing, and return another request.
+
+    Raises:
+        InvalidArgumentException: an argument is wrong, or there is neither.
+    """
+
+    search_query: SearchQuery | None = None
+    vector_search: VectorSearch | None = None
+
+    def __post_init__(self) -> None:
+        if self.search_query is None and self.vector_search is None:
+            raise InvalidArgumentException("search_query or vector_search must be given", parameter="search_query")
+        if self.search_query is not None:
+            check_type(self.search_query, "search_query", SearchQuery)
+        if self.vector_search is not None:
+            check_type(self.vector_search, "vector_search", VectorSearch)
+
+    @classmethod
+    def create(cls, search: SearchQuery | VectorSearch) -> SearchRequest:
+        """Return a request for a query, or for a vector search."""
+        check_type(search, "search", SearchQuery, VectorSearch)
+        return cls(vector_search=search) if isinstance(search, VectorSearch) else cls(search)
+
+    def with_search_query(self, query: SearchQuery) -> SearchRequest:
+        """Return this request with a query.
+
+        Raises:
+            InvalidArgumentException: it has one.
+        """
+        if self.search_query is not None:
+            raise InvalidArgumentException(
+                "search_query is there already; combine two by a ConjunctionQuery or a DisjunctionQuery",
+                parameter="search_query",
+            )
+        return replace(self, search_query=query)
+
+    def with_vector_search(self, vector_search: VectorSearch) -> SearchRequest:
+        """Return this request with a vector search.
+
+        Raises:
+            InvalidArgumentException: it has one.
+        """
+        if self.vector_search is not None:
+            raise InvalidArgumentException(
+                "vector_search is there already; a VectorSearch can have several queries", parameter="vector_search"
+            )
+        return replace(self, vector_search=vector_search)
+
+    def members(self) -> dict[str, object]:
+        """Return the members of the JSON object that say what is searched for."""
+        # SDK-RFC 0052 "SearchRequest": the service wants a query, which must not add hits to those of the vectors.
+        query = self.search_query if self.search_query is not None else MatchNoneQuery()
+        vectors = self.vector_search.members() if self.vector_search is not None else {}
+        return {"query": query.members(), **vectors}
+
+
+def _read_sort(value: object, parameter: str) -> str | Sort:
+    return value if isinstance(value, Sort) else check_text(value, parameter)
+
+
+def _read_tokens(value: object, parameter: str) -> tuple[MutationToken, ...]:
+    if not isinstance(value, Sequence) or not all(isinstance(token, MutationToken) for token in value):
+        raise refused(value, parameter, "a MutationState, or a sequence of MutationToken")
+    return tuple(check_mutation_token(token, parameter) for token in value)
+
+
+def _read_facets(value: object, parameter: str) -> dict[str, Facet]:
+    if not isinstance(value, Mapping) or not all(isinstance(facet, Facet) for facet in value.values()):
+        raise refused(value, parameter, "a mapping of names to facets")
+    return {check_text(name, parameter): facet for name, facet in value.items()}
+
+
+def _read_raw(value: object, parameter: str) -> dict[str, object]:
+    read = read_json_object(value, parameter)
+    for name in read:
+        if name in MEMBERS:
+            raise InvalidArgumentException(f"raw[{name!r}] is what {MEMBERS[name]} says; pass that", parameter="raw")
+    return read
+
+
+_READ_NAMES = read_several(check_text, "names", least=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOptions(SearchPart):
+    """What is asked for beside the query; the service chooses what is None.
+
+    Args:
+        limit: how many hits at most; 10 unless given.
+        skip: how many hits are passed over first.
+        explain: whether hits tell how their scores were reached.
+        highlight_style: how terms are marked in fragments; hits have these if this or ``highlight_fields`` is given.
+        highlight_fields: fields to highlight; all in which terms were found unless given.
+        fields: fields whose values the hits contain, if the index stores them; ``*`` stands for all.
+        scan_consistency: how new the index has to be.
+        consistent_with: mutations that the index must have seen.
+        sort: names of fields, ``_score`` and ``_id`` included, with a ``-`` in front for descending order; or ``Sort``.
+            The best hits come first unless given.
+        facets: what to count hits by, each under a name that you choose.
+        collections: only hits in these collections, where the index has several.
+        include_locations: whether hits tell where the terms were found.
+        disable_scoring: whether to spare the work of scoring; all scores are 0 then.
+        raw: further members of the request in JSON, by name.
+
+    Raises:
+        InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
+        EncodingFailureException: ``raw`` has no form in JSON.
+    """
+
+    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {
+        "collections": _READ_NAMES,
+        "consistent_with": _read_tokens,
+        "disable_scoring": check_flag,
+        "explain": check_flag,
+        "facets": _read_facets,
+        "fields": _READ_NAMES,
+        "highlight_fields": _READ_NAMES,
+        "highlight_style": read_choice(HighlightStyle),
+        "include_locations": check_flag,
+        "raw": _read_raw,
+        "scan_consistency": read_choice(SearchScanConsistency),
+        "skip": read_uint32,
+        "sort": read_several(_read_sort, "names of fields, or Sort", least=0),
+    }
+
+    limit: int | None = None
+    skip: int | None = None
+    explain: bool = False
+    highlight_style: HighlightStyle | None = None
+    highlight_fields: Sequence[str] | None = None
+    fields: Sequence[str] | None = None
+    scan_consistency: SearchScanConsistency | None = None
+    consistent_with: Sequence[MutationToken] = ()
+    sort: Sequence[str | Sort] | None = None
+    facets: Mapping[str, Facet] | None = None
+    collections: Sequence[str] | None = None
+    include_locations: bool = False
+    disable_scoring: bool = False
+    raw: Mapping[str, object] | None = None
+
+    def __post_init__(self) -> None:
+        SearchPart.__post_init__(self)
+        if self.scan_consistency is not None and self.consistent_with:
+            raise InvalidArgumentException(
+                "scan_consistency and consistent_with exclude each other", parameter="scan_consistency"
+            )
+
+    def members(self) -> dict[str, object]:
+        """Return the members of the request, without time limits and the mutations that it must have seen."""
+        members: dict[str, object] = {
+            "size": self.limit,
+            "from": self.skip,
+            "explain": self.explain or None,
+            "highlight": self._highlight(),
+            "fields": self.fields,
+            "sort": [each.members() if isinstance(each, Sort) else each for each in self.sort] if self.sort else None,
+            "facets": {name: facet.members() for name, facet in self.facets.items()} if self.facets else None,
+            "collections": self.collections,
+            "includeLocations": self.include_locations or None,
+            "score": "none" if self.disable_scoring else None,
+        }
+        return {name: value for name, value in members.items() if value is not None} | dict(self.raw or {})
+
+    def _highlight(self) -> dict[str, object] | None:
+        if self.highlight_style is None and self.highlight_fields is None:
+            return None
+        style = {"style": self.highlight_style.value} if self.highlight_style is not None else {}
+        # Without names the service marks whatever it has found.
+        return {**style, "fields": self.highlight_fields} if self.highlight_fields else {**style}
+
+
+class SearchQueryRequest(ServiceRequest, frozen=True, kw_only=True):
+    """A search by an index: one of the cluster's, or one of a scope's where bucket and scope are given.
+
+    ``repr`` shows neither the query nor the options.
+    """
+
+    name: ClassVar[str] = "search"
+    service: ClassVar[Service] = Service.SEARCH
+    rows_of: ClassVar[str | None] = "hits"
+
+    index: str
+    search: SearchRequest
+    options: SearchOptions = SearchOptions()
+    bucket_name: str | None = None
+    scope_name: str | None = None
+
+    def __post_init__(self) -> None:
+        check_text(self.client_context_id, "client_context_id", empty=True)
+        if not INDEX_NAME.fullmatch(check_segment(self.index, "index")):
+            raise refused(self.index, "index", "the name of an index: characters out of A-Z a-z 0-9 _ - . %")
+        check_type(self.search, "search", SearchRequest)
+        check_type(self.options, "options", SearchOptions)
+        if self.bucket_name is not None or self.scope_name is not None:
+            check_name(self.bucket_name, "bucket")
+            check_name(self.scope_name, "scope")
+
+    @total_repr
+    def __repr__(self) -> str:
+        return f"SearchQueryRequest({self.path})"
+
+    @property
+    def idempotent(self) -> bool:
+        """True: SDK-RFC 0049 "Idempotent Operation List" has all searches."""
+        return True
+
+    @property
+    def required_capabilities(self) -> frozenset[ClusterCapability]:
+        """What the nodes must be able to do (SDK-RFC 0052 "FeatureNotAvailable handling")."""
+        scoped = {ClusterCapability.SCOPED_SEARCH_INDEX} if self.scope_name is not None else set()
+        vectors = {ClusterCapability.VECTOR_SEARCH} if self.search.vector_search is not None else set()
+        return frozenset(scoped | vectors)
+
+    @property
+    def path(self) -> str:
+        """The path at which the index is searched."""
+        parts = ["index", self.index]
+        if self.bucket_name is not None and self.scope_name is not None:
+            parts = ["bucket", self.bucket_name, "scope", self.scope_name, *parts]
+        return path("api", *parts, "query")
+
+    @property
+    def has_body(self) -> bool:
+        """The search is the body."""
+        return True
+
+    def encode(self, remaining: float) -> HttpRequest:
+        """Return the request as one JSON object; the service gives up when ``remaining`` is over, as the client does."""
+        members = {
+            **self.search.members(),
+            **self.options.members(),
+            "ctl": self._control(remaining),
+            # SDK-RFC 0052 "showrequest": otherwise the answer repeats the request, with its vectors.
+            "showrequest": False,
+        }
+        return HttpRequest("POST", self.path, encode_members(members))
+
+    def _control(self, remaining: float) -> dict[str, object]:
+        control: dict[str, object] = {}
+        if remaining < math.inf:
+            # 0 would be no limit to the service.
+            control["timeout"] = max(1, math.ceil(remaining * 1000))
+        tokens = self.options.consistent_with
+        if tokens:
+            vector: dict[str, int] = {}
+            for token in tokens:
+                place = f"{token.vbucket}/{token.vbucket_uuid}"
+                vector[place] = max(vector.get(place, 0), token.sequence_number)
+            control["consistency"] = {"level": "at_plus", "vectors": {self.index: vector}}
+        return control
+
+    def decode(self, answer: HttpResponse) -> SearchMetaData:
+        """Return what the service sends beside the hits."""
+        return decode_meta_data(answer)
+
+    def error_context(self) -> ErrorContext:
+        """Return what errors tell of the request."""
+        return replace(
+            ServiceRequest.error_context(self),
+            bucket=self.bucket_name,
+            scope=self.scope_name,
+            index=self.index,
+            http_method="POST",
+            http_path=self.path,
+            client_context_id=self.client_context_id or None,
+        )

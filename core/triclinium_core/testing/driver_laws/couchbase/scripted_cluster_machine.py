@@ -1,0 +1,94 @@
+"""A scripted machine with the surface of ``ClientMachine``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from triclinium_core.client.health.statistics import ClientStatistics
+from triclinium_core.contract.couchbase import (
+    Action,
+    Event,
+    OperationsSubmitted,
+    OperationSubmitted,
+    ReportTelemetry,
+    RequestSubmitted,
+)
+from triclinium_core.contract.neutral import Token
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.kv.operation.reports import ClusterState, DiagnosticsResult
+from triclinium_core.kv.topology.topology import Topology
+from triclinium_core.options import Authenticator
+from triclinium_core.testing.driver_laws.neutral.scripted_machine import ScriptedMachine, nothing
+
+
+class ScriptedClusterMachine(ScriptedMachine[Event, Action]):
+    """Stand-in for the ``ClientMachine`` of a driver. It decides nothing.
+
+    Args:
+        answer: the actions that follow from an event. It may be replaced, and ``wakeup`` be set, at any time.
+    """
+
+    def __init__(self, answer: Callable[[Event], Sequence[Action]] = nothing) -> None:
+        super().__init__(answer)
+        self.ambiguous: set[Token] = set()
+        """Operations that may have been applied."""
+        self.contexts: dict[Token, ErrorContext] = {}
+        """Contexts of operations that are given up."""
+        self.topologies: Sequence[Topology] = ()
+        self.reports: Sequence[ReportTelemetry] = ()
+        """Reports that are left at the end."""
+
+    def handle(self, event: Event, now: float) -> Sequence[Action]:
+        """Return what ``answer`` returns; for several submissions at once, for each of them, or nothing if one raises."""
+        if not isinstance(event, OperationsSubmitted):
+            return super().handle(event, now)
+        self._begin(event, now)
+        try:
+            actions = [action for each in event.submissions for action in self.answer(each)]
+            for each in event.submissions:
+                self._note(each, now)
+            return actions
+        finally:
+            self.is_busy = False
+
+    def check_authenticator(self, authenticator: Authenticator) -> None:
+        """Mind nothing."""
+
+    def is_ambiguous(self, token: Token) -> bool:
+        """Return what the test has said."""
+        return token in self.ambiguous
+
+    def error_context(self, token: Token, now: float) -> ErrorContext | None:
+        """Return what the test has said."""
+        return self.contexts.get(token)
+
+    def statistics(self) -> ClientStatistics:
+        """Return a snapshot that can be told from others."""
+        return ClientStatistics(open_operations=42)
+
+    def last_reports(self, now: float | None = None) -> Sequence[ReportTelemetry]:
+        """Return the reports that the test has set, once."""
+        reports, self.reports = self.reports, ()
+        return reports
+
+    def diagnostics(self, report_id: str, now: float) -> DiagnosticsResult:
+        """Return a report that can be told from others."""
+        return DiagnosticsResult(id=report_id, sdk=f"at {now:g}", state=ClusterState.DEGRADED, endpoints={})
+
+    def vbucket_count(self, bucket: str | None) -> int:
+        """Return a number that can be told from others."""
+        return 4
+
+    def replica_count(self, bucket: str | None) -> int | None:
+        """Return a number that can be told from others."""
+        return 2
+
+    @property
+    def submitted(self) -> list[OperationSubmitted]:
+        """The submissions among the events."""
+        return [event for event in self.events if isinstance(event, OperationSubmitted)]
+
+    @property
+    def requested(self) -> list[RequestSubmitted]:
+        """The requests to services among the events."""
+        return [event for event in self.events if isinstance(event, RequestSubmitted)]

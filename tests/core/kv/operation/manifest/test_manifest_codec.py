@@ -1,0 +1,129 @@
+"""The manifest of a bucket's collections, as it travels."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.kv.operation.test_operation_codec import response
+from tests.rows import rows
+from triclinium_core.errors import FeatureNotAvailableException
+from triclinium_core.kv.operation.codec_parts import Dialect, MalformedResponse
+from triclinium_core.kv.operation.document_operations import Keyspace
+from triclinium_core.kv.operation.manifest.collections_manifest import CollectionsManifest, CollectionSpec, ScopeSpec
+from triclinium_core.kv.operation.manifest.manifest_codec import MANIFEST_LIMITS, decode_manifest
+from triclinium_core.kv.operation.manifest.manifest_request import GetCollectionsManifest
+from triclinium_core.kv.operation.operation_codec import decode_response, encode_operation
+from triclinium_core.kv.wire.constants import HelloFeature
+
+QUESTION = GetCollectionsManifest(Keyspace("travel"))
+COLLECTIONS = Dialect(frozenset({HelloFeature.COLLECTIONS}))
+MANIFEST = b"""{"uid":"1f","scopes":[
+    {"uid":"0","name":"_default","collections":[{"uid":"0","name":"_default"}]},
+    {"uid":"8","name":"inventory","collections":[{"uid":"a","name":"hotel","maxTTL":60,"history":true,"more":1}]},
+    {"uid":"9","name":"empty"}]}"""
+
+NO_NUMBERS = (b"-1", b"+1", b" 1", b"1_1", b"0x", b"x1", b"\xd9\xa1", b"1" * 5000)
+"""Texts that are not hexadecimal numbers. ``int`` accepts most of them."""
+
+
+def test_request() -> None:
+    """A header, and nothing else."""
+    wire = encode_operation(QUESTION, COLLECTIONS, opaque=0x11, vbucket=0, prefix=b"")
+
+    assert bytes.fromhex("80ba 0000 00 00 0000 00000000 00000011 0000000000000000") == wire
+
+
+def test_a_server_that_knows_no_collections() -> None:
+    """It is not asked."""
+    with pytest.raises(FeatureNotAvailableException, match="get_collections_manifest needs the feature COLLECTIONS"):
+        encode_operation(QUESTION, Dialect(), opaque=1, vbucket=0, prefix=b"")
+
+
+def test_a_plain_memcached() -> None:
+    """It has nothing like it."""
+    with pytest.raises(FeatureNotAvailableException, match="a plain memcached cannot get_collections_manifest"):
+        encode_operation(QUESTION, Dialect(bare=True), opaque=1, vbucket=0, prefix=b"")
+
+
+def test_response() -> None:
+    """Ids are hexadecimal; what is not known is ignored, and what is missing has its default."""
+    hotel = CollectionSpec(name="hotel", scope_name="inventory", id=10, max_expiry=60, history=True)
+    default = CollectionSpec(name="_default", scope_name="_default", id=0)
+    scopes = (
+        ScopeSpec(name="_default", id=0, collections=(default,)),
+        ScopeSpec(name="inventory", id=8, collections=(hotel,)),
+        ScopeSpec(name="empty", id=9, collections=()),
+    )
+
+    assert CollectionsManifest(uid=31, scopes=scopes) == decode_response(QUESTION, response(value=MANIFEST), vbucket=0)
+
+
+@rows("uid", [(b"0", 0), (b"0x1f", 31), (b"7fffffffffffffff", 2**63 - 1), (b"7FFFFFFFFFFFFFFF", 2**63 - 1)])
+def test_the_range_of_a_uid(uid: tuple[bytes, int]) -> None:
+    """A manifest uid of up to 63 bits is accepted."""
+    digits, number = uid
+
+    assert number == decode_manifest(MANIFEST.replace(b"1f", digits)).uid
+
+
+@rows("id_", [(b"0", 0), (b"0xA", 10), (b"ffffffff", 2**32 - 1), (b"0000000a", 10)])
+def test_the_range_of_an_id(id_: tuple[bytes, int]) -> None:
+    """A collection id of up to 32 bits is accepted."""
+    digits, number = id_
+
+    assert number == decode_manifest(MANIFEST.replace(b'"a"', b'"%s"' % digits)).scopes[1].collections[0].id
+
+
+@rows(
+    ("collection", "max_expiry", "history"),
+    [
+        ('"maxTTL":null,"history":null', None, None),
+        ('"maxTTL":"forever","history":"all"', None, None),
+        ('"maxTTL":-2,"history":1', None, None),
+        ('"maxTTL":4294967296,"history":{}', None, None),
+        ('"maxTTL":-1,"history":false', -1, False),
+    ],
+)
+def test_unknown_values_of_a_collection(collection: str, max_expiry: int | None, history: bool | None) -> None:
+    """An unreadable setting becomes None and a null list an empty one; all other collections are read."""
+    value = f"""{{"uid":"2","scopes":[{{"uid":"0","name":"_default","collections":null,"limits":null}},
+        {{"uid":"8","name":"s","collections":[{{"uid":"9","name":"a",{collection}}},{{"uid":"a","name":"b"}}]}}]}}"""
+    found = decode_response(QUESTION, response(value=value.encode()), vbucket=0)
+    assert isinstance(found, CollectionsManifest)
+    default, scope = found.scopes
+
+    assert () == default.collections
+    assert ["a", "b"] == [each.name for each in scope.collections]
+    assert (max_expiry, history) == (scope.collections[0].max_expiry, scope.collections[0].history)
+
+
+def test_no_scopes() -> None:
+    """A null list of scopes is empty."""
+    found = decode_response(QUESTION, response(value=b'{"uid":"2","scopes":null}'), vbucket=0)
+
+    assert CollectionsManifest(uid=2, scopes=()) == found
+
+
+@rows(
+    "value",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        MANIFEST.replace(b"1f", b"x"),
+        MANIFEST.replace(b'"8"', b'"g"'),
+        MANIFEST.replace(b'"a"', b'""'),
+        MANIFEST[:-1],
+        b"[" * 100_000,
+        *(MANIFEST.replace(b'"a"', b'"%s"' % digits) for digits in (*NO_NUMBERS, b"1" * 9, b"f" * 16)),
+        *(MANIFEST.replace(b'"8"', b'"%s"' % digits) for digits in (*NO_NUMBERS, b"1" * 9, b"f" * 16)),
+        *(MANIFEST.replace(b"1f", digits) for digits in (*NO_NUMBERS, b"1" * 17, b"8" + b"0" * 15, b"f" * 16)),
+        MANIFEST.replace(b":60", b":" + b"9" * 5000),
+        MANIFEST + b" " * MANIFEST_LIMITS.size_bytes_max,
+        MANIFEST.replace(b'"uid":"1f"', b'"uid":"1f","more":[%s]' % b",".join([b"{}"] * MANIFEST_LIMITS.objects_max)),
+    ],
+)
+def test_what_is_no_manifest(value: bytes) -> None:
+    """A manifest that is not JSON, or has wrong types or numbers out of range, is refused with a short reason."""
+    with pytest.raises(MalformedResponse, match="a manifest that cannot be: .{,300}$"):
+        decode_response(QUESTION, response(value=value), vbucket=0)

@@ -1,0 +1,212 @@
+"""The order of specs on the wire and back, and bodies that cannot be."""
+
+from __future__ import annotations
+
+import struct
+
+import msgspec
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.core.kv.operation.test_operation_codec import ALL_FEATURES, encode, mutations, parts, response
+from tests.rows import rows
+from triclinium_core.errors import FeatureNotAvailableException, ValueTooLargeException
+from triclinium_core.kv.operation.codec_parts import Dialect, MalformedResponse
+from triclinium_core.kv.operation.document_operations import Keyspace
+from triclinium_core.kv.operation.durability import DurabilityLevel
+from triclinium_core.kv.operation.operation_codec import decode_response
+from triclinium_core.kv.operation.results import LookupInResult, MutateInResult, MutationToken
+from triclinium_core.kv.operation.subdocument.specs import LookupInSpec, MutateInSpec, MutationMacro, StoreSemantics
+from triclinium_core.kv.operation.subdocument.subdocument_codec import wire_order
+from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn, MutateIn
+from triclinium_core.kv.wire.constants import KEY_SIZE_MAX, VALUE_SIZE_MAX, HelloFeature, Opcode
+from triclinium_core.kv.wire.subdocument import MUTATION_SPEC, MUTATIONS_SIZE_MAX
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.transcoding.transcoder import RawBinaryTranscoder
+
+TRAVEL = Keyspace("travel")
+EVERYTHING = Dialect(ALL_FEATURES)
+SPECS = (
+    LookupInSpec.get("b1"),
+    LookupInSpec.get("x1", xattr=True),
+    LookupInSpec.exists("b2"),
+    LookupInSpec.count("x2", xattr=True),
+)
+LOOKUP = LookupIn(TRAVEL, "ada", SPECS)
+MUTATION = MutateIn(
+    TRAVEL,
+    "ada",
+    mutations(
+        MutateInSpec.increment("b1"),
+        MutateInSpec.increment("x1", xattr=True),
+        MutateInSpec.upsert("b2", 1),
+        MutateInSpec.upsert("x2", MutationMacro.CAS),
+    ),
+)
+
+
+def outcome(status: int, value: bytes = b"") -> bytes:
+    """Return what a lookup tells of one spec."""
+    return struct.pack(">HI", status, len(value)) + value
+
+
+def returned(index: int, value: bytes, status: int = 0) -> bytes:
+    """Return what a mutation tells of one spec that succeeded."""
+    return struct.pack(">BHI", index, status, len(value)) + value
+
+
+def look_up(body: bytes, status: int = 0) -> LookupInResult:
+    """Return what a lookup makes of a body."""
+    result = decode_response(LOOKUP, response(Opcode.SUBDOC_MULTI_LOOKUP, status=status, cas=9, value=body), vbucket=7)
+    assert isinstance(result, LookupInResult)
+    return result
+
+
+def mutate(body: bytes, status: int = 0, extras: bytes = b"") -> MutateInResult:
+    """Return what a mutation makes of a body."""
+    frame = response(Opcode.SUBDOC_MULTI_MUTATION, status=status, cas=9, value=body, extras=extras)
+    result = decode_response(MUTATION, frame, vbucket=7)
+    assert isinstance(result, MutateInResult)
+    return result
+
+
+def test_the_largest_mutation() -> None:
+    """It fits into a frame with everything that can stand before it, and with a byte more it is too large."""
+    values = [bytes(VALUE_SIZE_MAX), bytes(MUTATIONS_SIZE_MAX - VALUE_SIZE_MAX - 2 * (MUTATION_SPEC.size + 1))]
+    specs = tuple(MutateInSpec.upsert("a", value).encode(RawBinaryTranscoder()) for value in values)
+    largest = MutateIn(
+        TRAVEL,
+        "k" * KEY_SIZE_MAX,
+        specs,
+        expiry=1,
+        preserve_expiry=True,
+        store_semantics=StoreSemantics.UPSERT,
+        durability=DurabilityLevel.MAJORITY,
+    )
+
+    assert len(encode(largest, EVERYTHING, prefix=b"\xff\xff\xff\xff\x0f")) > MUTATIONS_SIZE_MAX
+    with pytest.raises(ValueTooLargeException, match="specs has"):
+        MutateIn(TRAVEL, "ada", (specs[0], msgspec.structs.replace(specs[1], value=specs[1].value + b"x")))
+
+
+def test_attributes_travel_first() -> None:
+    """Both kinds keep their own order: the server refuses any other."""
+    assert [1, 3, 0, 2] == wire_order(SPECS) == wire_order(MUTATION.specs)
+    value = parts(encode(LOOKUP, EVERYTHING)).value
+    assert b"c5040002" + b"7831" + b"d2040002" + b"7832" + b"c5000002" + b"6231" == value.hex().encode()[:-12]
+    value = parts(encode(MUTATION, EVERYTHING)).value
+    assert value.index(b"x1") < value.index(b"x2") < value.index(b"b1") < value.index(b"b2")
+
+
+def test_lookups_come_back_in_the_callers_order() -> None:
+    """Whatever the order on the wire."""
+    body = outcome(0, b"1") + outcome(0xC1) + outcome(0, b'"b"') + outcome(0xC0)
+    result = look_up(body, 0xCC)
+
+    assert ((0, b'"b"'), (0, b"1"), (0xC0, b""), (0xC1, b"")) == result.outcomes
+    assert (9, SPECS, False, "ada") == (result.cas, result.specs, result.is_deleted, result.context.key)
+
+
+@pytest.mark.parametrize(
+    ("status", "is_deleted"),
+    [(Status.SUCCESS, False), (Status.SUBDOC_SUCCESS_DELETED, True), (0xCC, False), (0xD3, True)],
+)
+def test_deleted_documents(status: int, is_deleted: bool) -> None:
+    """The status tells what is left of a removed one."""
+    assert is_deleted is look_up(outcome(0) * 4, status).is_deleted
+
+
+def test_mutations_come_back_in_the_callers_order() -> None:
+    """Only some specs return something."""
+    result = mutate(returned(0, b"1") + returned(2, b"-2"), extras=struct.pack(">QQ", 0xAA, 0xBB))
+
+    assert (b"-2", b"1", None, None) == result.values
+    assert (9, MutationToken("travel", 7, 0xAA, 0xBB)) == (result.cas, result.mutation_token)
+    assert mutate(b"", Status.SUBDOC_SUCCESS_DELETED).is_deleted
+    assert mutate(b"").mutation_token is None
+
+
+@rows(
+    "body",
+    [
+        b"",
+        outcome(0) * 3,
+        outcome(0) * 5,
+        outcome(0) * 3 + outcome(0)[:-1],
+        outcome(0) * 4 + b"x",
+        outcome(0) * 3 + struct.pack(">HI", 0, 1),
+        outcome(0) * 3 + struct.pack(">HI", 0, 2**32 - 1) + b"x",
+    ],
+)
+@rows("status", [0, 0xCC, 0xCD, 0xD3])
+def test_lookups_that_cannot_be(body: bytes, status: int) -> None:
+    """Too few outcomes, too many, or lengths that reach beyond the body."""
+    with pytest.raises(MalformedResponse):
+        look_up(body, status)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\0",
+        returned(0, b"1")[:-1],
+        returned(4, b"1"),
+        returned(255, b"1"),
+        returned(0, b"1") + returned(0, b"1"),
+        returned(0, b"1", 0xC0),
+        struct.pack(">BHI", 0, 0, 2) + b"1",
+        struct.pack(">BHI", 0, 0, 2**32 - 1),
+        returned(0, b"1") + b"\0\0\0",
+    ],
+)
+def test_mutations_that_cannot_be(body: bytes) -> None:
+    """Indexes that no spec has, or twice, failures among successes, and wrong lengths."""
+    with pytest.raises(MalformedResponse):
+        mutate(body)
+
+
+def test_a_mutation_token_that_cannot_be() -> None:
+    """It has 16 bytes, or it is not there."""
+    with pytest.raises(MalformedResponse):
+        mutate(b"", extras=b"12345678")
+
+
+@given(st.binary(max_size=80), st.sampled_from([0, 0xCC, 0xCD, 0xD3]), st.binary(max_size=20))
+def test_hostile_bodies(body: bytes, status: int, extras: bytes) -> None:
+    """A result, or MalformedResponse, whatever the peer sends."""
+    for operation in (LOOKUP, MUTATION):
+        try:
+            frame = response(operation.opcode, status=status, value=body, extras=extras)
+            result = decode_response(operation, frame, vbucket=1)
+        except MalformedResponse:
+            continue
+        assert isinstance(result, LookupInResult | MutateInResult)
+
+
+@pytest.mark.parametrize("operation", [LOOKUP, MUTATION], ids=lambda operation: operation.name)
+def test_attributes_need_a_feature(operation: LookupIn | MutateIn) -> None:
+    """Without it nothing is sent, and the error names what is missing."""
+    with pytest.raises(FeatureNotAvailableException, match="xattr needs the feature XATTR, which this server"):
+        encode(operation, Dialect(ALL_FEATURES - {HelloFeature.XATTR}))
+
+
+def test_what_has_no_attributes_needs_no_feature() -> None:
+    """Any Couchbase server has sub-documents."""
+    assert encode(LookupIn(TRAVEL, "ada", SPECS[:1]), Dialect())
+    assert encode(MutateIn(TRAVEL, "ada", MUTATION.specs[:1]), Dialect())
+
+
+def test_creating_as_deleted_needs_a_feature() -> None:
+    """Which younger servers have."""
+    operation = MutateIn(
+        TRAVEL,
+        "ada",
+        mutations(MutateInSpec.upsert("_x", 1, xattr=True)),
+        store_semantics=StoreSemantics.INSERT,
+        access_deleted=True,
+        create_as_deleted=True,
+    )
+
+    assert b"\x0e" == parts(encode(operation, EVERYTHING)).extras
+    with pytest.raises(FeatureNotAvailableException, match="create_as_deleted needs the feature SUBDOC_CREATE_AS"):
+        encode(operation, Dialect(ALL_FEATURES - {HelloFeature.SUBDOC_CREATE_AS_DELETED}))

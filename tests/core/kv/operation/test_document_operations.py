@@ -1,0 +1,229 @@
+"""Operations as values: every wrong argument raises at construction, and none of them changes afterwards."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from tests.core.kv.operation.examples import DEFAULT, VALID, make
+from tests.rows import rows
+from triclinium_core.errors import InvalidArgumentException, ValueTooLargeException
+from triclinium_core.kv.operation.catalogue import OPERATIONS
+from triclinium_core.kv.operation.document_operations import (
+    JSON_TRANSCODER,
+    Append,
+    Concatenate,
+    Decrement,
+    Exists,
+    Get,
+    GetReplica,
+    Increment,
+    Insert,
+    Keyspace,
+    Noop,
+    Operation,
+    Prepend,
+    Remove,
+    Replace,
+    Store,
+    Unlock,
+    Upsert,
+)
+from triclinium_core.kv.operation.manifest.manifest_request import GetCollectionsManifest
+from triclinium_core.kv.operation.replica.replica_requests import LookupInReplica
+from triclinium_core.kv.operation.scan.scans import RangeScan
+from triclinium_core.kv.operation.subdocument.specs import MutateInSpec, StoreSemantics
+from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn, MutateIn
+from triclinium_core.kv.operation.validation import UINT32_MAX, UINT64_MAX
+from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX
+from triclinium_core.retry.couchbase.tables.idempotency import is_idempotent
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.transcoding.transcoder import RawBinaryTranscoder
+
+WRONG: Mapping[str, tuple[object, ...]] = {
+    "key": ("", None, b"k", 5, "\ud800", "k" * 251),
+    "value": (None, "text", bytearray(b"x"), 5),
+    "flags": (-1, UINT32_MAX + 1, True, 1.0, None),
+    "expiry": (-1, UINT32_MAX + 1, False, 1.5, None),
+    "cas": (-1, UINT64_MAX + 1, True, None, "5"),
+    "lock_time": (0, 31, True, 15.0, None),
+    "delta": (-1, UINT64_MAX + 1, True, 1.0, None),
+    "initial": (-1, UINT64_MAX + 1, True, 1.0, "0"),
+    "preserve_expiry": (None, 0, 1, "yes"),
+    "durability": (None, 0, 1, True, "MAJORITY"),
+    "encode_seconds": (-0.25, float("nan"), float("inf"), True, None, "1"),
+    "replica": (0, -1, 4, True, 1.0, None),
+    "vbucket": (-1, 0x1_0000, True, 1.0, None),
+    "selection": (None, "ada", b"ada", RangeScan(), 5),
+    "ids_only": (None, 0, 1, "yes"),
+    "token": ("token", 5, (1, 2)),
+    "scan_id": (None, 10**5000, b"", b"fifteen bytes i", b"seventeen bytes it", "sixteen bytes it", bytearray(16)),
+    "item_limit": (0, -1, UINT32_MAX + 1, True, 1.0, None),
+    "byte_limit": (-1, UINT32_MAX + 1, True, 1.0, None),
+    "time_limit_ms": (-1, UINT32_MAX + 1, True, 1.0, None),
+    "transcoder": (None, "json", RawBinaryTranscoder, 5),
+    "specs": (None, (), [], "specs", (5,), (None,) * 17, ("path",)),
+    "access_deleted": (None, 0, 1, "yes"),
+    "create_as_deleted": (None, 0, 1, "yes"),
+    "store_semantics": (None, "upsert", 1, StoreSemantics),
+}
+
+WRONG_ARGUMENTS = [
+    (kind, name, value) for kind, arguments in VALID.items() for name in arguments for value in WRONG[name]
+]
+
+
+def arguments_of(operation: Operation) -> dict[str, object]:
+    """Return the arguments by name."""
+    return {name: getattr(operation, name) for name in operation.__struct_fields__}
+
+
+def refused(parameter: str, kind: Callable[..., object], *arguments: object, **options: object) -> None:
+    """Expect that an argument is refused by its name."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        kind(*arguments, **options)
+    assert parameter == caught.value.parameter
+    assert parameter in str(caught.value)
+
+
+def test_every_operation_is_listed() -> None:
+    """Each has a name of its own, and an opcode that at most it shares with another copy's."""
+    assert set(VALID) == set(OPERATIONS)
+    assert 23 == len(OPERATIONS) == len({kind.name for kind in OPERATIONS})
+    assert 22 == len({kind.opcode for kind in OPERATIONS})
+
+
+@rows("kind", OPERATIONS)
+def test_valid_arguments(kind: type[Operation]) -> None:
+    """All that stands in VALID is taken as it is."""
+    operation = make(kind)
+
+    assert {**VALID[kind], "keyspace": DEFAULT} == arguments_of(operation)
+
+
+@rows("kind", OPERATIONS)
+def test_flight_recorder(kind: type[Operation]) -> None:
+    """Operations survive pickling."""
+    operation = make(kind)
+    copy: object = pickle.loads(pickle.dumps(operation))  # noqa: S301  # our own bytes
+
+    assert type(operation) is type(copy)
+    assert repr(operation) == repr(copy)
+
+
+@rows(("kind", "name", "value"), WRONG_ARGUMENTS)
+def test_wrong_arguments(kind: type[Operation], name: str, value: object) -> None:
+    """Wrong types and wrong ranges, of every argument of every operation."""
+    refused(name, make, kind, **{name: value})
+
+
+@rows("kind", OPERATIONS)
+@rows("keyspace", [None, "travel", 10**5000, ("travel", "_default", "_default")])
+def test_wrong_keyspace(kind: type[Operation], keyspace: object) -> None:
+    """A name is no keyspace."""
+    refused("keyspace", make, kind, keyspace)
+
+
+@pytest.mark.parametrize("kind", [Insert, Upsert, Replace, Append, Prepend], ids=lambda kind: kind.__name__)
+def test_value_size(kind: type[Operation]) -> None:
+    """A value of 20 MiB is accepted, and a longer one is a ValueTooLargeException with both sizes."""
+    largest = bytes(VALUE_SIZE_MAX)
+
+    assert isinstance(make(kind, value=largest), Store | Concatenate)
+    with pytest.raises(ValueTooLargeException, match=f"{VALUE_SIZE_MAX + 1} bytes.* {VALUE_SIZE_MAX}"):
+        make(kind, value=largest + b"x")
+
+
+def test_counters_cannot_expire_at_the_number_that_means_do_not_create() -> None:
+    """All ones in a counter's expiry has another meaning on the wire."""
+    for kind in (Increment, Decrement):
+        refused("expiry", make, kind, expiry=UINT32_MAX)
+
+
+@pytest.mark.parametrize("kind", [LookupIn, LookupInReplica, MutateIn], ids=lambda kind: kind.__name__)
+def test_number_of_specs(kind: type[Operation]) -> None:
+    """One at least, 16 at most."""
+    specs = VALID[kind]["specs"]
+    assert isinstance(specs, tuple)
+
+    assert isinstance(make(kind, specs=specs * 16), kind)
+    refused("specs", make, kind, specs=specs * 17)
+
+
+def test_specs_of_the_other_kind() -> None:
+    """Who reads does not write."""
+    refused("specs", make, LookupIn, specs=VALID[MutateIn]["specs"])
+    refused("specs", make, MutateIn, specs=VALID[LookupIn]["specs"])
+
+
+def test_an_insert_has_no_version() -> None:
+    """Where there must be no document, there is no CAS that it could have."""
+    refused("cas", make, MutateIn, cas=1, store_semantics=StoreSemantics.INSERT)
+    assert isinstance(make(MutateIn, cas=0, store_semantics=StoreSemantics.INSERT), MutateIn)
+
+
+def test_only_what_creates_creates_as_deleted() -> None:
+    """A document that must exist is not created."""
+    refused("create_as_deleted", make, MutateIn, store_semantics=StoreSemantics.REPLACE, create_as_deleted=True)
+
+
+def test_nothing_is_left_to_change_of_a_removed_document() -> None:
+    """The whole document is removed alone, but for extended attributes."""
+    remove, upsert, attribute = (
+        spec.encode(JSON_TRANSCODER)
+        for spec in (MutateInSpec.remove(""), MutateInSpec.upsert("a", 1), MutateInSpec.upsert("x", 1, xattr=True))
+    )
+    refused("specs", make, MutateIn, specs=(upsert, remove))
+    assert isinstance(make(MutateIn, specs=(attribute, remove)), MutateIn)
+
+
+def test_unlock_needs_a_cas() -> None:
+    """0 means "any" elsewhere; here nobody could have got it."""
+    refused("cas", make, Unlock, cas=0)
+    assert isinstance(make(Remove, cas=0), Remove)
+
+
+@rows("kind", OPERATIONS)
+def test_operations_do_not_change(kind: type[Operation]) -> None:
+    """What was checked stays as it was."""
+    operation = make(kind)
+
+    for name in operation.__struct_fields__:
+        with pytest.raises(AttributeError):
+            setattr(operation, name, getattr(operation, name))
+
+
+@pytest.mark.parametrize(
+    ("keyspace", "expected"),
+    [
+        (Keyspace("travel"), True),
+        (Keyspace(None), True),
+        (Keyspace("travel", "_default", "_default"), True),
+        (Keyspace("travel", "inventory"), False),
+        (Keyspace("travel", "_default", "hotel"), False),
+    ],
+    ids=repr,
+)
+def test_default_collection(keyspace: Keyspace, expected: bool) -> None:
+    """Both names have to be the default ones."""
+    assert expected is keyspace.is_default_collection
+
+
+def test_wrong_names() -> None:
+    """Each part of a keyspace is checked by its own rule, and may not be left empty."""
+    for value in ("", 5, "a b", "@no bucket@"):
+        refused("bucket", Keyspace, value)
+        refused("scope", Keyspace, "travel", value)
+        refused("collection", Keyspace, "travel", "inventory", value)
+    for wrong in (None, "a.b"):
+        refused("scope", Keyspace, "a.b", wrong)
+        refused("collection", Keyspace, None, "inventory", wrong)
+
+
+def test_names_are_those_of_the_idempotent_list() -> None:
+    """What only reads may be sent twice, whatever happened to the first (RFC 0049, decision C34)."""
+    reads = {kind for kind in OPERATIONS if is_idempotent(Service.KV, kind.name)}
+
+    assert {Noop, Get, GetReplica, Exists, LookupIn, LookupInReplica, GetCollectionsManifest} == reads

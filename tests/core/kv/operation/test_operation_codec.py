@@ -1,0 +1,535 @@
+"""Operations to frames, byte by byte, and responses to results, of possible and impossible lengths."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.rows import rows
+from triclinium_core.errors import FeatureNotAvailableException
+from triclinium_core.kv.operation.catalogue import OPERATIONS
+from triclinium_core.kv.operation.codec_parts import Dialect, MalformedResponse
+from triclinium_core.kv.operation.document_operations import (
+    JSON_TRANSCODER,
+    Append,
+    Decrement,
+    Exists,
+    Get,
+    GetAndLock,
+    GetAndTouch,
+    GetReplica,
+    Increment,
+    Insert,
+    Keyspace,
+    Mutation,
+    Noop,
+    Operation,
+    Prepend,
+    Remove,
+    Replace,
+    Touch,
+    Unlock,
+    Upsert,
+)
+from triclinium_core.kv.operation.durability import DurabilityLevel
+from triclinium_core.kv.operation.manifest.manifest_request import GetCollectionsManifest
+from triclinium_core.kv.operation.operation_codec import CODECS, decode_response, encode_operation
+from triclinium_core.kv.operation.replica.replica_requests import LookupInReplica
+from triclinium_core.kv.operation.results import (
+    Cas,
+    CounterResult,
+    Done,
+    ExistsResult,
+    GetReplicaResult,
+    GetResult,
+    MutationResult,
+    MutationToken,
+    Result,
+)
+from triclinium_core.kv.operation.scan.scan_requests import (
+    SCAN_OPERATIONS,
+)
+from triclinium_core.kv.operation.subdocument.specs import (
+    EncodedMutation,
+    LookupInSpec,
+    MutateInSpec,
+    StoreSemantics,
+)
+from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn, MutateIn
+from triclinium_core.kv.wire.compression import inflate
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.kv.wire.frame import Frame, encode_response
+from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, SERVER_ACCEPTS, FrameBuffer
+from triclinium_core.retry.couchbase.tables.kv_responses import is_success
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.transcoding.flags import BINARY_FLAGS, JSON_FLAGS, STRING_FLAGS
+from triclinium_core.transcoding.transcoder import RawBinaryTranscoder
+
+TRAVEL = Keyspace("travel")
+ALL_FEATURES = frozenset(int(feature) for feature in HelloFeature)
+PLAIN = Dialect(frozenset(), compression=False)
+BARE = Dialect(bare=True)
+RAW = RawBinaryTranscoder()
+
+
+def header(fields: str, cas: str = "00" * 8) -> str:
+    """Return a header: magic, opcode, key and extras length, datatype, vbucket, body length; the opaque is 0x01020304."""
+    return f"{fields} 01020304 {cas}"
+
+
+def encode(operation: Operation, dialect: Dialect = PLAIN, *, vbucket: int = 0x0123, prefix: bytes = b"") -> bytes:
+    """Return the frame under the opaque that ``header`` has, ten seconds before the operation's deadline."""
+    return encode_operation(operation, dialect, opaque=0x01020304, vbucket=vbucket, prefix=prefix, time_left=10.0)
+
+
+def parts(data: bytes) -> Frame:
+    """Return a request taken apart."""
+    (frame,) = FrameBuffer(SERVER_ACCEPTS).receive(data)
+    return frame
+
+
+def response(opcode: int = 0, **parts: Any) -> Frame:
+    """Return a response as it comes out of the buffer."""
+    data = encode_response(opcode, opaque=1, **parts)
+    (frame,) = FrameBuffer(CLIENT_ACCEPTS).receive(data)
+    return frame
+
+
+class Sent(NamedTuple):
+    """One operation on the wire; the spaces stand between header, extras, key and value."""
+
+    operation: Operation
+    wire: str
+
+
+def mutations(*specs: MutateInSpec) -> tuple[EncodedMutation, ...]:
+    """Return specs as they travel."""
+    return tuple(spec.encode(JSON_TRANSCODER) for spec in specs)
+
+
+ELSEWHERE = (*SCAN_OPERATIONS, GetCollectionsManifest)
+"""Operations that have test files of their own."""
+
+CAS = "1122334455667788"
+SENT = (
+    Sent(Noop(Keyspace(None)), header("80 0a 0000 00 00 0123 00000000")),
+    Sent(Get(TRAVEL, "ada"), header("80 00 0003 00 00 0123 00000003") + " 616461"),
+    Sent(GetReplica(TRAVEL, "ada", 2), header("80 83 0003 00 00 0123 00000003") + " 616461"),
+    Sent(Exists(TRAVEL, "ada"), header("80 a0 0003 01 00 0123 00000004") + " 02 616461"),
+    Sent(
+        GetAndTouch(TRAVEL, "ada", 3600),
+        header("80 1d 0003 04 00 0123 00000007") + " 00000e10 616461",
+    ),
+    Sent(GetAndLock(TRAVEL, "ada", 15), header("80 94 0003 04 00 0123 00000007") + " 0000000f 616461"),
+    Sent(
+        Unlock(TRAVEL, "ada", Cas(0x1122334455667788)),
+        header("80 95 0003 00 00 0123 00000003", CAS) + " 616461",
+    ),
+    Sent(Touch(TRAVEL, "ada", 1), header("80 1c 0003 04 00 0123 00000007") + " 00000001 616461"),
+    Sent(Remove(TRAVEL, "ada"), header("80 04 0003 00 00 0123 00000003") + " 616461"),
+    Sent(
+        Remove(TRAVEL, "ada", Cas(0x1122334455667788)),
+        header("80 04 0003 00 00 0123 00000003", CAS) + " 616461",
+    ),
+    Sent(
+        Insert(TRAVEL, "ada", b"{}", JSON_FLAGS, 0x0E10),
+        header("80 02 0003 08 00 0123 0000000d") + " 02000000 00000e10 616461 7b7d",
+    ),
+    Sent(
+        Upsert(TRAVEL, "ada", b"xy", BINARY_FLAGS),
+        header("80 01 0003 08 00 0123 0000000d") + " 03000002 00000000 616461 7879",
+    ),
+    Sent(
+        Replace(TRAVEL, "ada", b"", STRING_FLAGS, cas=Cas(0x1122334455667788)),
+        header("80 03 0003 08 00 0123 0000000b", CAS) + " 04000004 00000000 616461",
+    ),
+    Sent(Append(TRAVEL, "ada", b"xy"), header("80 0e 0003 00 00 0123 00000005") + " 616461 7879"),
+    Sent(
+        Prepend(TRAVEL, "ada", b"xy", Cas(0x1122334455667788)),
+        header("80 0f 0003 00 00 0123 00000005", CAS) + " 616461 7879",
+    ),
+    Sent(
+        Increment(TRAVEL, "ada", 5, 10, 0x0E10),
+        header("80 05 0003 14 00 0123 00000017") + " 0000000000000005 000000000000000a 00000e10 616461",
+    ),
+    Sent(
+        Increment(TRAVEL, "ada", initial=0),
+        header("80 05 0003 14 00 0123 00000017") + " 0000000000000001 0000000000000000 00000000 616461",
+    ),
+    # Without an initial value, all ones in the expiry forbid to create the counter.
+    Sent(
+        Decrement(TRAVEL, "ada", 2**64 - 1, None, 60),
+        header("80 06 0003 14 00 0123 00000017") + " ffffffffffffffff 0000000000000000 ffffffff 616461",
+    ),
+    Sent(
+        LookupIn(TRAVEL, "ada", (LookupInSpec.get("a.b"), LookupInSpec.exists("c"), LookupInSpec.count(""))),
+        header("80 d0 0003 00 00 0123 00000013") + " 616461 c500 0003 612e62 c600 0001 63 d200 0000",
+    ),
+    Sent(
+        LookupIn(TRAVEL, "ada", (LookupInSpec.get(""),), access_deleted=True),
+        header("80 d0 0003 01 00 0123 00000008") + " 04 616461 0000 0000",
+    ),
+    Sent(
+        LookupInReplica(TRAVEL, "ada", (LookupInSpec.get(""),), replica=3),
+        header("80 d0 0003 01 00 0123 00000008") + " 20 616461 0000 0000",
+    ),
+    Sent(
+        MutateIn(
+            TRAVEL,
+            "ada",
+            mutations(
+                MutateInSpec.upsert("a", 1, create_parents=True),
+                MutateInSpec.remove("b"),
+                MutateInSpec.decrement("c", 258),
+            ),
+            Cas(0x1122334455667788),
+        ),
+        header("80 d1 0003 00 00 0123 00000023", CAS)
+        + " 616461 c801 0001 00000001 61 31 c900 0001 00000000 62 cf00 0001 00000004 63 2d323538",
+    ),
+    Sent(
+        MutateIn(
+            TRAVEL,
+            "ada",
+            mutations(MutateInSpec.replace("", [1, 2])),
+            expiry=0x0E10,
+            store_semantics=StoreSemantics.UPSERT,
+        ),
+        header("80 d1 0003 05 00 0123 00000015") + " 00000e10 01 616461 0100 0000 00000005 5b312c325d",
+    ),
+    Sent(
+        MutateIn(TRAVEL, "ada", mutations(MutateInSpec.remove("")), expiry=0x0E10),
+        header("80 d1 0003 04 00 0123 0000000f") + " 00000e10 616461 0400 0000 00000000",
+    ),
+)
+
+
+@rows("sent", SENT)
+def test_request(sent: Sent) -> None:
+    """Every operation has the extras that the protocol's pages ask for, big-endian."""
+    assert sent.wire.replace(" ", "") == encode(sent.operation).hex()
+
+
+def test_every_operation_is_tried() -> None:
+    """The cases above leave none out but those of scans, which have a file of their own; and every one has a codec."""
+    assert set(OPERATIONS) == {type(sent.operation) for sent in SENT} | set(ELSEWHERE) == set(CODECS)
+
+
+@rows("sent", SENT)
+@rows("features", [frozenset(), ALL_FEATURES])
+def test_prefix_stands_before_the_key(sent: Sent, features: frozenset[int]) -> None:
+    """And nowhere else; what has no key has no prefix either."""
+    frame = parts(encode(sent.operation, Dialect(features), prefix=b"\x80\x01"))
+
+    assert (b"" if isinstance(sent.operation, Noop) else b"\x80\x01ada") == frame.key
+
+
+def test_key_is_utf8() -> None:
+    """Text travels as UTF-8."""
+    assert "ключ💡".encode() == parts(encode(Get(TRAVEL, "ключ💡"))).key
+
+
+@pytest.mark.parametrize("kind", [Upsert, Replace])
+def test_preserve_expiry(kind: type[Upsert | Replace]) -> None:
+    """One framing extra, id 5 and nothing in it, in a flexible header."""
+    operation = kind(TRAVEL, "ada", b"xy", 0, preserve_expiry=True)
+    features = frozenset({HelloFeature.PRESERVE_TTL, HelloFeature.ALT_REQUEST})
+    opcode = {Upsert: "01", Replace: "03"}[kind]
+    wire = f"08{opcode}010308000123" + "0000000e" + "01020304" + "00" * 8 + "50" + "00" * 8 + "616461" + "7879"
+
+    assert wire == encode(operation, Dialect(features, compression=False)).hex()
+
+
+@pytest.mark.parametrize("missing", [HelloFeature.PRESERVE_TTL, HelloFeature.ALT_REQUEST])
+@pytest.mark.parametrize("kind", [Upsert, Replace])
+def test_preserve_expiry_needs_two_features(kind: type[Upsert | Replace], missing: HelloFeature) -> None:
+    """Without either of them nothing is sent, and the error names what is missing."""
+    operation = kind(TRAVEL, "ada", b"xy", 0, preserve_expiry=True)
+
+    with pytest.raises(FeatureNotAvailableException, match=f"preserve_expiry needs the feature {missing.name}"):
+        encode(operation, Dialect(ALL_FEATURES - {missing}))
+
+
+DURABLE = Dialect(frozenset({HelloFeature.SYNC_REPLICATION, HelloFeature.ALT_REQUEST}), compression=False)
+MUTATIONS = [sent for sent in SENT if isinstance(sent.operation, Mutation)]
+LEVELS = {
+    DurabilityLevel.MAJORITY: "01",
+    DurabilityLevel.MAJORITY_AND_PERSIST_TO_ACTIVE: "02",
+    DurabilityLevel.PERSIST_TO_MAJORITY: "03",
+}
+
+
+@rows("level", LEVELS)
+@rows("sent", MUTATIONS)
+def test_durability(sent: Sent, level: DurabilityLevel) -> None:
+    """One framing extra, id 1 with three bytes, in a flexible header: the level, and 9 s as milliseconds."""
+    operation = msgspec.structs.replace(sent.operation, durability=level)
+    # Of the plain frame.
+    _, opcode, key_size, extras_size, datatype, vbucket, body_size, opaque, cas, *body = sent.wire.split()
+    header_of_both = f"{extras_size}{datatype}{vbucket}{int(body_size, 16) + 4:08x}{opaque}{cas}"
+    wire = f"08{opcode}04{key_size[2:]}{header_of_both}13{LEVELS[level]}2328{''.join(body)}"
+
+    assert wire == encode(operation, DURABLE).hex()
+
+
+BARE_OPCODES = {
+    Noop: Opcode.NOOP,
+    Get: Opcode.GET,
+    Exists: Opcode.GET,
+    GetAndTouch: Opcode.GET_AND_TOUCH,
+    Touch: Opcode.TOUCH,
+    Remove: Opcode.DELETE,
+    Insert: Opcode.ADD,
+    Upsert: Opcode.SET,
+    Replace: Opcode.REPLACE,
+    Append: Opcode.APPEND,
+    Prepend: Opcode.PREPEND,
+    Increment: Opcode.INCREMENT,
+    Decrement: Opcode.DECREMENT,
+}
+"""What a plain memcached knows (decision C27)."""
+
+
+def test_every_write_can_be_durable() -> None:
+    """But for those that concern an expiry or a lock only, for which no client offers it (RFC 0053)."""
+    assert {Insert, Upsert, Replace, Remove, Append, Prepend, Increment, Decrement, MutateIn} == {
+        type(sent.operation) for sent in MUTATIONS
+    }
+    assert {operation for operation in OPERATIONS if issubclass(operation, Mutation)} == {
+        type(sent.operation) for sent in MUTATIONS
+    }
+
+
+@rows("sent", MUTATIONS)
+def test_no_level_is_not_sent(sent: Sent) -> None:
+    """The frame of a write that need not be durable is what it always was."""
+    assert sent.wire.replace(" ", "") == encode(sent.operation, DURABLE).hex()
+
+
+@pytest.mark.parametrize("kind", [Upsert, Replace])
+def test_durability_beside_a_preserved_expiry(kind: type[Upsert | Replace]) -> None:
+    """Both framing extras."""
+    operation = kind(TRAVEL, "ada", b"xy", 0, preserve_expiry=True, durability=DurabilityLevel.MAJORITY)
+
+    assert "1301232850" == parts(encode(operation, Dialect(ALL_FEATURES))).framing_extras.hex()
+
+
+@rows("missing", [HelloFeature.SYNC_REPLICATION, HelloFeature.ALT_REQUEST])
+@rows("sent", MUTATIONS)
+def test_durability_needs_two_features(sent: Sent, missing: HelloFeature) -> None:
+    """Without either of them nothing is sent, and the error names what is missing."""
+    operation = msgspec.structs.replace(sent.operation, durability=DurabilityLevel.MAJORITY)
+
+    with pytest.raises(FeatureNotAvailableException, match=f"durability needs the feature {missing.name}"):
+        encode(operation, Dialect(ALL_FEATURES - {missing}))
+
+
+LONG = b'{"words":"' + b"again and " * 40 + b'"}'
+JSON_BIT, SNAPPY_BIT = 0x01, 0x02
+
+
+@rows(
+    ("flags", "features", "compression", "expected"),
+    [
+        (JSON_FLAGS, {HelloFeature.JSON, HelloFeature.SNAPPY}, True, JSON_BIT | SNAPPY_BIT),
+        (JSON_FLAGS, {HelloFeature.JSON, HelloFeature.SNAPPY}, False, JSON_BIT),
+        (JSON_FLAGS, {HelloFeature.JSON}, True, JSON_BIT),
+        (JSON_FLAGS, {HelloFeature.SNAPPY}, True, SNAPPY_BIT),
+        (JSON_FLAGS, {HelloFeature.SNAPPY_EVERYWHERE}, True, 0),
+        (JSON_FLAGS, set(), True, 0),
+        (BINARY_FLAGS, {HelloFeature.JSON, HelloFeature.SNAPPY}, True, SNAPPY_BIT),
+        (STRING_FLAGS, {HelloFeature.JSON}, True, 0),
+        (0x0200_BEEF, {HelloFeature.JSON}, True, JSON_BIT),
+        (0, {HelloFeature.JSON}, True, 0),
+    ],
+)
+@rows("kind", [Insert, Upsert, Replace])
+def test_datatype(
+    kind: type[Insert | Upsert | Replace], flags: int, features: set[int], compression: bool, expected: int
+) -> None:
+    """A bit is set only where it is true and was granted (RFC 0055 "Datatype Field Handling")."""
+    frame = parts(encode(kind(TRAVEL, "ada", LONG, flags), Dialect(frozenset(features), compression=compression)))
+
+    assert expected == frame.datatype
+    assert LONG == (inflate(frame.value) if expected & SNAPPY_BIT else frame.value)
+
+
+@pytest.mark.parametrize("value", [b"", b"short", bytes(range(256))], ids=["empty", "short", "noise"])
+def test_compression_that_does_not_pay(value: bytes) -> None:
+    """Short values and noise travel as they are."""
+    frame = parts(encode(Upsert(TRAVEL, "ada", value, BINARY_FLAGS), Dialect(ALL_FEATURES)))
+
+    assert (0, value) == (frame.datatype, frame.value)
+
+
+@pytest.mark.parametrize("kind", [Append, Prepend])
+def test_fragments_are_no_documents(kind: type[Append | Prepend]) -> None:
+    """What is appended is neither JSON nor compressed."""
+    frame = parts(encode(kind(TRAVEL, "ada", LONG), Dialect(ALL_FEATURES)))
+
+    assert (0, LONG) == (frame.datatype, frame.value)
+
+
+@rows("sent", SENT)
+def test_bare_mode(sent: Sent) -> None:
+    """Only opcodes and the header that memcached knows; what it has nothing like is refused unsent."""
+    kind = type(sent.operation)
+    if kind not in BARE_OPCODES:
+        with pytest.raises(FeatureNotAvailableException, match="plain memcached"):
+            encode(sent.operation, BARE)
+        return
+
+    frame = parts(encode(sent.operation, BARE, vbucket=0))
+
+    assert (0x80, BARE_OPCODES[kind], 0, 0) == (frame.magic, frame.opcode, frame.status, frame.datatype)
+
+
+def test_bare_mode_refuses_locks_replicas_and_parts() -> None:
+    """Everything else has a counterpart."""
+    assert {GetAndLock, GetReplica, Unlock, LookupIn, LookupInReplica, MutateIn, *ELSEWHERE} == set(OPERATIONS) - set(
+        BARE_OPCODES
+    )
+
+
+# Responses.
+
+FLAGS = bytes.fromhex("02000000")
+TOKEN = bytes.fromhex("00000000000000aa00000000000000bb")
+COUNTER = bytes.fromhex("000000000000002a")
+# Deleted, flags, expiry, sequence number, datatype.
+META = bytes.fromhex("000000000200000000000e10000000000000000701")
+DELETED_META = b"\x00\x00\x00\x01" + META[4:]
+NO_TOKEN = MutationResult(Cas(9))
+WITH_TOKEN = MutationResult(Cas(9), MutationToken("travel", 77, 0xAA, 0xBB))
+
+REPLICA = GetReplica(TRAVEL, "k", transcoder=RAW)
+GET, LOCK, TOUCHED = Get(TRAVEL, "k", RAW), GetAndLock(TRAVEL, "k", transcoder=RAW), GetAndTouch(TRAVEL, "k", 1, RAW)
+WRITES: tuple[Operation, ...] = (
+    Insert(TRAVEL, "k", b"", 0),
+    Upsert(TRAVEL, "k", b"", 0),
+    Replace(TRAVEL, "k", b"", 0),
+    Remove(TRAVEL, "k"),
+    Append(TRAVEL, "k", b""),
+    Prepend(TRAVEL, "k", b""),
+)
+COUNTS: tuple[Operation, ...] = (Increment(TRAVEL, "k"), Decrement(TRAVEL, "k"))
+
+
+class Answered(NamedTuple):
+    """One response, and what it means."""
+
+    operation: Operation
+    frame: Frame
+    result: Result
+
+
+ANSWERED = (
+    *(
+        Answered(
+            operation,
+            response(operation.opcode, cas=9, extras=FLAGS, value=b"v"),
+            GetResult(Cas(9), JSON_FLAGS, b"v", RAW),
+        )
+        for operation in (GET, LOCK, TOUCHED)
+    ),
+    Answered(
+        REPLICA,
+        response(0x83, cas=9, extras=FLAGS, value=b"v"),
+        GetReplicaResult(Cas(9), JSON_FLAGS, b"v", RAW, is_replica=True),
+    ),
+    # A reader of a locked document is not told its CAS.
+    Answered(
+        GET, response(cas=2**64 - 1, extras=b"\0\0\0\0", value=b""), GetResult(Cas(0xFFFF_FFFF_FFFF_FFFF), 0, b"", RAW)
+    ),
+    *(Answered(operation, response(operation.opcode, cas=9), NO_TOKEN) for operation in WRITES),
+    *(Answered(operation, response(operation.opcode, cas=9, extras=TOKEN), WITH_TOKEN) for operation in WRITES),
+    *(
+        Answered(operation, response(operation.opcode, cas=9, value=COUNTER), CounterResult(42, Cas(9)))
+        for operation in COUNTS
+    ),
+    *(
+        Answered(
+            operation,
+            response(operation.opcode, cas=9, extras=TOKEN, value=b"\xff" * 8),
+            CounterResult(2**64 - 1, Cas(9), WITH_TOKEN.mutation_token),
+        )
+        for operation in COUNTS
+    ),
+    # A plain memcached sends no token; one who does anyway is not our undoing.
+    Answered(
+        Upsert(Keyspace(None), "k", b"", 0),
+        response(1, cas=9, extras=TOKEN),
+        MutationResult(Cas(9), MutationToken("", 77, 0xAA, 0xBB)),
+    ),
+    Answered(Touch(TRAVEL, "k", 1), response(0x1C, cas=9), NO_TOKEN),
+    # A plain memcached adds the flags.
+    Answered(Touch(TRAVEL, "k", 1), response(0x1C, cas=9, extras=FLAGS), NO_TOKEN),
+    Answered(Unlock(TRAVEL, "k", Cas(1)), response(0x95), Done()),
+    Answered(Noop(TRAVEL), response(0x0A), Done()),
+    Answered(Exists(TRAVEL, "k"), response(0xA0, cas=9, extras=META), ExistsResult(True, Cas(9))),
+    Answered(Exists(TRAVEL, "k"), response(0xA0, cas=9, extras=META[:20]), ExistsResult(True, Cas(9))),
+    Answered(Exists(TRAVEL, "k"), response(0xA0, cas=9, extras=DELETED_META), ExistsResult(False, Cas(0))),
+    Answered(Exists(TRAVEL, "k"), response(0xA0, status=1, value=b"Not found"), ExistsResult(False, Cas(0))),
+    Answered(Exists(TRAVEL, "k"), response(0x00, cas=9, extras=FLAGS, value=b"v"), ExistsResult(True, Cas(9))),
+    Answered(Exists(TRAVEL, "k"), response(0x00, status=1), ExistsResult(False, Cas(0))),
+)
+
+
+@rows("answered", ANSWERED)
+def test_response(answered: Answered) -> None:
+    """Extras and value become a result."""
+    assert answered.result == decode_response(answered.operation, answered.frame, vbucket=77)
+
+
+@rows(
+    ("operation", "extras_sizes", "value_sizes"),
+    [
+        (GET, {4}, None),
+        (REPLICA, {4}, None),
+        (LOCK, {4}, None),
+        (TOUCHED, {4}, None),
+        *((operation, {0, 16}, None) for operation in WRITES),
+        *((operation, {0, 16}, {8}) for operation in COUNTS),
+        (Touch(TRAVEL, "k", 1), None, None),
+        (Unlock(TRAVEL, "k", Cas(1)), None, None),
+        (Noop(TRAVEL), None, None),
+        (Exists(TRAVEL, "k"), {*range(20, 40)}, None),
+    ],
+)
+def test_impossible_lengths(operation: Operation, extras_sizes: set[int] | None, value_sizes: set[int] | None) -> None:
+    """Lengths that a success cannot have raise MalformedResponse; no other length does (None: any will do)."""
+    for extras_size in range(40):
+        for value_size in (0, 1, 7, 8, 9, 100):
+            frame = response(operation.opcode, extras=bytes(extras_size), value=bytes(value_size))
+            is_possible = (extras_sizes is None or extras_size in extras_sizes) and (
+                value_sizes is None or value_size in value_sizes
+            )
+            try:
+                decode_response(operation, frame, vbucket=0)
+            except MalformedResponse:
+                assert not is_possible
+            else:
+                assert is_possible
+
+
+@given(
+    st.sampled_from([sent.operation for sent in SENT]),
+    st.binary(max_size=60),
+    st.binary(max_size=60),
+    st.sampled_from([Status.SUCCESS, Status.KEY_NOT_FOUND]),
+    st.integers(0, 2**64 - 1),
+)
+def test_hostile_responses(operation: Operation, extras: bytes, value: bytes, status: int, cas: int) -> None:
+    """A result of the right kind, or MalformedResponse."""
+    if not is_success(operation.name, status):
+        return
+    frame = response(operation.opcode, status=status, cas=cas, extras=extras, value=value)
+    try:
+        result = decode_response(operation, frame, vbucket=1)
+    except MalformedResponse:
+        return
+
+    assert isinstance(result, Result)

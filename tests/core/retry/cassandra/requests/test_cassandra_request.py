@@ -1,0 +1,91 @@
+"""What is fixed about a request, and which arguments make no sense."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.rows import rows
+from triclinium_core.argument_error import ArgumentError
+from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
+from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
+from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest, RequestKind
+from triclinium_core.retry.cassandra.requests.speculation import NoSpeculativeExecution
+from triclinium_core.shown import shown
+
+
+def test_defaults() -> None:
+    """A statement that may not be repeated, two seconds, one execution."""
+    request = CassandraRequest(policy=DefaultRetryPolicy())
+
+    assert (False, RequestKind.STATEMENT, None, 2.0) == (
+        request.idempotent,
+        request.kind,
+        request.consistency,
+        request.timeout,
+    )
+    assert NoSpeculativeExecution() == request.speculation
+
+
+@rows(
+    ("kind", "idempotent", "may_repeat", "may_speculate"),
+    [
+        (RequestKind.STATEMENT, False, False, False),
+        (RequestKind.STATEMENT, True, True, True),
+        (RequestKind.PREPARE, False, True, False),
+        (RequestKind.PREPARE, True, True, False),
+    ],
+)
+def test_what_is_permitted(kind: RequestKind, idempotent: bool, may_repeat: bool, may_speculate: bool) -> None:
+    """A PREPARE may be repeated, and is never sent speculatively."""
+    request = CassandraRequest(policy=DefaultRetryPolicy(), kind=kind, idempotent=idempotent)
+
+    assert (may_repeat, may_speculate) == (request.may_repeat, request.may_speculate)
+
+
+@rows(
+    ("parameter", "value"),
+    [
+        ("policy", None),
+        ("policy", DefaultRetryPolicy),
+        ("idempotent", 1),
+        ("kind", "STATEMENT!"),
+        ("consistency", "QUORUM"),
+        ("serial_consistency", "SERIAL"),
+        ("timeout", 0),
+        ("timeout", 1e10),
+        ("speculation", 0.5),
+    ],
+)
+def test_bad_arguments(parameter: str, value: Any) -> None:
+    """Each is named with its value."""
+    arguments: dict[str, Any] = {"policy": DefaultRetryPolicy(), parameter: value}
+    with pytest.raises(ArgumentError, match=f"{parameter}=") as caught:
+        CassandraRequest(**arguments)
+
+    assert parameter == caught.value.parameter
+    assert shown(value) in str(caught.value)
+
+
+@pytest.mark.parametrize("parameter", ["consistency", "serial_consistency"])
+def test_a_prepare_has_no_level(parameter: str) -> None:
+    """One that is given would go nowhere."""
+    level: dict[str, Any] = {parameter: ConsistencyLevel.SERIAL}
+    with pytest.raises(ArgumentError, match=f"{parameter}=SERIAL does not go with a PREPARE") as caught:
+        CassandraRequest(policy=DefaultRetryPolicy(), kind=RequestKind.PREPARE, **level)
+
+    assert parameter == caught.value.parameter
+
+
+@rows("level", list(ConsistencyLevel))
+def test_the_level_of_a_condition(level: ConsistencyLevel) -> None:
+    """It is one of the two serial ones; no other goes into a frame there."""
+    policy = DefaultRetryPolicy()
+    try:
+        request = CassandraRequest(policy=policy, serial_consistency=level)
+    except ArgumentError as error:
+        assert ("serial_consistency", False) == (error.parameter, level.is_serial)
+    else:
+        assert level.is_serial
+        assert level is request.serial_consistency

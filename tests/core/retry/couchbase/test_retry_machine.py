@@ -1,0 +1,618 @@
+"""One request through the retry machine: which event leads to which orders, and what the caller is told in the end."""
+
+from __future__ import annotations
+
+import gc
+import math
+import weakref
+from dataclasses import replace
+
+import pytest
+
+from tests.core.retry.couchbase.request_cases import (
+    NODE,
+    Says,
+    annotation,
+    answer,
+    error_of,
+    hear,
+    machine_of,
+    map_entry,
+    map_store,
+)
+from tests.rows import rows
+from triclinium_core import errors
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import (
+    CouchbaseException,
+    DecodingFailureException,
+    RequestCanceledException,
+    UnambiguousTimeoutException,
+)
+from triclinium_core.retry.couchbase.actions import (
+    CloseConnection,
+    Complete,
+    Dispatch,
+    Fail,
+    RefreshCollection,
+    RefreshTopology,
+    ReportRefusal,
+    ReportRetry,
+    RequestAction,
+    RetryAfter,
+)
+from triclinium_core.retry.couchbase.events import (
+    Dispatched,
+    DispatchFailed,
+    ErrorMapLoaded,
+    HandedOver,
+    KvResponse,
+    ResponseReceived,
+    ServiceResponse,
+    SocketClosed,
+    WakeupReached,
+)
+from triclinium_core.retry.couchbase.retry_machine import RequestAnnotation, RetryMachine
+from triclinium_core.retry.couchbase.states import RetryState
+from triclinium_core.retry.couchbase.strategy import (
+    AnyRetryStrategy,
+    BestEffortRetryStrategy,
+    FailFastRetryStrategy,
+    RetryAction,
+)
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMap, ErrorMapStore
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+
+R, S = RetryReason, RetryState
+
+START = 100.0
+LOCKED, TEMPORARY, NOT_MY_VBUCKET, OUTDATED, UNKNOWN = 0x09, 0x86, 0x07, 0x88, 0x7FF0
+DISPATCHED = Dispatched("10.0.0.1:11210", 17)
+LOCKED_ANSWER = ResponseReceived(KvResponse(0x09))
+STALE_PLAN = b'{"errors": [{"code": 4040, "msg": "no such plan"}]}'
+"""An answer of the query service for which a statement is prepared and sent again."""
+
+
+@pytest.mark.parametrize(
+    ("operation", "response"),
+    [
+        ("upsert", KvResponse(0x00)),
+        ("exists", KvResponse(0x01)),
+        ("lookup_in", KvResponse(0xCC)),
+        ("range_scan_continue", KvResponse(0xA6)),
+        ("query", ServiceResponse(Service.QUERY, 200, b"{}")),
+    ],
+)
+def test_success(operation: str, response: KvResponse | ServiceResponse) -> None:
+    """An answer that is no failure completes the request with it, and nothing is awaited any more."""
+    machine = machine_of(replace(annotation(), operation=operation), state=S.PENDING)
+
+    assert [] == hear(machine, Dispatched(NODE, 17))
+    assert [Complete(response)] == hear(machine, ResponseReceived(response), 100.1)
+    assert S.COMPLETED is machine.state
+    assert math.inf == machine.wakeup
+
+
+@rows("status", [0xA6, 0xA7, 0xCC, 0xCD, 0xD3])
+@rows("idempotent", [True, False])
+def test_an_answer_that_cannot_be(status: int, idempotent: bool) -> None:
+    """A success of another operation tells nothing of this one, which fails with it; nothing else is concerned."""
+    machine = machine_of(annotation(idempotent=idempotent), state=S.PENDING)
+    hear(machine, Dispatched(NODE, 17))
+    (action,) = hear(machine, ResponseReceived(KvResponse(status, NODE)), 100.1)
+    error = error_of([action])
+
+    assert (DecodingFailureException, status) == (type(error), error.context.status)
+
+
+def test_a_final_answer() -> None:
+    """A known status that is not in the list surfaces at once, with everything that is known of the request."""
+    machine = machine_of(annotation(), state=S.PENDING)
+    hear(machine, Dispatched(NODE, 17))
+    response = KvResponse(0x01, NODE, server_context="gone", server_ref="4f-1")
+    error = error_of(hear(machine, ResponseReceived(response), 100.25))
+
+    assert errors.DocumentNotFoundException is type(error)
+    assert "upsert 'airline_10': the server answered KEY_NOT_FOUND [0x01] (gone)" == str(error)
+    assert error.context == ErrorContext(
+        service="kv",
+        operation="upsert",
+        idempotent=False,
+        bucket="travel-sample",
+        scope="inventory",
+        collection="airline",
+        key="airline_10",
+        opaque=17,
+        status=0x01,
+        status_name="KEY_NOT_FOUND",
+        server_context="gone",
+        server_ref="4f-1",
+        last_dispatched_to=NODE,
+        elapsed=0.25,
+        timeout=2.5,
+    )
+    assert (S.FAILED, math.inf) == (machine.state, machine.wakeup)
+
+
+def test_an_error_tells_what_was_learnt_last() -> None:
+    """An empty word about the newest dispatch too, and of the newest answer alone, whoever gave it."""
+    known = replace(annotation(), error_context=ErrorContext(last_dispatch_error="an older one"))
+    machine, now = machine_of(known, state=RetryState.PENDING), START
+    assert "an older one" == machine.error_context(now).last_dispatch_error
+    hear(machine, DispatchFailed(R.NODE_NOT_AVAILABLE, ""))
+    assert "" == machine.error_context(now).last_dispatch_error
+
+    for response, statuses in (
+        (KvResponse(LOCKED, NODE), (LOCKED, None)),
+        (ServiceResponse(Service.SEARCH, 429, b"{}"), (None, 429)),
+        (KvResponse(TEMPORARY, NODE), (TEMPORARY, None)),
+    ):
+        now = machine.wakeup
+        assert [Dispatch()] == hear(machine, WakeupReached(), now)
+        hear(machine, Dispatched(NODE, 1), now)
+        hear(machine, ResponseReceived(response), now)
+        context = machine.error_context(now)
+        assert statuses == (context.status, context.http_status)
+
+
+def test_a_retry_writes_no_record_for_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What errors tell is written when there is one: of thousands that are retried at once, none needs it."""
+    machine = machine_of(annotation(), state=S.PENDING)
+    written = []
+    monkeypatch.setattr(ErrorContext, "__init__", lambda self, **given: written.append(given))
+    now = START
+    for status in (LOCKED, NOT_MY_VBUCKET, TEMPORARY):
+        hear(machine, Dispatched(NODE, 1, "127.0.0.1:4711"), now)
+        hear(machine, answer(status), now)
+        now = machine.wakeup
+        assert [Dispatch()] == hear(machine, WakeupReached(), now)
+
+    assert [] == written
+
+
+@pytest.mark.parametrize(("status", "refresh"), [(NOT_MY_VBUCKET, RefreshTopology()), (OUTDATED, RefreshCollection())])
+def test_always_retried(status: int, refresh: RequestAction) -> None:
+    """Even under fail-fast, after a refresh, and with a report for the log."""
+    machine = machine_of(annotation(FailFastRetryStrategy()))
+    hear_of = machine.snapshot(START)
+    actions = hear(machine, answer(status))
+    reason = machine.last_reason
+
+    assert reason is not None
+    assert [refresh, ReportRetry(hear_of, reason, 0.001, True, None), RetryAfter(0.001, True)] == actions
+    assert (S.WAITING, 100.001) == (machine.state, machine.wakeup)
+
+
+def test_a_retry_is_reported() -> None:
+    """The log learns of request, reason, delay and node; the request is what the strategy saw."""
+    strategy = Says(RetryAction.after(0.25))
+    machine = machine_of(annotation(strategy), state=S.PENDING)
+    hear(machine, Dispatched(NODE, 17))
+    actions = hear(machine, answer(LOCKED), 100.5)
+    ((seen, reason),) = strategy.asked
+
+    assert R.KV_LOCKED is reason
+    assert [ReportRetry(seen, R.KV_LOCKED, 0.25, True, NODE), RetryAfter(0.25, True)] == actions
+
+
+def test_a_refusal_is_reported() -> None:
+    """The log learns of request, reason, node and the error's name, before the caller does."""
+    strategy = Says(RetryAction.no_retry())
+    machine = machine_of(annotation(strategy), state=S.PENDING)
+    hear(machine, Dispatched(NODE, 17))
+    report, fail = hear(machine, answer(LOCKED), 100.5)
+    ((seen, _),) = strategy.asked
+
+    assert ReportRefusal(seen, R.KV_LOCKED, "DocumentLockedException", NODE) == report
+    assert isinstance(fail, Fail)
+    assert (0, frozenset({"KV_LOCKED"}), "KV_LOCKED") == (
+        fail.error.context.retry_attempts,
+        fail.error.context.retry_reasons,
+        fail.error.context.refused_reason,
+    )
+
+
+def test_what_a_strategy_sees() -> None:
+    """Key, times, attempts, earlier reasons and the application's own context, and no more than that."""
+    strategy = Says(RetryAction.after(0.25))
+    machine = machine_of(annotation(strategy, client_context={"robot": True}), state=S.PENDING)
+    hear(machine, DispatchFailed(R.NODE_NOT_AVAILABLE), 100.25)
+    hear(machine, WakeupReached(), 100.5)
+    hear(machine, Dispatched(NODE, 17), 100.5)
+    hear(machine, answer(LOCKED), 101.5)
+    (first, _), (second, reason) = strategy.asked
+
+    assert (0, frozenset(), 0.25, 2.25, 0.0, 0) == (
+        first.retry_attempts,
+        first.retry_reasons,
+        first.age,
+        first.remaining,
+        first.since_first_failure,
+        first.attempts_this_status,
+    )
+    assert (1, frozenset({R.NODE_NOT_AVAILABLE}), 1.5, 1.0, 1.25, 0) == (
+        second.retry_attempts,
+        second.retry_reasons,
+        second.age,
+        second.remaining,
+        second.since_first_failure,
+        second.attempts_this_status,
+    )
+    assert (Service.KV, "upsert", False, "airline_10", {"robot": True}, None) == (
+        second.service,
+        second.operation,
+        second.idempotent,
+        second.key,
+        second.client_context,
+        second.error_map_entry,
+    )
+    assert R.KV_LOCKED is reason
+
+
+@rows("idempotent", [True, False])
+@rows("reason", [R.SOCKET_NOT_AVAILABLE, R.NODE_NOT_AVAILABLE, R.AUTHENTICATION_ERROR])
+def test_a_socket_that_closed_before_the_frame(idempotent: bool, reason: RetryReason) -> None:
+    """A frame that was never begun is as a failed dispatch, for the reason given."""
+    machine = machine_of(annotation(idempotent=idempotent))
+    actions = hear(machine, SocketClosed(HandedOver.NOTHING, "reset", reason))
+
+    assert RetryAfter(0.001, True) == actions[-1]
+    assert {reason} == machine.retry_reasons
+    assert "reset" == machine.error_context(START).last_dispatch_error
+    assert not machine.is_ambiguous
+
+
+def test_services() -> None:
+    """Answers of the HTTP services take the same way, with their own lists and texts."""
+    body = b'{"errors":[{"code":4040,"msg":"stale plan"}]}'
+    request = annotation(FailFastRetryStrategy(), service=Service.QUERY, operation="query")
+    error = error_of(hear(machine_of(request), ResponseReceived(ServiceResponse(Service.QUERY, 400, body))))
+    final = error_of(hear(machine_of(request), ResponseReceived(ServiceResponse(Service.QUERY, 401, b"no"))))
+    retried = machine_of(annotation(service=Service.QUERY, operation="query"))
+    hear(retried, ResponseReceived(ServiceResponse(Service.QUERY, 400, body)))
+
+    assert errors.PreparedStatementFailureException is type(error)
+    context = error.context
+    assert ("query", 400, 4040) == (context.service, context.http_status, context.error_code)
+    assert ("stale plan", None, None) == (context.error_message, context.status, final.context.error_code)
+    assert (errors.AuthenticationFailureException, 401) == (type(final), final.context.http_status)
+    assert {R.QUERY_PREPARED_STATEMENT_FAILURE} == retried.retry_reasons
+
+
+def test_taken_over_at_the_first_failure() -> None:
+    """A machine may be made when the first attempt has failed, with what is known from before."""
+    machine = RetryMachine(
+        annotation(Says(RetryAction.after(0.25))),
+        rng=machine_of(annotation()).snapshot(START).rng,
+        state=S.IN_FLIGHT,
+        retry_attempts=3,
+        first_failure_at=99.0,
+    )
+    seen = machine.snapshot(101.0)
+
+    assert (3, 3, 2.0) == (seen.retry_attempts, seen.attempts_this_status, seen.since_first_failure)
+    assert machine.is_ambiguous
+
+    hear(machine, answer(LOCKED), 101.0)
+    hear(machine, WakeupReached(), 101.25)
+
+    assert 4 == machine.retry_attempts
+    assert 4 == machine.error_context(101.0).retry_attempts
+    assert 2.0 == machine.snapshot(101.0).since_first_failure
+
+
+def test_a_request_that_is_over_leaves_nothing() -> None:
+    """Its machine goes with whoever refers to it last, and waits for no collector of garbage."""
+    machine = machine_of(annotation())
+    hear(machine, answer(TEMPORARY))
+    seen = weakref.ref(machine)
+    gc.disable()
+    try:
+        del machine
+
+        assert seen() is None
+    finally:
+        gc.enable()
+
+
+# -- Answers: the class that the tables and the node's error map ask for.
+
+
+def test_the_error_map_of_the_node_decides() -> None:
+    """An unknown status is looked up in the map of the node that sent it, and of no other."""
+    store = map_store({UNKNOWN: map_entry("retry-later", "temp")})
+    mapped = machine_of(annotation(), error_maps=store)
+    elsewhere = machine_of(annotation(), error_maps=store)
+    nowhere = machine_of(annotation(), error_maps=store)
+
+    assert RetryAfter(0.001, True) == hear(mapped, answer(UNKNOWN))[-1]
+    assert {R.KV_ERROR_MAP_RETRY_INDICATED} == mapped.retry_reasons
+    assert CouchbaseException is type(error_of(hear(elsewhere, answer(UNKNOWN, "10.0.0.2:11210"))))
+    assert CouchbaseException is type(error_of(hear(nowhere, answer(UNKNOWN, None))))
+
+
+def test_an_error_map_that_comes_later() -> None:
+    """A map that is loaded while the request is under way counts from then on, for all who share the store."""
+    store = ErrorMapStore()
+    machine = machine_of(annotation(), state=S.PENDING, error_maps=store)
+    loaded = ErrorMap(2, 1, {UNKNOWN: map_entry("retry-now")})
+
+    assert [] == hear(machine, ErrorMapLoaded(NODE, loaded))
+    assert loaded.entries[UNKNOWN] == store.entry(NODE, UNKNOWN)
+
+    hear(machine, Dispatched(NODE, 17))
+
+    assert RetryAfter(0.001, True) == hear(machine, answer(UNKNOWN))[-1]
+
+
+def test_without_a_store_a_machine_has_its_own() -> None:
+    """Two machines without a shared store do not see each other's maps."""
+    first, second = machine_of(annotation()), machine_of(annotation())
+    hear(first, ErrorMapLoaded(NODE, ErrorMap(2, 1, {UNKNOWN: map_entry("retry-now")})))
+
+    assert RetryAfter(0.001, True) == hear(first, answer(UNKNOWN))[-1]
+    assert isinstance(hear(second, answer(UNKNOWN))[-1], Fail)
+
+
+def test_an_entry_without_a_retry_attribute() -> None:
+    """The request ends without asking the strategy; the map's name and text go into the context (decision C31)."""
+    strategy = Says(RetryAction.after(0.0))
+    machine = machine_of(annotation(strategy), error_maps=map_store({UNKNOWN: map_entry("auth", "temp")}))
+    error = error_of(hear(machine, answer(UNKNOWN)))
+
+    assert errors.AuthenticationFailureException is type(error)
+    assert ("NEWS", "Something new.") == (error.context.status_name, error.context.status_text)
+    assert [] == strategy.asked
+
+
+def test_a_failed_dispatch_is_safe() -> None:
+    """Nothing was sent, so a write is sent again, and what was wrong is remembered."""
+    machine = machine_of(annotation(), state=S.PENDING)
+    actions = hear(machine, DispatchFailed(R.SOCKET_NOT_AVAILABLE, "refused"))
+
+    assert RetryAfter(0.001, True) == actions[-1]
+    assert "refused" == machine.error_context(START).last_dispatch_error
+
+    hear(machine, WakeupReached(), 100.001)
+    hear(machine, DispatchFailed(R.SOCKET_NOT_AVAILABLE), 100.001)
+
+    assert "refused" == machine.error_context(START).last_dispatch_error
+
+
+def test_every_attempt_is_its_own() -> None:
+    """The context tells of the newest attempt: its node, its opaque, its answer."""
+    machine = machine_of(annotation(), state=S.PENDING)
+    hear(machine, Dispatched(NODE, 17))
+    hear(machine, ResponseReceived(KvResponse(LOCKED, NODE, server_context="held", server_ref="1")))
+    hear(machine, WakeupReached(), 100.001)
+    hear(machine, Dispatched("10.0.0.2:11210", 18), 100.001)
+    context = error_of(hear(machine, answer(0x01), 100.5)).context
+
+    assert ("10.0.0.2:11210", 18) == (context.last_dispatched_to, context.opaque)
+    assert (0x01, "KEY_NOT_FOUND", None, None) == (
+        context.status,
+        context.status_name,
+        context.server_context,
+        context.server_ref,
+    )
+    assert (1, frozenset({"KV_LOCKED"})) == (context.retry_attempts, context.retry_reasons)
+
+
+def test_the_connection_is_closed_last() -> None:
+    """The request is settled, or waits for its retry, before its connection goes (decision C31)."""
+    attributes = ["fetch-config", "conn-state-invalidated", "retry-now"]
+    store = map_store({UNKNOWN: map_entry(*attributes), UNKNOWN + 1: map_entry(*attributes[:2])})
+    why = "the error map says conn-state-invalidated of status 0x7ff"
+    retried = hear(machine_of(annotation(), error_maps=store), answer(UNKNOWN))
+    failed = hear(machine_of(annotation(), error_maps=store), answer(UNKNOWN + 1))
+
+    assert [RefreshTopology, ReportRetry, RetryAfter, CloseConnection] == [type(action) for action in retried]
+    assert [RefreshTopology, Fail, CloseConnection] == [type(action) for action in failed]
+    assert [CloseConnection(f"{why}0"), CloseConnection(f"{why}1")] == [retried[-1], failed[-1]]
+
+
+def test_a_known_status_that_invalidates_the_connection() -> None:
+    """A few known statuses do so too."""
+    actions = hear(machine_of(annotation()), answer(0x25))
+
+    assert [Fail, CloseConnection] == [type(action) for action in actions]
+    assert errors.TemporaryFailureException is type(error_of(actions))
+
+
+# -- Deadlines and ambiguity: what a request that ran out of time is told, wherever it stood.
+
+
+def test_an_answer_after_the_deadline() -> None:
+    """As long as nobody said that the time is over, an answer is an answer."""
+    machine = machine_of(annotation())
+    machine.handle(ResponseReceived(KvResponse(0x00)), 103.0)
+
+    assert S.COMPLETED is machine.state
+
+
+def test_the_example_of_the_rfc() -> None:
+    """2 s into a life of 2.5 s, a strategy asks for 1 s: it waits 500 ms, then times out and is not sent."""
+    machine = machine_of(annotation(Says(RetryAction.after(1.0)), submitted_at=0.0, timeout=2.5))
+    report, order = machine.handle(LOCKED_ANSWER, 2.0)
+
+    assert RetryAfter(0.5, dispatches=False) == order
+    assert isinstance(report, ReportRetry)
+    assert (0.5, False) == (report.delay, report.dispatches)
+    assert (S.EXPIRING, 2.5, 0) == (machine.state, machine.wakeup, machine.retry_attempts)
+    assert [] == list(machine.handle(WakeupReached(), 2.4999))
+
+    error = error_of(machine.handle(WakeupReached(), 2.5))
+
+    assert UnambiguousTimeoutException is type(error)
+    assert (0, frozenset({"KV_LOCKED"})) == (error.context.retry_attempts, error.context.retry_reasons)
+
+
+def test_a_retry_counts_when_its_delay_is_over() -> None:
+    """A request that is abandoned while it waits for its retry has not been retried yet."""
+    machine = machine_of(annotation(Says(RetryAction.after(0.25))))
+    hear(machine, answer(LOCKED), 100.5)
+    waiting = machine.error_context(100.6).retry_attempts
+    hear(machine, WakeupReached(), 100.75)
+    hear(machine, Dispatched(NODE, 18), 100.75)
+
+    assert (0, 1) == (waiting, machine.error_context(100.8).retry_attempts)
+
+
+@rows("now", [100.5, 102.5])
+@rows("strategy", [BestEffortRetryStrategy(), FailFastRetryStrategy()])
+def test_the_context_has_the_reason_of_every_failure(strategy: AnyRetryStrategy, now: float) -> None:
+    """A failure that is refused, that comes at the deadline or that waits for its retry has its reason in the context."""
+    machine = machine_of(annotation(strategy))
+    hear(machine, answer(TEMPORARY), now)
+
+    assert frozenset({"KV_TEMPORARY_FAILURE"}) == machine.error_context(now).retry_reasons
+
+
+def test_the_strategy_sees_which_strategy_decides() -> None:
+    """The request that a strategy gets has the strategy that the request was submitted with (RFC 0049)."""
+    strategy = Says(RetryAction.no_retry())
+    hear(machine_of(annotation(strategy)), answer(LOCKED))
+
+    assert strategy is strategy.asked[0][0].retry_strategy
+
+
+@rows(
+    ("event", "error", "reason"),
+    [
+        (
+            SocketClosed(HandedOver.ALL, "reset", is_partial=True),
+            RequestCanceledException,
+            R.SOCKET_CLOSED_WHILE_IN_FLIGHT,
+        ),
+        (
+            ResponseReceived(ServiceResponse(Service.QUERY, 200, STALE_PLAN, is_partial=True)),
+            errors.PreparedStatementFailureException,
+            R.QUERY_PREPARED_STATEMENT_FAILURE,
+        ),
+    ],
+)
+def test_a_failure_after_rows_is_reported_as_a_refusal(
+    event: SocketClosed | ResponseReceived, error: type[CouchbaseException], reason: RetryReason
+) -> None:
+    """An idempotent request whose rows were handed out is not retried; the report and the context give the reason."""
+    machine = machine_of(annotation(idempotent=True, service=Service.QUERY, operation="query"))
+    report, fail = hear(machine, event, 100.5)
+
+    assert isinstance(report, ReportRefusal)
+    assert isinstance(fail, Fail)
+    assert (reason, error.__name__, error) == (report.reason, report.error, type(fail.error))
+    assert (reason, frozenset({reason})) == (fail.error.context.refused_reason, fail.error.context.retry_reasons)
+    assert not machine.is_answered
+
+
+@rows("handed_over", list(HandedOver))
+def test_rows_count_more_than_what_was_handed_over(handed_over: HandedOver) -> None:
+    """A stream that is lost after rows were handed out refuses the retry, whatever the driver says it handed over."""
+    machine = machine_of(annotation(idempotent=True, service=Service.QUERY, operation="query"))
+    report, fail = hear(machine, SocketClosed(handed_over, "reset", is_partial=True), 100.5)
+    reason = R.SOCKET_CLOSED_WHILE_IN_FLIGHT
+
+    assert isinstance(report, ReportRefusal)
+    assert isinstance(fail, Fail)
+    assert (reason, RequestCanceledException) == (report.reason, type(fail.error))
+    assert (reason, frozenset({reason})) == (fail.error.context.refused_reason, fail.error.context.retry_reasons)
+    assert (S.FAILED, math.inf) == (machine.state, machine.wakeup)
+
+
+def test_a_driver_that_oversleeps() -> None:
+    """A retry that is due is sent as long as there is time, and not when the deadline has passed already."""
+    late, too_late = (machine_of(annotation(Says(RetryAction.after(0.1)))) for _ in range(2))
+    for machine in (late, too_late):
+        machine.handle(LOCKED_ANSWER, 102.0)
+
+    assert [Dispatch()] == list(late.handle(WakeupReached(), 102.49))
+    assert [Fail] == [type(action) for action in too_late.handle(WakeupReached(), 102.5)]
+
+
+def test_large_instants() -> None:
+    """A clock that has run for thirty years moves in larger steps; retries and deadlines still come to an end."""
+    start = 1e9
+    machine = machine_of(annotation(Says(RetryAction.after(0.1)), submitted_at=start, timeout=0.35))
+    now, dispatches = start, 0
+    while machine.state is not S.FAILED:
+        if machine.state is S.IN_FLIGHT:
+            machine.handle(LOCKED_ANSWER, now)
+        now = machine.wakeup
+        for action in machine.handle(WakeupReached(), now):
+            if isinstance(action, Dispatch):
+                dispatches += 1
+                machine.handle(DISPATCHED, now)
+
+    assert 3 == dispatches
+    assert start + 0.35 == now
+
+
+def test_the_timeout_of_the_owner_does_not_count() -> None:
+    """What the owner put into the context about times is replaced by what the machine knows."""
+    request = RequestAnnotation(
+        operation="get",
+        idempotent=True,
+        strategy=BestEffortRetryStrategy(),
+        submitted_at=0.0,
+        deadline=1.0,
+        error_context=ErrorContext(operation="other", idempotent=False, timeout=99.0, service="query"),
+    )
+    context = machine_of(request).error_context(0.5)
+
+    assert ("get", True, 1.0, "kv", 0.5) == (
+        context.operation,
+        context.idempotent,
+        context.timeout,
+        context.service,
+        context.elapsed,
+    )
+
+
+def test_an_endless_request() -> None:
+    """Without a deadline nothing wakes it but its retries, and no timeout is told."""
+    machine = machine_of(annotation(timeout=math.inf))
+
+    assert math.inf == machine.wakeup
+    assert machine.error_context(100.0).timeout is None
+
+    machine.handle(LOCKED_ANSWER, 1e6)
+
+    assert 1e6 + 0.001 == machine.wakeup
+    assert [Dispatch()] == list(machine.handle(WakeupReached(), 1e6 + 0.001))
+    assert math.inf == machine.wakeup
+
+
+def test_time_that_passes_early_while_waiting() -> None:
+    """A delay is waited for to its end, whatever wakes the driver in between."""
+    machine = machine_of(annotation())
+    machine.handle(LOCKED_ANSWER, 100.0)
+
+    assert [] == list(machine.handle(WakeupReached(), 100.0009))
+    assert (S.WAITING, 100.001) == (machine.state, machine.wakeup)
+    assert [Dispatch()] == list(machine.handle(WakeupReached(), 100.001))
+    assert (S.PENDING, 102.5) == (machine.state, machine.wakeup)
+
+
+@rows("handed_over", [HandedOver.PART, HandedOver.ALL])
+def test_a_socket_that_closed_under_a_write(handed_over: HandedOver) -> None:
+    """Nobody knows whether it was applied: it fails, however little was handed over (decision C24)."""
+    machine = machine_of(annotation(), state=S.PENDING)
+    machine.handle(DISPATCHED, 100.0)
+    error = error_of(machine.handle(SocketClosed(handed_over, "reset", R.AUTHENTICATION_ERROR), 100.0))
+
+    assert RequestCanceledException is type(error)
+    assert ("SOCKET_CLOSED_WHILE_IN_FLIGHT", "reset") == (
+        error.context.refused_reason,
+        error.context.last_dispatch_error,
+    )
+
+
+@rows("asked", [0.0, 0.0005])
+def test_time_passes_between_two_attempts(asked: float) -> None:
+    """A strategy that wants no delay gets a millisecond."""
+    machine = machine_of(annotation(Says(RetryAction.after(asked))))
+    *_, order = machine.handle(LOCKED_ANSWER, 100.0)
+
+    assert RetryAfter(0.001, dispatches=True) == order
+    assert 100.001 == pytest.approx(machine.wakeup)

@@ -1,0 +1,211 @@
+"""What all management requests have in common."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl, unquote
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.rows import rows
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.services.management.buckets import (
+    BucketSettings,
+    CreateBucket,
+    DropBucket,
+    FlushBucket,
+    GetAllBuckets,
+    GetBucket,
+    UpdateBucket,
+)
+from triclinium_core.services.management.collections import (
+    CreateCollection,
+    CreateScope,
+    DropCollection,
+    DropScope,
+    GetAllScopes,
+    UpdateCollection,
+    UpdateCollectionSettings,
+)
+from triclinium_core.services.management.management_request import ManagementRequest
+from triclinium_core.services.management.search_indexes import (
+    AnalyzeDocument,
+    GetAllSearchIndexes,
+    GetIndexedDocumentsCount,
+    GetSearchIndex,
+    PauseIngest,
+    SearchIndex,
+    UpsertSearchIndex,
+)
+from triclinium_core.services.management.users import (
+    ChangePassword,
+    DropGroup,
+    DropUser,
+    GetAllGroups,
+    GetAllUsers,
+    GetGroup,
+    GetRoles,
+    GetUser,
+    Group,
+    Role,
+    UpsertGroup,
+    UpsertUser,
+    User,
+)
+from triclinium_core.services.paths import NAME_BYTES_MAX
+
+ONE_OF_EACH: tuple[ManagementRequest, ...] = (
+    CreateBucket(BucketSettings(name="b", ram_quota_mb=100)),
+    UpdateBucket(BucketSettings(name="b", ram_quota_mb=100)),
+    DropBucket("b"),
+    GetBucket("b"),
+    GetAllBuckets(),
+    FlushBucket("b"),
+    CreateScope("b", "s"),
+    DropScope("b", "s"),
+    GetAllScopes("b"),
+    CreateCollection("b", "s", "c"),
+    UpdateCollection("b", "s", "c", UpdateCollectionSettings(max_expiry=1)),
+    DropCollection("b", "s", "c"),
+    UpsertUser(User(username="u")),
+    GetUser("u"),
+    GetAllUsers(),
+    DropUser("u"),
+    ChangePassword("p"),
+    GetRoles(),
+    UpsertGroup(Group(name="g")),
+    GetGroup("g"),
+    GetAllGroups(),
+    DropGroup("g"),
+    UpsertSearchIndex(SearchIndex(name="i")),
+    GetSearchIndex("i"),
+    GetAllSearchIndexes(),
+    GetIndexedDocumentsCount("i"),
+    PauseIngest("i"),
+    AnalyzeDocument("i", {}),
+)
+
+
+def test_only_what_reads_is_idempotent() -> None:
+    """A GET may be sent again at any stage, nothing else."""
+    assert {request.name for request in ONE_OF_EACH if request.name.startswith("get_")} == {
+        request.name for request in ONE_OF_EACH if request.idempotent
+    }
+    for request in ONE_OF_EACH:
+        assert request.idempotent == (request.encode(1.0).method == "GET")
+
+
+def test_errors_tell_what_was_asked() -> None:
+    """By name, method and path; each request has a name of its own."""
+    assert len(ONE_OF_EACH) == len({request.name for request in ONE_OF_EACH})
+
+    for request in ONE_OF_EACH:
+        context, sent = request.error_context(), request.encode(1.0)
+
+        assert (request.name, sent.method, sent.target) == (context.operation, context.http_method, context.http_path)
+        assert request.idempotent == context.idempotent
+
+
+HOSTILE = (
+    *(
+        "a/b",
+        "a%2Fb",
+        "%",
+        "%2e%2e",
+        "a b",
+        "a?b=c",
+        "a#b",
+        "a&b=c",
+        "a;b",
+        "a+b",
+        "...",
+        "..a",
+        "ü",
+        "名",
+        "\U0001f9f1",
+    ),
+    *("'", '"', "`", "\\", "a:b", "[x]", "@", "a,b"),
+)
+
+
+@rows("name", HOSTILE)
+def test_a_name_is_one_segment(name: str) -> None:
+    """Whatever it is made of, and the server reads it as it was."""
+    target = DropUser(name).target
+
+    assert target.isascii()
+    assert ["", "settings", "rbac", "users", "local", name] == [unquote(part) for part in target.split("/")]
+    assert not set("?#; \r\n") & set(target)
+
+
+@given(st.text(min_size=1, max_size=20))
+def test_any_name_is_refused_or_one_segment(name: str) -> None:
+    """Nothing leaves its place in the path."""
+    try:
+        target = GetSearchIndex(name).target
+    except InvalidArgumentException:
+        return
+
+    assert ["", "api", "index", name] == [unquote(part) for part in target.split("/")]
+    assert name not in (".", "..")
+
+
+@rows(
+    "name",
+    [
+        *("", ".", "..", "a\r\nHost: evil", "a\x00", "a\u2028b", "\ud800", None, b"a", 1),
+        *("x" * (NAME_BYTES_MAX + 1), "ü" * NAME_BYTES_MAX),
+    ],
+)
+def test_names_that_cannot_be(name: str) -> None:
+    """They are refused before anything is sent."""
+    for make in (GetUser, DropGroup, GetSearchIndex, GetBucket, GetAllScopes):
+        with pytest.raises(InvalidArgumentException):
+            make(name)
+
+
+@rows("name", ["a/b", "a b", "ü", "`", ".", "..", "x" * 101, "%2F/"])
+def test_buckets_have_names_of_their_own(name: str) -> None:
+    """Of few characters, as key-value has them."""
+    for make in (GetBucket, DropBucket, FlushBucket, GetAllScopes):
+        with pytest.raises(InvalidArgumentException):
+            make(name)
+
+
+def test_a_percent_sign_in_the_name_of_a_bucket() -> None:
+    """It is legal, and encoded: the server reads no slash."""
+    assert "/pools/default/buckets/a%252Fb" == GetBucket("a%2Fb").target
+    assert "/pools/default/buckets/a.b-c_d" == GetBucket("a.b-c_d").target
+
+
+def test_a_form_holds_any_text() -> None:
+    """Ampersands, equals signs and Unicode arrive as they were."""
+    password = "a&b=c%41+ü 名"
+    sent = ChangePassword(password).encode(1.0)
+
+    assert "application/x-www-form-urlencoded" == sent.content_type
+    assert [("password", password)] == parse_qsl(sent.body.decode("ascii"))
+
+
+@rows("password", ["", None, b"geheim", "geheim\ud800", 7])
+def test_no_message_shows_a_password(password: str) -> None:
+    """Not when it is refused, and not in what led to that."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        ChangePassword(password)
+
+    assert "geheim" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+def test_no_repr_shows_a_password() -> None:
+    """Neither of a user, nor of a request, nor of what travels, nor the context of errors."""
+    role = Role("admin")
+    for request in (
+        ChangePassword("geheim"),
+        UpsertUser(User(username="ada", password="geheim", roles={role})),
+    ):
+        assert "geheim" not in repr(request)
+        assert "geheim" not in repr(request.encode(1.0))
+        assert "geheim" not in request.error_context().to_json()
+        assert b"password=geheim" in request.encode(1.0).body

@@ -1,0 +1,343 @@
+"""What travels for a query, line by line of SDK-RFC 0056 "ICluster#Query"."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.rows import rows
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.results import MutationToken
+from triclinium_core.kv.topology.capabilities import ClusterCapability
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.query.query_request import (
+    NUMBERS,
+    PreparedPlan,
+    PrepareRequest,
+    QueryProfile,
+    QueryRequest,
+    QueryScanConsistency,
+)
+from triclinium_core.services.service_request import HttpResponse, MalformedAnswer, ServiceRequest
+from triclinium_core.services.statement.parameters import Parameters, RawOptions
+from triclinium_core.services.statement.statement_request import QueryContext
+
+STATEMENT = "SELECT p.* FROM people p WHERE p.age > $age"
+
+
+def members(request: ServiceRequest, remaining: float = math.inf) -> dict[str, object]:
+    """Return the object that travels."""
+    decoded: dict[str, object] = msgspec.json.decode(request.encode(remaining).body)
+    return decoded
+
+
+def query(**options: Any) -> QueryRequest:
+    """Return a query with these options."""
+    return QueryRequest(statement=STATEMENT, **options)
+
+
+def added(**options: Any) -> dict[str, object]:
+    """Return the members that options add to a query, or change."""
+    plain = members(query())
+    return {name: value for name, value in members(query(**options)).items() if (name, value) not in plain.items()}
+
+
+def test_plain() -> None:
+    """One POST of a JSON object; metrics are off unless asked for, and nothing else is said that is not set."""
+    sent = query(client_context_id="c1").encode(math.inf)
+
+    assert ("POST", "/query/service", "application/json", ()) == (
+        sent.method,
+        sent.target,
+        sent.content_type,
+        sent.headers,
+    )
+    assert {"statement": STATEMENT, "client_context_id": "c1", "metrics": False} == msgspec.json.decode(sent.body)
+
+
+@rows(
+    ("options", "expected"),
+    [
+        ({"scan_consistency": QueryScanConsistency.REQUEST_PLUS}, {"scan_consistency": "request_plus"}),
+        ({"scan_consistency": QueryScanConsistency.NOT_BOUNDED}, {}),
+        ({"client_context_id": "foobar"}, {"client_context_id": "foobar"}),
+        ({"max_parallelism": 1}, {"max_parallelism": "1"}),
+        ({"max_parallelism": 0}, {"max_parallelism": "0"}),
+        ({"pipeline_batch": 16}, {"pipeline_batch": "16"}),
+        ({"pipeline_cap": 512}, {"pipeline_cap": "512"}),
+        ({"scan_cap": 2**32 - 1}, {"scan_cap": "4294967295"}),
+        ({"scan_wait": 1.0}, {"scan_wait": "1000ms"}),
+        ({"profile": QueryProfile.OFF}, {}),
+        ({"profile": QueryProfile.PHASES}, {"profile": "phases"}),
+        ({"profile": QueryProfile.TIMINGS}, {"profile": "timings"}),
+        ({"readonly": True}, {"readonly": True}),
+        ({"readonly": False}, {}),
+        ({"metrics": True}, {"metrics": True}),
+        ({"preserve_expiry": True}, {"preserve_expiry": True}),
+        ({"use_replica": True}, {"use_replica": "on"}),
+        ({"use_replica": False}, {"use_replica": "off"}),
+        ({"use_replica": None}, {}),
+        ({"flex_index": True}, {"use_fts": True}),
+        ({"adhoc": False}, {}),
+        ({"query_context": QueryContext("travel", "inventory")}, {"query_context": "default:`travel`.`inventory`"}),
+        ({"parameters": Parameters([1, "a"])}, {"args": [1, "a"]}),
+        ({"parameters": Parameters([], {"age": 3, "$born": None})}, {"$age": 3, "$born": None}),
+        ({"parameters": Parameters([5], {"age": 3})}, {"args": [5], "$age": 3}),
+        ({"raw": RawOptions({"controls": True, "tximplicit": {}})}, {"controls": True, "tximplicit": {}}),
+    ],
+)
+def test_options(options: dict[str, object], expected: dict[str, object]) -> None:
+    """Each under the name, and in the type, that the RFC has for it."""
+    assert expected == added(**options)
+
+
+def test_consistent_with() -> None:
+    """A vector of sequence numbers as numbers, and of vbuckets and their UUIDs as texts (SDK-RFC 0004)."""
+    tokens = (MutationToken("default", 1, 2**64 - 1, 2**63), MutationToken("beer-sample", 25, 5678, 10))
+
+    assert {
+        "scan_consistency": "at_plus",
+        "scan_vectors": {"default": {"1": [2**63, str(2**64 - 1)]}, "beer-sample": {"25": [10, "5678"]}},
+    } == added(consistent_with=tokens)
+
+
+@rows(
+    ("remaining", "timeout"),
+    [(75.0, "75000ms"), (0.0123, "13ms"), (0.0, "1ms"), (-1.0, "1ms"), (math.inf, None), (1e300, None)],
+)
+def test_timeout(remaining: float, timeout: str | None) -> None:
+    """What is left of the request, for the server to give up when the client does; nothing for a request without end."""
+    assert timeout == members(query(), remaining).get("timeout")
+
+
+def test_row() -> None:
+    """It is a query, whose rows leave one by one, and that goes again only where it changes nothing."""
+    assert (Service.QUERY, "query", "results", False) == (
+        QueryRequest.service,
+        QueryRequest.name,
+        QueryRequest.rows_of,
+        query().idempotent,
+    )
+    assert query(readonly=True).idempotent
+    assert query(adhoc=False, readonly=True).idempotent
+
+
+@rows(
+    ("use_replica", "needed"),
+    [(None, set()), (True, {ClusterCapability.READ_FROM_REPLICA}), (False, {ClusterCapability.READ_FROM_REPLICA})],
+)
+def test_required_capabilities(use_replica: bool | None, needed: set[ClusterCapability]) -> None:
+    """Who says anything of replicas needs a cluster that knows of them."""
+    assert needed == query(use_replica=use_replica).required_capabilities
+
+
+def test_error_context() -> None:
+    """Errors tell of a query what its log lines on the server do; of its parameters only the names."""
+    request = query(
+        client_context_id="c1",
+        parameters=Parameters(["s3cret"], {"age": "s3cret"}),
+        query_context=QueryContext("travel", "inventory"),
+    )
+    context = request.error_context()
+
+    assert ("query", "query", "c1", STATEMENT) == (
+        context.service,
+        context.operation,
+        context.client_context_id,
+        context.statement,
+    )
+    assert ("travel", "inventory", ("$1", "$age"), False) == (
+        context.bucket,
+        context.scope,
+        context.parameters,
+        context.idempotent,
+    )
+    assert ("POST", "/query/service") == (context.http_method, context.http_path)
+    assert "s3cret" not in f"{context.to_json()}{request!r}{request.encode(1)!r}"
+
+
+@rows(
+    ("options", "parameter"),
+    [
+        ({"statement": ""}, "statement"),
+        ({"statement": " \n"}, "statement"),
+        ({"statement": b"SELECT 1"}, "statement"),
+        ({"statement": "\ud800"}, "statement"),
+        ({"client_context_id": 5}, "client_context_id"),
+        ({"parameters": {"age": 5}}, "parameters"),
+        ({"query_context": "travel.inventory"}, "query_context"),
+        ({"scan_consistency": "request_plus"}, "scan_consistency"),
+        (
+            {
+                "scan_consistency": QueryScanConsistency.NOT_BOUNDED,
+                "consistent_with": (MutationToken("b", 1, 2, 3),),
+            },
+            "scan_consistency",
+        ),
+        ({"consistent_with": [MutationToken("b", 1, 2, 3)]}, "consistent_with"),
+        ({"consistent_with": ("token",)}, "consistent_with"),
+        ({"profile": "timings"}, "profile"),
+        ({"scan_wait": -1}, "scan_wait"),
+        ({"scan_wait": math.inf}, "scan_wait"),
+        ({"scan_wait": 1e11}, "scan_wait"),
+        ({"raw": {"controls": True}}, "raw"),
+        ({"plan": "p1"}, "plan"),
+        ({"use_replica": "on"}, "use_replica"),
+        *(({flag: 1}, flag) for flag in ("adhoc", "readonly", "metrics", "flex_index", "preserve_expiry")),
+        *(({number: wrong}, number) for number in NUMBERS for wrong in (-1, 2**32, True, "1", 1.5)),
+    ],
+)
+def test_wrong_arguments(options: dict[str, Any], parameter: str) -> None:
+    """They are refused by name when the request is made."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        QueryRequest(**{"statement": STATEMENT, **options})
+
+    assert parameter == caught.value.parameter
+
+
+@rows("names", [("", "inventory"), ("travel", "a`b"), ("tra`vel", "inventory"), (None, "inventory")])
+def test_wrong_scopes(names: tuple[str, str]) -> None:
+    """A name that could end its quotes is refused."""
+    with pytest.raises(InvalidArgumentException):
+        QueryContext(*names)
+
+
+def test_what_raw_may_not_say() -> None:
+    """Whatever triclinium writes into requests itself has one place where it is said."""
+    everything = query(
+        client_context_id="c1",
+        readonly=True,
+        consistent_with=(MutationToken("b", 1, 2, 3),),
+        profile=QueryProfile.TIMINGS,
+        flex_index=True,
+        preserve_expiry=True,
+        use_replica=True,
+        scan_wait=1.0,
+        metrics=True,
+        query_context=QueryContext("b", "s"),
+        parameters=Parameters([1], {"age": 1}),
+        **dict.fromkeys(NUMBERS, 1),
+    )
+    requests = (everything, everything.preparation(enhanced=True), everything.with_plan(PreparedPlan("p1", "plan")))
+    written = {name for request in requests for name in members(request, 75.0)}
+
+    assert set(QueryRequest.members) | {"$age"} == written
+    for name in written:
+        with pytest.raises(InvalidArgumentException) as caught:
+            query(raw=RawOptions({name: 1}))
+        assert "raw" == caught.value.parameter
+
+
+# -- Prepared statements.
+
+
+PREPARABLE = QueryRequest(
+    statement=STATEMENT,
+    client_context_id="c1",
+    adhoc=False,
+    readonly=True,
+    parameters=Parameters([], {"age": 30}),
+    query_context=QueryContext("travel", "inventory"),
+)
+ALWAYS = {
+    "client_context_id": "c1",
+    "timeout": "75000ms",
+    "metrics": False,
+    "query_context": "default:`travel`.`inventory`",
+    "readonly": True,
+    "$age": 30,
+}
+
+
+def test_enhanced_preparation() -> None:
+    """Where the cluster can, the statement is prepared and executed at once, and the rows come with the plan's name."""
+    preparation = PREPARABLE.preparation(enhanced=True)
+
+    assert {"statement": f"PREPARE {STATEMENT}", "auto_execute": True, **ALWAYS} == members(preparation, 75.0)
+    assert "results" == preparation.rows_of
+    assert preparation.idempotent
+
+
+@rows(
+    ("body", "plan"),
+    [
+        ({"status": "success", "results": [], "prepared": "[127.0.0.1:8091]p1"}, PreparedPlan("[127.0.0.1:8091]p1")),
+        ({"status": "success", "results": []}, None),
+        ({"status": "success", "results": [], "prepared": ""}, None),
+        ({"status": "success", "results": [], "prepared": 5}, None),
+    ],
+)
+def test_plan_of_enhanced_preparation(body: object, plan: PreparedPlan | None) -> None:
+    """Only a name; where there is none, nothing is remembered."""
+    assert plan == PREPARABLE.plan_of(HttpResponse(200, json.dumps(body).encode()))
+
+
+def test_malformed_plan_of_enhanced_preparation() -> None:
+    """An answer that is not an object raises MalformedAnswer."""
+    with pytest.raises(MalformedAnswer):
+        PREPARABLE.plan_of(HttpResponse(200, b"[]"))
+
+
+def test_plain_preparation() -> None:
+    """Elsewhere a request of its own brings name and plan; it is safe at any stage, and is read whole."""
+    preparation = PREPARABLE.preparation(enhanced=False)
+    answer = {"results": [{"name": "p1", "encoded_plan": "H4sI", "operator": {}}], "status": "success"}
+
+    assert isinstance(preparation, PrepareRequest)
+    assert {"statement": f"PREPARE {STATEMENT}", **ALWAYS} == members(preparation, 75.0)
+    assert PreparedPlan("p1", "H4sI") == preparation.decode(HttpResponse(200, json.dumps(answer).encode()))
+    assert (None, True) == (preparation.rows_of, preparation.idempotent)
+    assert PREPARABLE.error_context() == preparation.error_context()
+
+
+@rows(
+    "body",
+    [
+        b"",
+        b"[]",
+        b'{"results":{}}',
+        b'{"results":[]}',
+        b'{"results":[{"name":""}]}',
+        b'{"results":[{"encoded_plan":"x"}]}',
+        b'{"results":[{"name":"a"},{"name":"b"}]}',
+    ],
+)
+def test_malformed_plan(body: bytes) -> None:
+    """What is not one plan with a name is no answer to PREPARE."""
+    with pytest.raises(MalformedAnswer):
+        PREPARABLE.preparation(enhanced=False).decode(HttpResponse(200, body))
+
+
+@rows(
+    ("plan", "said"),
+    [
+        (PreparedPlan("p1", "H4sI"), {"prepared": "p1", "encoded_plan": "H4sI"}),
+        (PreparedPlan("p1"), {"prepared": "p1"}),
+    ],
+)
+def test_with_plan(plan: PreparedPlan, said: dict[str, object]) -> None:
+    """The plan is executed with the options and parameters of the query, and the statement does not travel."""
+    assert {**said, **ALWAYS} == members(PREPARABLE.with_plan(plan), 75.0)
+
+
+def test_plan_key() -> None:
+    """Plans are kept apart by statement, scope and kind of index, and by nothing else."""
+    other = msgspec.structs.replace(PREPARABLE, parameters=Parameters(), readonly=False, client_context_id="c2")
+    kinds = {
+        request.plan_key
+        for request in (
+            PREPARABLE,
+            other,
+            PREPARABLE.with_plan(PreparedPlan("p1")),
+            msgspec.structs.replace(PREPARABLE, query_context=None),
+            msgspec.structs.replace(PREPARABLE, flex_index=True),
+            msgspec.structs.replace(PREPARABLE, statement="SELECT 1"),
+        )
+    }
+
+    assert PREPARABLE.plan_key == other.plan_key
+    assert 4 == len(kinds)

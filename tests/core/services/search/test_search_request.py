@@ -1,0 +1,269 @@
+"""The request of a search: where it goes, what it says, and what it does not take."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.core.runtime.services.refusals import refused
+from tests.core.services.search.grammar import NAMES, QUERIES, VECTORS, is_query, is_vector_query
+from tests.rows import rows
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import EncodingFailureException
+from triclinium_core.kv.operation.results import MutationToken
+from triclinium_core.kv.topology.capabilities import ClusterCapability
+from triclinium_core.retry.couchbase.tables.idempotency import is_idempotent
+from triclinium_core.services.search.facets import TermFacet
+from triclinium_core.services.search.queries import MatchAllQuery, SearchQuery, TermQuery
+from triclinium_core.services.search.search_request import (
+    MEMBERS,
+    HighlightStyle,
+    SearchOptions,
+    SearchQueryRequest,
+    SearchRequest,
+    SearchScanConsistency,
+)
+from triclinium_core.services.search.sorting import SortID
+from triclinium_core.services.search.vectors import VectorQuery, VectorSearch
+from triclinium_core.services.service_request import HttpResponse
+
+ALL = SearchRequest.create(MatchAllQuery())
+NEAR = VectorSearch(VectorQuery("v", [0.5]))
+KNN = {"knn": [{"field": "v", "vector": [0.5], "k": 3}]}
+TOKENS = (
+    MutationToken("travel", 7, 1, 5),
+    MutationToken("travel", 7, 1, 9),
+    MutationToken("travel", 7, 1, 8),
+    MutationToken("travel", 3, 2**64 - 1, 4),
+)
+
+
+def body_of(request: SearchQueryRequest, remaining: float = math.inf) -> Mapping[str, object]:
+    """Return the JSON that travels."""
+    assert request.has_body
+    body: Mapping[str, object] = json.loads(request.encode(remaining).body)
+    return body
+
+
+def members_of(**options: object) -> Mapping[str, object]:
+    """Return what options add to a request."""
+    plain = body_of(SearchQueryRequest(index="i", search=ALL))
+    body = body_of(SearchQueryRequest(index="i", search=ALL, options=SearchOptions(**options)))  # type: ignore[arg-type]
+    return {name: value for name, value in body.items() if name not in plain or value != plain[name]}
+
+
+def test_the_least() -> None:
+    """The query, no limit of time where there is none, and no request in the answer."""
+    request = SearchQueryRequest(index="i", search=ALL)
+
+    assert {"query": {"match_all": None}, "ctl": {}, "showrequest": False} == body_of(request)
+    assert "POST" == request.encode(1).method
+    assert "application/json" == request.encode(1).content_type
+
+
+@rows(("index", "bucket", "scope", "path"), [
+        ("hotels", None, None, "/api/index/hotels/query"),
+        ("travel.inventory.hotels", None, None, "/api/index/travel.inventory.hotels/query"),
+        ("hotels", "travel", "inventory", "/api/bucket/travel/scope/inventory/index/hotels/query"),
+        ("h%2f", "a.b%", "s%", "/api/bucket/a.b%25/scope/s%25/index/h%252f/query"),
+    ])  # fmt: skip
+def test_paths(index: str, bucket: str | None, scope: str | None, path: str) -> None:
+    """An index of the cluster, or of a scope; a percent sign in a name stays one."""
+    request = SearchQueryRequest(index=index, search=ALL, bucket_name=bucket, scope_name=scope)
+
+    assert path == request.encode(1).target
+
+
+@rows(("options", "expected"), [
+        ({"limit": 5, "skip": 0}, {"size": 5, "from": 0}),
+        ({"explain": True}, {"explain": True}),
+        ({"explain": False, "include_locations": False, "disable_scoring": False}, {}),
+        ({"include_locations": True}, {"includeLocations": True}),
+        ({"disable_scoring": True}, {"score": "none"}),
+        ({"highlight_style": HighlightStyle.ANSI}, {"highlight": {"style": "ansi"}}),
+        ({"highlight_fields": ["a", "b"]}, {"highlight": {"fields": ["a", "b"]}}),
+        ({"highlight_fields": []}, {"highlight": {}}),
+        (
+            {"highlight_style": HighlightStyle.HTML, "highlight_fields": ("a",)},
+            {"highlight": {"style": "html", "fields": ["a"]}},
+        ),
+        ({"fields": ["*"]}, {"fields": ["*"]}),
+        ({"sort": ["-_score", SortID(desc=True)]}, {"sort": ["-_score", {"by": "id", "desc": True}]}),
+        ({"sort": []}, {}),
+        ({"facets": {"types": TermFacet("type", limit=3)}}, {"facets": {"types": {"field": "type", "size": 3}}}),
+        ({"facets": {}}, {}),
+        ({"collections": ["hotel"]}, {"collections": ["hotel"]}),
+        ({"scan_consistency": SearchScanConsistency.NOT_BOUNDED}, {}),
+        (
+            {"consistent_with": TOKENS},
+            {"ctl": {"consistency": {"level": "at_plus", "vectors": {"i": {"7/1": 9, "3/18446744073709551615": 4}}}}},
+        ),
+        ({"raw": {"search_after": ["a"], "score_": None}}, {"search_after": ["a"], "score_": None}),
+    ])  # fmt: skip
+def test_options(options: Mapping[str, object], expected: Mapping[str, object]) -> None:
+    """As SDK-RFC 0052 has them; of the mutations of one vbucket the newest."""
+    assert expected == members_of(**options)
+
+
+@rows(("remaining", "timeout"), [(75.0, 75_000), (0.0004, 1), (0.0, 1), (-1.0, 1), (1.0001, 1001), (1e9, 10**12)])
+def test_the_timeout_of_the_service(remaining: float, timeout: int) -> None:
+    """Each attempt says what is left, in whole milliseconds; never 0, which would be no limit."""
+    assert {"timeout": timeout} == body_of(SearchQueryRequest(index="i", search=ALL), remaining)["ctl"]
+
+
+@rows(("search", "expected"), [
+        (SearchRequest.create(TermQuery("x")), {"query": {"term": "x"}}),
+        (SearchRequest.create(NEAR), {"query": {"match_none": None}, **KNN}),
+        (SearchRequest.create(NEAR).with_search_query(TermQuery("x")), {"query": {"term": "x"}, **KNN}),
+        (SearchRequest.create(TermQuery("x")).with_vector_search(NEAR), {"query": {"term": "x"}, **KNN}),
+        (SearchRequest(TermQuery("x"), NEAR), {"query": {"term": "x"}, **KNN}),
+    ])  # fmt: skip
+def test_search_requests(search: SearchRequest, expected: Mapping[str, object]) -> None:
+    """A query, vectors, or both; without a query one that finds nothing goes with the vectors."""
+    assert expected == search.members()
+
+
+@rows(("parameter", "make"), [
+        ("search_query", SearchRequest),
+        ("search_query", lambda: SearchRequest("x")),  # type: ignore[arg-type]
+        ("vector_search", lambda: SearchRequest(None, MatchAllQuery())),  # type: ignore[arg-type]
+        ("search", lambda: SearchRequest.create(VectorQuery("v", [1]))),  # type: ignore[arg-type]
+        ("search_query", lambda: ALL.with_search_query(MatchAllQuery())),
+        ("vector_search", lambda: SearchRequest.create(NEAR).with_vector_search(NEAR)),
+        ("search_query", lambda: SearchRequest.create(NEAR).with_search_query(NEAR)),  # type: ignore[arg-type]
+        ("vector_search", lambda: ALL.with_vector_search(TermQuery("x"))),  # type: ignore[arg-type]
+    ])  # fmt: skip
+def test_wrong_search_requests(parameter: str, make: Callable[[], object]) -> None:
+    """Nothing to search for, something else, or a second of what there can be one of."""
+    refused(parameter, make)
+
+
+COUNT = (-1, 1.5, True, "1", 2**32)
+NOT_NAMES = ("ab", 5, [1], [""], {"a": 1})
+
+
+@rows(("parameter", "values"), [
+        ("limit", COUNT),
+        ("skip", COUNT),
+        ("explain", (None, 1, "true")),
+        ("include_locations", (None, 1)),
+        ("disable_scoring", (None, 1)),
+        ("highlight_style", ("html", 5)),
+        ("highlight_fields", NOT_NAMES),
+        ("fields", NOT_NAMES),
+        ("collections", NOT_NAMES),
+        ("sort", ("-_score", 5, [1], [""], SortID(), [SortID])),
+        ("facets", ([TermFacet("a")], {"a": "b"}, {"": TermFacet("a")}, {1: TermFacet("a")}, "a")),
+        ("scan_consistency", ("not_bounded", 5)),
+        ("consistent_with", (None, 5, "a", [1], {TOKENS[0]}, TOKENS[0])),
+        ("raw", ([], "a", 5, {"size": 5}, {"ctl": {}})),
+    ])  # fmt: skip
+def test_wrong_options(parameter: str, values: tuple[object, ...]) -> None:
+    """Nothing is made of them, nor of what an option stands for under its other name."""
+    for value in values:
+        refused(parameter, SearchOptions, **{parameter: value})
+
+
+def test_what_excludes_each_other() -> None:
+    """How new the index has to be is said once (SDK-RFC 0052)."""
+    refused(
+        "scan_consistency", SearchOptions, scan_consistency=SearchScanConsistency.NOT_BOUNDED, consistent_with=TOKENS
+    )
+
+
+def test_raw_options_that_cannot_be() -> None:
+    """They have to be JSON."""
+    with pytest.raises(EncodingFailureException):
+        SearchOptions(raw={"a": math.nan})
+
+
+@rows(("parameter", "options"), [
+        ("index", {"index": value}) for value in (None, "", 5, ".", "..", "a/b", "a?b", "../x", "é", "a b", "a\n")
+    ] + [
+        ("search", {"search": MatchAllQuery()}),
+        ("options", {"options": {}}),
+        ("bucket", {"scope_name": "s"}),
+        ("scope", {"bucket_name": "b"}),
+        ("bucket", {"bucket_name": "a/b", "scope_name": "s"}),
+        ("scope", {"bucket_name": "b", "scope_name": "s/../.."}),
+        ("client_context_id", {"client_context_id": None}),
+    ])  # fmt: skip
+def test_wrong_requests(parameter: str, options: Mapping[str, object]) -> None:
+    """What would lead elsewhere, and what is no request."""
+    refused(parameter, SearchQueryRequest, **{"index": "i", "search": ALL, **options})
+
+
+def test_capabilities() -> None:
+    """Indexes of scopes and vectors need nodes that know them (SDK-RFC 0052 "FeatureNotAvailable handling")."""
+    vectors = SearchRequest.create(NEAR)
+    scoped, near = ClusterCapability.SCOPED_SEARCH_INDEX, ClusterCapability.VECTOR_SEARCH
+
+    assert [set(), {scoped}, {near}, {scoped, near}] == [
+        SearchQueryRequest(index="i", search=search, bucket_name=bucket, scope_name=scope).required_capabilities
+        for search, bucket, scope in ((ALL, None, None), (ALL, "b", "s"), (vectors, None, None), (vectors, "b", "s"))
+    ]
+
+
+def test_what_is_told() -> None:
+    """Errors name the index and where it is; neither they nor ``repr`` tell what was searched for."""
+    search = SearchRequest.create(TermQuery("secret"))
+    request = SearchQueryRequest(
+        index="i", search=search, bucket_name="b", scope_name="s", options=SearchOptions(raw={"a": "secret"})
+    )
+
+    assert request.error_context() == ErrorContext(
+        service="search",
+        operation="search",
+        idempotent=True,
+        bucket="b",
+        scope="s",
+        index="i",
+        http_method="POST",
+        http_path="/api/bucket/b/scope/s/index/i/query",
+    )
+    assert "secret" not in repr(request)
+    assert request.bucket is None
+    assert request.idempotent is is_idempotent(request.service, request.name)
+
+
+def test_decode() -> None:
+    """An answer becomes what the result of a search tells."""
+    answer = HttpResponse(200, b'{"status":{"total":2,"failed":0,"successful":2},"total_hits":7,"hits":[]}')
+
+    assert 7 == SearchQueryRequest(index="i", search=ALL).decode(answer).metrics.total_rows
+
+
+@given(
+    query=st.none() | QUERIES,
+    vectors=VECTORS,
+    options=st.fixed_dictionaries(
+        {},
+        optional={
+            "limit": st.integers(0, 99),
+            "explain": st.booleans(),
+            "fields": st.lists(NAMES),
+            "sort": st.lists(NAMES | st.builds(SortID), max_size=2),
+            "raw": st.dictionaries(NAMES.filter(lambda name: name not in MEMBERS), st.integers()),
+        },
+    ),
+    remaining=st.floats(0, 1e9) | st.just(math.inf),
+)
+def test_the_service_takes_all_requests(
+    query: SearchQuery | None, vectors: VectorSearch, options: Mapping[str, object], remaining: float
+) -> None:
+    """Whatever can be made is an object whose members have the types of the service."""
+    request = SearchQueryRequest(
+        index="i",
+        search=SearchRequest(query, vectors),
+        options=SearchOptions(**options),  # type: ignore[arg-type]
+    )
+    body = body_of(request, remaining)
+
+    assert is_query(body["query"])
+    assert all(map(is_vector_query, body["knn"]))  # type: ignore[call-overload]
+    assert ("timeout" in body["ctl"]) is (remaining < math.inf)  # type: ignore[operator]
+    assert body["showrequest"] is False

@@ -1,0 +1,340 @@
+"""What the node demands of a request before it carries it out."""
+
+from __future__ import annotations
+
+import cramjam
+import pytest
+
+from tests.core.testing.node_client import as_json, ready_client, status_of, with_options
+from tests.rows import rows
+from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Datatype, HelloFeature, Opcode
+from triclinium_core.kv.wire.framing_extras import RequestFrameInfo, encode_framing_extras
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.answers import CommandRefused
+from triclinium_core.testing.fakes.commands.index import COMMANDS, DATA_OPCODES
+from triclinium_core.testing.fakes.commands.read_request import SECONDS_DEFAULT, Needs, read_durability_timeout
+
+STORE = bytes(8)
+COUNTER = bytes(20)
+
+WELL_FORMED: dict[Opcode, dict[str, int | bytes]] = {
+    Opcode.GET: {},
+    Opcode.GET_META: {},
+    Opcode.GET_REPLICA: {},
+    Opcode.GET_AND_TOUCH: {"extras": bytes(4)},
+    Opcode.TOUCH: {"extras": bytes(4)},
+    Opcode.GET_AND_LOCK: {},
+    Opcode.UNLOCK: {"cas": 1},
+    Opcode.SET: {"extras": STORE},
+    Opcode.ADD: {"extras": STORE},
+    Opcode.REPLACE: {"extras": STORE},
+    Opcode.DELETE: {},
+    Opcode.APPEND: {},
+    Opcode.PREPEND: {},
+    Opcode.INCREMENT: {"extras": COUNTER},
+    Opcode.DECREMENT: {"extras": COUNTER},
+    Opcode.SUBDOC_MULTI_LOOKUP: {"value": b"\xc5\x00\x00\x01a"},
+    Opcode.SUBDOC_MULTI_MUTATION: {"value": b"\xc9\x00\x00\x01\x00\x00\x00\x00a"},
+}
+TAKES_VALUE = {Opcode.SET, Opcode.ADD, Opcode.REPLACE, Opcode.APPEND, Opcode.PREPEND}
+TAKES_CAS = {
+    Opcode.SET,
+    Opcode.REPLACE,
+    Opcode.DELETE,
+    Opcode.APPEND,
+    Opcode.PREPEND,
+    Opcode.UNLOCK,
+    Opcode.SUBDOC_MULTI_LOOKUP,
+    Opcode.SUBDOC_MULTI_MUTATION,
+}
+IS_DURABLE = {
+    Opcode.SET,
+    Opcode.ADD,
+    Opcode.REPLACE,
+    Opcode.DELETE,
+    Opcode.APPEND,
+    Opcode.PREPEND,
+    Opcode.INCREMENT,
+    Opcode.DECREMENT,
+    Opcode.TOUCH,
+    Opcode.GET_AND_TOUCH,
+    Opcode.SUBDOC_MULTI_MUTATION,
+}
+PRESERVES_EXPIRY = {
+    Opcode.SET,
+    Opcode.REPLACE,
+    Opcode.APPEND,
+    Opcode.PREPEND,
+    Opcode.INCREMENT,
+    Opcode.DECREMENT,
+    Opcode.SUBDOC_MULTI_MUTATION,
+}
+
+
+def test_the_cases_here_are_all_data_operations() -> None:
+    """The commands on documents, which a fault for any of them strikes, and the cases here are the same opcodes."""
+    assert DATA_OPCODES == WELL_FORMED.keys()
+
+
+@rows("opcode", WELL_FORMED)
+def test_takes_only_the_parts_that_it_has(opcode: Opcode) -> None:
+    """Extras of another length than the command's, a value or a CAS that it has no use for are malformed."""
+    client, right = ready_client(), WELL_FORMED[opcode]
+    extras, value, cas = (
+        status_of(client.ask_of(opcode, "ada", **(right | part))) != Status.INVALID_ARGUMENTS
+        for part in ({"extras": bytes(7)}, {"value": b"1"}, {"cas": 7})
+    )
+
+    assert (False, opcode in TAKES_VALUE, opcode in TAKES_CAS) == (extras, value, cas)
+
+
+@pytest.mark.parametrize(
+    ("opcode", "parts", "context"),
+    [
+        (Opcode.GET, {}, "a key must be given"),
+        (Opcode.NOOP, {"key": b"a"}, "a key must not be given"),
+        (Opcode.SASL_AUTH, {"value": b"a"}, "a key must be given"),
+        (Opcode.SELECT_BUCKET, {}, "a key must be given"),
+        (Opcode.GET_ERROR_MAP, {}, "a value must be given"),
+        (Opcode.GET_COLLECTION_ID, {}, "a value must be given"),
+        (Opcode.HELLO, {"cas": 1}, "a CAS must not be given"),
+        (Opcode.UNLOCK, {"key": b"\0ada"}, "a CAS must be given"),
+        (Opcode.GET, {"key": b"\0ada", "datatype": Datatype.JSON}, "the datatype 0x01 was not granted"),
+    ],
+)
+def test_demands_and_refuses_keys_and_values(opcode: Opcode, parts: dict[str, int | bytes], context: str) -> None:
+    """What must be there and what must not, in words, where extended errors were granted."""
+    reply = ready_client().ask(opcode, **parts)
+
+    assert Status.INVALID_ARGUMENTS == status_of(reply)
+    assert {"error": {"context": context}} == as_json(reply.value)
+    assert Datatype.JSON == reply.datatype
+
+
+@rows(
+    ("opcode", "needs"),
+    [
+        (opcode, command.needs)
+        for opcode, command in COMMANDS.items()
+        if opcode not in {Opcode.SASL_AUTH, Opcode.SASL_STEP}
+    ],
+)
+def test_answers_in_the_order_of_the_bootstrap(opcode: Opcode, needs: Needs) -> None:
+    """Before authentication only the first commands are answered, and without a bucket none on documents."""
+    parts = WELL_FORMED.get(opcode, {}) | ({"key": b"\0ada"} if needs is Needs.DOCUMENT else {})
+    match opcode:
+        case Opcode.SELECT_BUCKET:
+            parts = {"key": b"default"}
+        case Opcode.GET_COLLECTION_ID:
+            parts = {"value": b"."}
+        case Opcode.GET_ERROR_MAP:
+            parts = {"value": b"\0\2"}
+        case Opcode.RANGE_SCAN_CREATE:
+            parts = {"value": b"{}", "datatype": Datatype.JSON}
+        case Opcode.RANGE_SCAN_CONTINUE:
+            parts = {"extras": bytes(28)}
+        case Opcode.RANGE_SCAN_CANCEL:
+            parts = {"extras": bytes(16)}
+        case _:
+            pass
+    client = ready_client(bucket=None)
+    client.ask(Opcode.SASL_AUTH, key=b"PLAIN", value=b"wrong")
+    before = client.ask(opcode, **parts)
+    client.hello([HelloFeature.XERROR, HelloFeature.COLLECTIONS, HelloFeature.JSON])
+    client.authenticate_plain()
+    after = client.ask(opcode, **parts)
+
+    assert (Status.SUCCESS if needs is Needs.NOTHING else Status.NO_ACCESS) == status_of(before)
+    expected = Status.SUCCESS if needs in (Needs.NOTHING, Needs.AUTHENTICATION) else Status.NO_BUCKET
+    assert expected == status_of(after)
+
+
+@rows(
+    ("key", "status"),
+    [
+        (b"\0a", Status.KEY_NOT_FOUND),
+        (b"\0" + b"a" * 250, Status.KEY_NOT_FOUND),
+        (b"\0" + b"a" * 251, Status.INVALID_ARGUMENTS),
+        (b"\x08a", Status.KEY_NOT_FOUND),
+        (b"\x08" + b"a" * 246, Status.KEY_NOT_FOUND),
+        (b"\x08" + b"a" * 247, Status.INVALID_ARGUMENTS),
+        (b"\xd5\x0aa", Status.KEY_NOT_FOUND),
+        (b"\0", Status.INVALID_ARGUMENTS),
+        (b"\x80", Status.INVALID_ARGUMENTS),
+        (b"\x80\0a", Status.INVALID_ARGUMENTS),
+        (b"\x09a", Status.UNKNOWN_COLLECTION),
+    ],
+)
+def test_reads_the_collection_in_front_of_a_key(key: bytes, status: Status) -> None:
+    """With collections a key has a prefix; key and prefix have limits, and the collection must exist."""
+    node = with_options(collections={"_default": {"_default": 0}, "other": {"near": 8, "far": 0x555}})
+
+    assert status == status_of(ready_client(node).ask(Opcode.GET, key=key))
+
+
+def test_without_collections_a_key_is_only_a_key() -> None:
+    """Where collections were not granted, the first byte of a key is part of it."""
+    client = ready_client(without=[HelloFeature.COLLECTIONS])
+
+    client.ask_of(Opcode.SET, "\tada", extras=STORE, value=b"1")
+
+    assert b"1" == client.ask_of(Opcode.GET, "\tada").value
+    assert client.node.documents.get("default", "\tada") is not None
+
+
+@pytest.mark.parametrize("vbuckets", [128, 1024])
+def test_refuses_a_vbucket_that_there_is_not(vbuckets: int) -> None:
+    """A vbucket out of range belongs to nobody; the config comes along, once where it need not come twice."""
+    client = ready_client(with_options(vbuckets=vbuckets))
+
+    assert Status.KEY_NOT_FOUND == status_of(client.ask_of(Opcode.GET, "ada", vbucket=vbuckets - 1))
+    for _ in range(2):
+        reply = client.ask_of(Opcode.GET, "ada", vbucket=vbuckets)
+        assert Status.NOT_MY_VBUCKET == status_of(reply)
+        assert "default" == as_json(reply.value)["name"]
+
+
+def test_sends_a_config_once_where_that_is_enough() -> None:
+    """A client that asked for it gets no config that it has: not after the answer to a request for it, nor again."""
+    dedupe = [*ready_client().features, HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP]
+    client = ready_client()
+    client.hello(dedupe)
+
+    sizes = [bool(client.ask_of(Opcode.GET, "ada", vbucket=5000).value) for _ in range(2)]
+    client.node.set_config_revision(2, client.now)
+    sizes += [bool(client.ask_of(Opcode.GET, "ada", vbucket=5000).value) for _ in range(2)]
+    client.ask(Opcode.SELECT_BUCKET, key=b"default")
+    sizes.append(bool(client.ask_of(Opcode.GET, "ada", vbucket=5000).value))
+
+    assert [True, False, True, False, True] == sizes
+
+
+@rows("opcode", WELL_FORMED)
+def test_frame_infos_stand_only_where_something_is_written(opcode: Opcode) -> None:
+    """Preserving an expiry and being durable are refused where they make no sense."""
+    client = ready_client()
+    preserves, is_durable = (
+        status_of(
+            client.ask_of(opcode, "ada", framing_extras=encode_framing_extras({info: data}), **WELL_FORMED[opcode])
+        )
+        != Status.NOT_SUPPORTED
+        for info, data in ((RequestFrameInfo.PRESERVE_TTL, b""), (RequestFrameInfo.DURABILITY, b"\1"))
+    )
+
+    assert (opcode in PRESERVES_EXPIRY, opcode in IS_DURABLE) == (preserves, is_durable)
+
+
+@pytest.mark.parametrize(
+    ("framing_extras", "status"),
+    [
+        (encode_framing_extras({RequestFrameInfo.BARRIER: b""}), Status.SUCCESS),
+        (encode_framing_extras({RequestFrameInfo.BARRIER: b"x"}), Status.INVALID_ARGUMENTS),
+        (encode_framing_extras({RequestFrameInfo.PRESERVE_TTL: b"x"}), Status.INVALID_ARGUMENTS),
+        (encode_framing_extras({RequestFrameInfo.DURABILITY: b"\1"}), Status.SUCCESS),
+        (encode_framing_extras({RequestFrameInfo.DURABILITY: b"\4"}), Status.DURABILITY_INVALID_LEVEL),
+        (encode_framing_extras({RequestFrameInfo.IMPERSONATE_USER: b"ada"}), Status.NOT_SUPPORTED),
+        (encode_framing_extras({3: b""}), Status.UNKNOWN_FRAME_INFO),
+        (encode_framing_extras({200: b""}), Status.UNKNOWN_FRAME_INFO),
+        (b"\x15", Status.INVALID_ARGUMENTS),
+    ],
+    ids=str,
+)
+def test_reads_framing_extras(framing_extras: bytes, status: Status) -> None:
+    """Known ones must fit, unknown ones are refused as such, and malformed ones as malformed."""
+    reply = ready_client().ask_of(Opcode.SET, "ada", extras=STORE, framing_extras=framing_extras)
+
+    assert status == status_of(reply)
+
+
+@pytest.mark.parametrize(
+    ("feature", "piece", "status"),
+    [
+        (HelloFeature.ALT_REQUEST, {RequestFrameInfo.BARRIER: b""}, Status.INVALID_ARGUMENTS),
+        (HelloFeature.PRESERVE_TTL, {RequestFrameInfo.PRESERVE_TTL: b""}, Status.NOT_SUPPORTED),
+        (HelloFeature.SYNC_REPLICATION, {RequestFrameInfo.DURABILITY: b"\1"}, Status.NOT_SUPPORTED),
+    ],
+)
+def test_refuses_what_was_not_granted(feature: HelloFeature, piece: dict[int, bytes], status: Status) -> None:
+    """The flexible layout, preserving an expiry and durability have to be negotiated."""
+    client = ready_client(without=[feature])
+    reply = client.ask_of(Opcode.SET, "ada", extras=STORE, framing_extras=encode_framing_extras(piece))
+
+    assert status == status_of(reply)
+
+
+@pytest.mark.parametrize(
+    ("granted", "datatype", "status"),
+    [
+        ([HelloFeature.JSON], Datatype.JSON, Status.SUCCESS),
+        ([], Datatype.JSON, Status.INVALID_ARGUMENTS),
+        ([HelloFeature.SNAPPY], Datatype.SNAPPY, Status.SUCCESS),
+        ([HelloFeature.SNAPPY_EVERYWHERE], Datatype.SNAPPY, Status.SUCCESS),
+        ([HelloFeature.JSON], Datatype.SNAPPY, Status.INVALID_ARGUMENTS),
+        ([HelloFeature.SNAPPY, HelloFeature.JSON], Datatype.SNAPPY | Datatype.JSON, Status.SUCCESS),
+        ([HelloFeature.SNAPPY, HelloFeature.JSON], Datatype.XATTR, Status.INVALID_ARGUMENTS),
+        ([HelloFeature.SNAPPY, HelloFeature.JSON], 0x80, Status.INVALID_ARGUMENTS),
+    ],
+)
+def test_takes_datatypes_that_were_granted(granted: list[HelloFeature], datatype: int, status: Status) -> None:
+    """Each bit has to be negotiated; what comes deflated is stored inflated."""
+    client = ready_client(features=[HelloFeature.XERROR, *granted])
+    value = b'"%b"' % (b"x" * 99)
+    sent = bytes(cramjam.snappy.compress_raw(value)) if datatype & Datatype.SNAPPY else value
+
+    reply = client.ask_of(Opcode.SET, "ada", extras=STORE, value=sent, datatype=datatype)
+    document = client.node.documents.get("default", "ada")
+
+    assert status == status_of(reply)
+    assert (None if status else value) == (document and document.value)
+
+
+def test_refuses_what_cannot_be_inflated() -> None:
+    """A snappy bit over bytes that are not snappy is malformed."""
+    client = ready_client(features=[HelloFeature.SNAPPY, HelloFeature.XERROR])
+
+    reply = client.ask_of(Opcode.SET, "ada", extras=STORE, value=b"\x05", datatype=Datatype.SNAPPY)
+
+    assert Status.INVALID_ARGUMENTS == status_of(reply)
+
+
+def test_refuses_a_value_that_is_too_big() -> None:
+    """The largest document is stored, a larger one is not."""
+    client = ready_client()
+
+    assert Status.SUCCESS == status_of(client.ask_of(Opcode.SET, "a", extras=STORE, value=bytes(VALUE_SIZE_MAX)))
+    assert Status.TOO_BIG == status_of(client.ask_of(Opcode.SET, "a", extras=STORE, value=bytes(VALUE_SIZE_MAX + 1)))
+
+
+@pytest.mark.parametrize(
+    ("content", "timeout"),
+    [
+        ("01", SECONDS_DEFAULT),
+        ("02 0001", 0.001),
+        ("03 2328", 9.0),
+        ("01 fffe", 65.534),
+    ],
+)
+def test_reads_a_durability_requirement(content: str, timeout: float) -> None:
+    """A level, and milliseconds where the client says how long it may take."""
+    assert timeout == read_durability_timeout(bytes.fromhex(content))
+
+
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [
+        ("00", Status.DURABILITY_INVALID_LEVEL),
+        ("04", Status.DURABILITY_INVALID_LEVEL),
+        ("ff 2328", Status.DURABILITY_INVALID_LEVEL),
+        ("01 0000", Status.INVALID_ARGUMENTS),
+        ("01 ffff", Status.INVALID_ARGUMENTS),
+        ("", Status.INVALID_ARGUMENTS),
+        ("01 23", Status.INVALID_ARGUMENTS),
+        ("01 232800", Status.INVALID_ARGUMENTS),
+    ],
+)
+def test_refuses_a_durability_requirement(content: str, status: Status) -> None:
+    """Levels that there are not, the two timeouts that mean nothing, and other sizes than 1 and 3."""
+    with pytest.raises(CommandRefused) as caught:
+        read_durability_timeout(bytes.fromhex(content))
+
+    assert status == caught.value.status

@@ -1,0 +1,156 @@
+"""Each law of requests to services, broken once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from triclinium_core.contract.couchbase import ReportRetry
+from triclinium_core.contract.neutral import Token
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import InternalServerFailureException, UnambiguousTimeoutException
+from triclinium_core.retry.couchbase.strategy import RetryRequest
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.services.query.query_request import QueryRequest
+from triclinium_core.testing.fakes.services.request_log import LoggedRequest
+from triclinium_core.testing.oracle.request_book import HELD_SIZE_MAX, RequestBook
+from triclinium_core.testing.oracle.submissions import Violation
+from triclinium_core.testing.request_templates import DrawnRequest
+from triclinium_core.testing.simulation import MIDPOINT
+
+READ, CHANGE = Token(1), Token(2)
+STREAM = 7
+ROWS = (b"1", b"2")
+LONG_AGO = (-1.0, 0)
+
+
+def drawn(number: int, *, readonly: bool) -> DrawnRequest:
+    """Return a query with two rows."""
+    mark = f"request-{number:05d}"
+    query = QueryRequest(statement=f"SELECT {mark}", readonly=readonly, client_context_id=mark)
+    return DrawnRequest(query, (b"POST", mark.encode()), ROWS)
+
+
+@pytest.fixture
+def book() -> RequestBook:
+    """Return a book with a query that may be repeated, and one that must not."""
+    book = RequestBook(1.0)
+    for token in (READ, CHANGE):
+        book.submitted(token, drawn(token, readonly=token == READ), (0.0, token), is_patient=True, is_ill=False)
+    return book
+
+
+def data_of(token: Token) -> bytes:
+    """Return what a client sends for a request."""
+    return b'POST /query/service\r\n\r\n{"statement":"SELECT request-%05d"}' % token
+
+
+def send(book: RequestBook, token: Token) -> None:
+    """Have a request leave the client."""
+    book.ordered(STREAM, data_of(token))
+    book.left(STREAM, 1 << 20)
+
+
+def apply(book: RequestBook, token: Token) -> None:
+    """Have a node carry a request out."""
+    book.logged(
+        LoggedRequest(
+            connection=STREAM,
+            service=Service.QUERY,
+            method="POST",
+            target="/query/service",
+            statement=None,
+            body=data_of(token),
+            now=0.0,
+            fault=None,
+            status=200,
+            applied=True,
+        )
+    )
+
+
+def retry(book: RequestBook, token: Token, reason: RetryReason) -> None:
+    """Have a client report a retry."""
+    request = RetryRequest(service=Service.QUERY, operation="query", idempotent=False, rng=MIDPOINT, remaining=1.0)
+    book.retried(token, ReportRetry(token, request, reason, 0.1, True, None))
+
+
+def fail(book: RequestBook, token: Token) -> None:
+    """Have a request fail without a reason."""
+    book.failed(token, InternalServerFailureException("query: refused", ErrorContext(retry_attempts=0)), LONG_AGO)
+
+
+def refuse(book: RequestBook, token: Token, reason: RetryReason) -> None:
+    """Have a request fail because it is not retried for a reason."""
+    context = ErrorContext(retry_attempts=0, refused_reason=str(reason))
+    book.failed(token, InternalServerFailureException("view_query: refused", context), LONG_AGO)
+
+
+def steps(*each: Callable[[RequestBook], object]) -> Callable[[RequestBook], None]:
+    """Return what does one thing after the other."""
+
+    def play(book: RequestBook) -> None:
+        for step in each:
+            step(book)
+
+    return play
+
+
+@pytest.mark.parametrize(
+    ("mistake", "words"),
+    [
+        (steps(lambda b: send(b, CHANGE), lambda b: send(b, CHANGE)), "was sent 2 times"),
+        (steps(lambda b: apply(b, CHANGE), lambda b: apply(b, CHANGE)), "was applied 2 times"),
+        (lambda b: retry(b, CHANGE, RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT), "may have been applied"),
+        (steps(lambda b: apply(b, CHANGE), lambda b: b.abandoned(CHANGE, ambiguous=False)), "is said not to have been"),
+        (steps(lambda b: b.abandoned(READ, ambiguous=False), lambda b: send(b, READ)), "nobody waits for it"),
+        (steps(lambda b: b.abandoned(READ, ambiguous=False), lambda b: b.completed(READ)), "its caller has left"),
+        (steps(lambda b: b.handed_out(READ, ROWS), lambda b: b.handed_out(READ, ROWS)), "has not asked for more"),
+        (lambda b: b.handed_out(READ, ()), "hands out 0 rows"),
+        (lambda b: b.handed_out(READ, ROWS[::-1]), "not the first of its own"),
+        (
+            steps(lambda b: b.handed_out(READ, ROWS), lambda b: retry(b, READ, RetryReason.QUERY_INDEX_NOT_FOUND)),
+            "after rows were handed out",
+        ),
+        (steps(lambda b: apply(b, READ), lambda b: b.completed(READ)), "ended after 0 of 2 rows"),
+        (
+            steps(lambda b: b.handed_out(READ, ROWS), lambda b: b.wanted(READ), lambda b: b.completed(READ)),
+            "no node has carried it out",
+        ),
+        (lambda b: fail(b, READ), "failed though nothing was wrong"),
+        (lambda b: refuse(b, READ, RetryReason.VIEWS_NO_ACTIVE_PARTITION), "which is always retried"),
+        (steps(lambda b: retry(b, READ, RetryReason.UNKNOWN), lambda b: fail(b, READ)), "reports 0 retries"),
+        (steps(lambda b: send(b, READ), lambda b: b.check_pauses([STREAM])), "although its reader waits"),
+        (
+            steps(
+                lambda b: send(b, READ),
+                lambda b: b.handed_out(READ, ROWS),
+                lambda b: b.delivered(STREAM, HELD_SIZE_MAX + 10, is_paused=False),
+            ),
+            "and reads on",
+        ),
+    ],
+)
+def test_a_mistake_breaks_a_law(book: RequestBook, mistake: Callable[[RequestBook], None], words: str) -> None:
+    """In its own words."""
+    with pytest.raises(Violation, match=words):
+        mistake(book)
+
+
+def test_what_the_rules_permit_breaks_none(book: RequestBook) -> None:
+    """A refusal permits another attempt; a connection lost excuses what must not be repeated, and time what timed out."""
+    send(book, CHANGE)
+    retry(book, CHANGE, RetryReason.QUERY_INDEX_NOT_FOUND)
+    send(book, CHANGE)
+    apply(book, CHANGE)
+    book.handed_out(CHANGE, ROWS)
+    book.check_pauses([STREAM])
+    book.wanted(CHANGE)
+    book.completed(CHANGE)
+    assert [READ] == [asked.token for asked in book.open]
+
+    error = UnambiguousTimeoutException("query: not done", ErrorContext(retry_attempts=0))
+    book.failed(READ, error, (1.0, 0))
+    assert [] == book.open

@@ -1,0 +1,144 @@
+"""The command: arguments, progress, exit status, and how it is really run."""
+
+from __future__ import annotations
+
+import runpy
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from itertools import count
+
+import pytest
+
+from tests.rows import rows
+from triclinium_core.testing.simulation.figures import Figures
+from triclinium_core.testing.simulation.history import SeedResult, play
+from triclinium_core.testing.simulation.simulation_command import REGRESSIONS, main
+
+MODULE = "triclinium_core.testing.simulation"
+
+
+def run(*arguments: str) -> tuple[int, list[str]]:
+    """Return exit status and lines of a run on a clock that a second passes on whenever it is read."""
+    printed: list[str] = []
+    seconds = count(100)
+    status = main(arguments, clock=lambda: float(next(seconds)), write=printed.append)
+    return status, printed
+
+
+@pytest.fixture(scope="module")
+def good_run() -> tuple[int, list[str]]:
+    """Return what a run of two histories ends with, and prints."""
+    return run("--seeds", "2")
+
+
+def test_a_good_run(good_run: tuple[int, list[str]]) -> None:
+    """It tells how far it is, what it was, and that every law holds: a cluster that does what it says is believed."""
+    status, printed = good_run
+
+    assert 0 == status
+    assert printed[0].startswith("1 of 2 seeds, ")
+    assert printed[0].endswith(" operations, 1.0 s")
+    assert "\n2 seeds, 0 to 1: every law holds, after 2.0 s\n" == printed[1]
+    assert printed[2].startswith("operations ")
+    assert printed[-1].endswith(" minutes in virtual time")
+    assert max(len(line) for line in printed) <= 80
+
+
+@pytest.mark.native
+def test_several_processes(good_run: tuple[int, list[str]]) -> None:
+    """They play the same histories as one does, as ``python -m`` runs them."""
+    command = [sys.executable, "-m", MODULE, "--seeds", "2", "--jobs", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert "" == done.stderr
+    assert good_run[1][2:] == done.stdout.splitlines()[4:]
+
+
+def test_seeds_from_another_one_on() -> None:
+    """With both arguments, the seed is the first of so many."""
+    _, played, printed = recorded("--seeds", "2", "--seed", "7")
+
+    assert [7, 8] == played
+    assert "\n2 seeds, 7 to 8: every law holds, after 0.0 s\n" in printed
+
+
+def recorded(*arguments: str) -> tuple[list[int], list[int], list[str]]:
+    """Return how many processes were asked for, the seeds that they were given, and what is said; nothing is played."""
+    asked: list[int] = []
+    played: list[int] = []
+    printed: list[str] = []
+
+    def record(seed: int) -> SeedResult:
+        played.append(seed)
+        return SeedResult(seed, Figures(), ())
+
+    def spread(jobs: int) -> Callable[[Callable[[int], SeedResult], Iterable[int]], Iterable[SeedResult]]:
+        asked.append(jobs)
+        return lambda work, seeds: map(record, seeds)
+
+    assert 0 == main(arguments, clock=lambda: 0.0, write=printed.append, spread=spread)
+    return asked, played, printed
+
+
+def test_seeds_are_drawn() -> None:
+    """Behind those that ever broke a law; one number draws the same, another one others."""
+    one, again, another = (recorded("--seeds", "5", "--draw", number) for number in ("7", "7", "8"))
+
+    assert one == again
+    assert [*REGRESSIONS] == one[1][:-5] == another[1][:-5]
+    assert 10 == len({*one[1][-5:], *another[1][-5:]})
+    assert f"\n{len(REGRESSIONS)} known seeds and 5 drawn from 7: every law holds, after 0.0 s\n" in one[2]
+
+
+def test_one_seed() -> None:
+    """Alone it is played step by step."""
+    status, printed = run("--seed", "7")
+
+    assert 0 == status
+    assert printed[0].startswith("     0.000  ")
+    assert "\nseed 7: every law holds\n" in printed
+    assert len(printed) > 200
+
+
+def test_progress_is_told_now_and_then() -> None:
+    """Ten times, however many seeds there are; the work is given to whoever does it."""
+    asked, _, printed = recorded("--seeds", "40", "--jobs", "3")
+
+    assert [3] == asked
+    assert [f"{4 * tenth} of 40 seeds" for tenth in range(1, 10)] == [
+        line.partition(",")[0] for line in printed if "of 40" in line
+    ]
+
+
+@rows(
+    ("arguments", "named"),
+    [
+        (["--seed", "x"], "--seed: 'x'"),
+        (["--seed", "-1"], "--seed: "),
+        (["--seeds", "0"], "--seeds: '0'"),
+        (["--jobs", "0"], "--jobs: '0'"),
+        (["--seed", "4", "--draw", "4"], "--draw"),
+        (["--draw", "-1"], "--draw: "),
+        (["--see", "4"], "--see 4"),
+        (["4"], "4"),
+    ],
+)
+def test_wrong_arguments(
+    arguments: list[str], named: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are named, nothing is played, and the exit status is 2: as ``python -m`` does it."""
+    monkeypatch.setattr(sys, "argv", ["simulation", *arguments])
+    with pytest.raises(SystemExit) as left:
+        runpy.run_module(MODULE, run_name="__main__")
+    captured = capsys.readouterr()
+
+    assert (2, "") == (left.value.code, captured.out)
+    assert named in captured.err
+
+
+@pytest.mark.history
+@pytest.mark.parametrize("seed", REGRESSIONS)
+def test_regression(seed: int) -> None:
+    """Each is played again."""
+    assert play(seed).law is None

@@ -1,0 +1,301 @@
+"""``triclinium demo``: it agrees with the RFC, and it notices when a rule is broken."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import pytest
+from click.testing import CliRunner, Result
+
+from triclinium import RetryAction, RetryReason
+from triclinium._cli import main
+from triclinium._cli.demo import demo_command as demo_module
+from triclinium._cli.demo.scenarios import SCENARIOS, DemoScenario
+from triclinium._cluster_driver.log import Log, connection_logger, retry_logger
+from triclinium_core.contract.couchbase import ReportRetry, TimerKind
+from triclinium_core.contract.neutral import TimerId, Timers
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.kv.operation import document_operations
+from triclinium_core.retry.couchbase import orchestrator, retry_machine
+from triclinium_core.retry.couchbase.orchestrator import Retry, Verdict
+from triclinium_core.retry.couchbase.retry_machine import RetryMachine
+from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS, RetryRequest
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore, RetrySpecification
+from triclinium_core.retry.couchbase.tables.idempotency import IDEMPOTENT_KV_OPERATIONS
+from triclinium_core.retry.couchbase.tables.kv_responses import RETRYABLE_STATUSES
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.tables.service_responses import RETRYABLE_ERROR_CODES
+from triclinium_core.runtime.lifecycle.lifecycle import Lifecycle
+from triclinium_core.runtime.services.prepared_statements import PreparedPlans
+from triclinium_core.services.query.query_request import PreparedPlan
+
+LAST_LINE = re.compile(r"11 scenarios, \d+ checks: all as RFC 0049 demands \(\d+\.\d\d s\)\.")
+
+DEMO = (sys.executable, "-c", "from triclinium._cli import main; main()", "demo")
+
+
+def run(*arguments: str) -> Result:
+    """Run the demo in this process."""
+    return CliRunner().invoke(main, ["demo", *arguments])
+
+
+def test_everything_is_as_the_rfc_demands() -> None:
+    """Exit status 0, a timeline for each scenario, and the verdict in the last line."""
+    result = run()
+
+    assert 0 == result.exit_code
+    for number, scenario in enumerate(SCENARIOS, start=1):
+        assert f"{number}. {scenario.title}\n" in result.output
+        assert scenario.clause in result.output
+    assert LAST_LINE.fullmatch(result.output.splitlines()[-1])
+
+
+def test_the_same_as_one_json_document() -> None:
+    """Machines get every row and every check; whoever listens to the loggers otherwise notices nothing."""
+    loggers = (retry_logger, connection_logger)
+    before = [(logger.level, [*logger.handlers]) for logger in loggers]
+    result = run("--json")
+
+    assert before == [(logger.level, logger.handlers) for logger in loggers]
+    (line,) = result.output.splitlines()
+    document = json.loads(line)
+    assert (0, True, 0) == (result.exit_code, document["ok"], document["not_played"])
+    assert [scenario.name for scenario in SCENARIOS] == [scenario["name"] for scenario in document["scenarios"]]
+    for scenario in document["scenarios"]:
+        assert scenario["ok"]
+        assert all(check["holds"] for check in scenario["checks"])
+        times = [row["at_ms"] for row in scenario["timeline"]]
+        assert sorted(times) == times
+    (locked,) = [scenario for scenario in document["scenarios"] if scenario["name"] == "locked"]
+    assert [
+        ("caller", None, None),
+        ("node", None, None),
+        ("client", "retry", 1),
+        ("node", None, None),
+        ("client", "retry", 2),
+        ("node", None, None),
+        ("caller", None, None),
+    ] == [(row["source"], row["decision"], row["delay_ms"]) for row in locked["timeline"]]
+
+
+def test_clauses_fit_on_a_narrow_screen() -> None:
+    """On one line each, behind their margin."""
+    assert max(len(scenario.clause) for scenario in SCENARIOS) <= 80 - 4
+
+
+def test_it_needs_no_terminal_and_no_unicode() -> None:
+    """Piped, in a process of its own, it is plain text of seven bits without blanks at the ends of lines."""
+    ended = subprocess.run(DEMO, capture_output=True, env={"PYTHONIOENCODING": "ascii"}, check=False)
+
+    output = ended.stdout.decode("ascii")
+    assert (0, b"") == (ended.returncode, ended.stderr)
+    assert LAST_LINE.fullmatch(output.splitlines()[-1])
+    assert "\x1b" not in output
+    assert all(line == line.rstrip() for line in output.splitlines())
+
+
+def test_a_demo_that_runs_out_of_time_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says how much was not played."""
+    monkeypatch.setattr(demo_module, "LIMIT_SECONDS", 0.0)
+
+    plain, as_json = run(), run("--json")
+
+    assert (1, 1) == (plain.exit_code, as_json.exit_code)
+    assert plain.output.splitlines()[-1].startswith("11 not played, because time ran out (")
+    assert {"ok": False, "not_played": 11, "scenarios": []} == {
+        name: value for name, value in json.loads(as_json.output).items() if name != "seconds"
+    }
+
+
+# -- Broken rules. Each is a way to break one, the scenarios that must notice, and the check that must fail there.
+
+Break = Callable[[pytest.MonkeyPatch], None]
+
+
+@dataclass(frozen=True)
+class Sabotage:
+    """A rule that is broken."""
+
+    rule: str
+    scenario: str
+    check: str
+    commit: Break
+
+
+def forbid_a_retry_of_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Treat a request that never left as one that may have been applied."""
+    monkeypatch.setattr(RetryReason.NODE_NOT_AVAILABLE, "allows_non_idempotent_retry", False)
+
+
+def forget_that_reads_are_idempotent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the line on Get out of the idempotent list."""
+    monkeypatch.setattr(document_operations, "IDEMPOTENT_KV_OPERATIONS", IDEMPOTENT_KV_OPERATIONS - {"get"})
+
+
+def trust_every_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the orchestrator's own look at what may be sent twice."""
+
+    def judge(request: RetryRequest, reason: RetryReason, answer: object) -> Verdict:
+        assert isinstance(answer, RetryAction)
+        return orchestrator.Refuse() if answer.delay is None else Retry(answer.delay, dispatches=True)
+
+    monkeypatch.setattr(retry_machine, "judge", judge)
+
+
+def forget_a_status(status: Status) -> Break:
+    """Take a line out of the list of statuses that are retried."""
+    return lambda monkeypatch: monkeypatch.delitem(RETRYABLE_STATUSES, status)
+
+
+def exclude_replace_from_locked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exclude one operation too many."""
+    line = replace(RETRYABLE_STATUSES[Status.LOCKED], excluded=frozenset({"replace"}))
+    monkeypatch.setitem(RETRYABLE_STATUSES, Status.LOCKED, line)
+
+
+def ignore_the_error_map(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Find no entry for any status."""
+    monkeypatch.setattr(ErrorMapStore, "entry", lambda *_: None)
+
+
+def ignore_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for ``interval`` from the first retry on."""
+    monkeypatch.setattr(RetrySpecification, "delay", lambda specification, _: specification.interval_ms / 1000)
+
+
+def ask_about_vbuckets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have strategies decide about what is always retried."""
+    monkeypatch.setattr(RetryReason.KV_NOT_MY_VBUCKET, "always_retry", False)
+
+
+def forget_that_plans_go_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the line on error 4050 out of the list of codes that are retried."""
+    monkeypatch.delitem(RETRYABLE_ERROR_CODES, (Service.QUERY, 4050))
+
+
+def remember_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a statement planned whenever it is executed."""
+
+    def forgetful(plans: PreparedPlans, key: object) -> PreparedPlan | None:
+        return None
+
+    monkeypatch.setattr(PreparedPlans, "recall", forgetful)
+
+
+def retry_refused_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the terminal reason fail with another class than its own."""
+    monkeypatch.setitem(TERMINAL_ERRORS, RetryReason.AUTHENTICATION_ERROR, CouchbaseException)
+
+
+def retry_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Report a delay, and do not wait."""
+    schedule = Timers.schedule
+    monkeypatch.setattr("triclinium_core.retry.couchbase.retry_machine.RESOLUTION", math.inf)
+
+    def hasty(timers: Timers[TimerKind], when: float, kind: TimerKind, subject: object) -> TimerId:
+        return schedule(timers, 0.0 if kind is TimerKind.RETRY else when, kind, subject)
+
+    monkeypatch.setattr(Timers, "schedule", hasty)
+
+
+def report_half_of_the_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Log every other retry only."""
+    retry = Log.retry
+
+    def lazy(log: Log, report: ReportRetry) -> None:
+        if report.request.retry_attempts % 2 == 0:
+            retry(log, report)
+
+    monkeypatch.setattr(Log, "retry", lazy)
+
+
+def count_no_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the statistics empty."""
+    empty = property(lambda _: Counter[RetryReason](), lambda *_: None)
+    monkeypatch.setattr(Lifecycle, "retries_by_reason", empty, raising=False)
+
+
+def count_attempts_instead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put one retry too many into the errors."""
+    context_of = RetryMachine.error_context
+
+    def wrong(machine: RetryMachine, now: float) -> ErrorContext:
+        context = context_of(machine, now)
+        return replace(context, retry_attempts=context.retry_attempts + 1)
+
+    monkeypatch.setattr(RetryMachine, "error_context", wrong)
+
+
+SABOTAGES: Sequence[Sabotage] = (
+    Sabotage("unsent is safe", "before dispatch", "outcome", forbid_a_retry_of_writes),
+    Sabotage("reads are idempotent", "in flight, a read", "outcome", forget_that_reads_are_idempotent),
+    Sabotage("no strategy can bend it", "a reckless strategy", "times applied", trust_every_strategy),
+    Sabotage("0x86", "temporary failure", "reasons", forget_a_status(Status.TEMPORARY_FAILURE)),
+    Sabotage("waiting", "the map's own plan", "waits by the node's clock", retry_at_once),
+    Sabotage("logging", "temporary failure", "retries", report_half_of_the_retries),
+    Sabotage("counting", "temporary failure", "statistics", count_no_retries),
+    Sabotage("exclusions", "locked", "frames at the node", exclude_replace_from_locked),
+    Sabotage("error map", "unknown status", "outcome", ignore_the_error_map),
+    Sabotage("retry intervals", "the map's own plan", "delays", ignore_after),
+    Sabotage("always retried", "not my vbucket", "answer", ask_about_vbuckets),
+    Sabotage("stale plans", "a stale plan", "outcome", forget_that_plans_go_stale),
+    Sabotage("plans are kept", "a stale plan", "frames at the node", remember_no_plan),
+    Sabotage("terminal reasons", "wrong password", "outcome", retry_refused_credentials),
+    Sabotage("attempts", "in flight, a write", "error context", count_attempts_instead),
+)
+
+
+def scenario_of(name: str) -> DemoScenario:
+    """Return the scenario with this name."""
+    (scenario,) = [scenario for scenario in SCENARIOS if scenario.name == name]
+    return scenario
+
+
+@pytest.mark.parametrize("sabotage", SABOTAGES, ids=lambda sabotage: f"{sabotage.rule}, {sabotage.scenario}")
+def test_a_broken_rule_is_noticed(monkeypatch: pytest.MonkeyPatch, sabotage: Sabotage) -> None:
+    """The demo marks the line that differs, and exits with 1."""
+    monkeypatch.setattr(demo_module, "SCENARIOS", (scenario_of(sabotage.scenario),))
+    sabotage.commit(monkeypatch)
+
+    result = run()
+
+    (difference,) = [line for line in result.output.splitlines() if f"\N{BALLOT X} {sabotage.check}: " in line]
+    assert 1 == result.exit_code
+    assert "demanded" in difference
+    assert result.output.splitlines()[-1].startswith("1 of 1 scenario not as RFC 0049 demands (")
+
+
+def test_every_scenario_has_a_sabotage() -> None:
+    """None of them is there for show."""
+    assert {scenario.name for scenario in SCENARIOS} == {sabotage.scenario for sabotage in SABOTAGES}
+
+
+async def crash(*_: object) -> None:
+    """Raise what no client raises."""
+    raise ZeroDivisionError("no luck")
+
+
+def test_a_scenario_that_crashes_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception that is none of ours is an outcome too, before the operation or from it, and spoils no other one."""
+    scenario = scenario_of("locked")
+    crashing = scenario.operation._replace(perform=crash)
+    crashes = replace(scenario, arrange=crashing), replace(scenario, operation=crashing)
+    monkeypatch.setattr(demo_module, "SCENARIOS", (*crashes, scenario))
+
+    result = run("--json")
+
+    *crashed, last = json.loads(result.output)["scenarios"]
+    assert 1 == result.exit_code
+    assert [("ZeroDivisionError", "no luck", False)] * 2 == [
+        (scenario["outcome"], scenario["message"], scenario["ok"]) for scenario in crashed
+    ]
+    assert last["ok"]

@@ -1,0 +1,351 @@
+"""``triclinium explain``: one case in words and as data, what it says to nonsense, and whole files of questions."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from rich.console import Console
+
+from tests.rows import rows
+from triclinium._cli import main
+from triclinium._cli.explain import couchbase, telling
+from triclinium._cli.explain.couchbase import EXAMPLE_OF_ENTRY
+from triclinium._cli.explain.explain_command import FAMILIES
+from triclinium_core.explain.couchbase.explain import CouchbaseCase, explain as explain_case
+from triclinium_core.explain.couchbase.happenings import KvAnswer
+from triclinium_core.retry.couchbase.events import HandedOver, SocketClosed
+from triclinium_core.retry.couchbase.tables.idempotency import IDEMPOTENCY
+from triclinium_core.retry.couchbase.tables.kv_responses import RETRYABLE_STATUSES
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.service import Service
+
+ROOT = Path(__file__).parents[4]
+DECISIONS = ROOT / "tests" / "data" / "decisions.jsonl"
+COMMAND = (sys.executable, "-c", "from triclinium._cli import main; main()", "explain")
+QUESTIONS = DECISIONS.read_bytes().splitlines(keepends=True)
+BATCH_LINES = 25_000
+BATCH_GROWTH_MAX = 4_000_000
+"""Bytes by which a process may grow while it answers; the lines themselves are twice as many."""
+
+ENTRY = '{"name": "BUSY", "desc": "try later", "attrs": ["retry-later", "fetch-config"]}'
+
+
+def explain(*arguments: str, stdin: bytes | None = None) -> Result:
+    """Run the command in this process."""
+    return CliRunner().invoke(main, ["explain", *arguments], input=stdin)
+
+
+def explain_as_json(*arguments: str) -> dict[str, object]:
+    """Return what ``--json`` prints."""
+    result = explain(*arguments, "--json")
+    assert (0, "") == (result.exit_code, result.stderr)
+    (line,) = result.output.splitlines()
+    answer: dict[str, object] = json.loads(line)
+    return answer
+
+
+# -- One case.
+
+
+@rows(
+    ("arguments", "expected"),
+    [
+        ("kv upsert --status 0x86", {"reason": "KV_TEMPORARY_FAILURE", "action": "retry", "delay_ms": 1}),
+        ("KV Upsert --status temporary-failure", {"reason": "KV_TEMPORARY_FAILURE", "operation": "upsert"}),
+        ("kv get-and-lock --status 0x09", {"reason": "KV_LOCKED", "operation": "get_and_lock"}),
+        ("kv dcp_mutation --status 0x09", {"reason": None, "operation": "dcp_mutation"}),
+        ("kv upsert --event socket-closed", {"action": "fail", "error": "RequestCanceledException"}),
+        (
+            "kv upsert --event socket-closed --handed-over nothing",
+            {"reason": "SOCKET_NOT_AVAILABLE", "action": "retry"},
+        ),
+        ("query --event dispatch-failed --reason service-not-available", {"reason": "SERVICE_NOT_AVAILABLE"}),
+        ("kv get --event dispatch-failed --reason KV_TEMPORARY_FAILURE", {"reason": "KV_TEMPORARY_FAILURE"}),
+        (
+            "kv get --event dispatch-failed --reason AUTHENTICATION_ERROR --strategy best-effort",
+            {"action": "retry", "strategy": "BestEffortRetryStrategy"},
+        ),
+        ("query --code 4040", {"reason": "QUERY_PREPARED_STATEMENT_FAILURE", "operation": "request"}),
+        ("query query --code 5000 --message queryport.indexNotFound", {"reason": "QUERY_INDEX_NOT_FOUND"}),
+        ("query Request --code 5", {"operation": "request", "message": "request: the server answered error 5"}),
+        ("management HTTP --http-status 500", {"operation": "http"}),
+        ("query --code 4040 --http-status 503", {"reason": "QUERY_PREPARED_STATEMENT_FAILURE"}),
+        ("query --event socket-closed", {"idempotent": False, "action": "fail"}),
+        ("query --event socket-closed --readonly", {"idempotent": True, "action": "retry"}),
+        ("management --event socket-closed --method get", {"idempotent": True, "action": "retry"}),
+        ("search --http-status 429 --body busy", {"reason": "SEARCH_TOO_MANY_REQUESTS", "idempotent": True}),
+        ('views --http-status 404 --body {"reason":"missing"}', {"reason": "VIEWS_TEMPORARY_FAILURE"}),
+        ("kv upsert --status 0X86 --attempt 5", {"delay_ms": 32, "strategy_answer": "wants a retry in 32 ms"}),
+        ("kv upsert --status 0x86 --elapsed-ms 2499 --attempt 5 --timeout-ms 9000", {"dispatches": True}),
+        ("query --code 4040 --elapsed-ms 74000", {"action": "retry"}),
+        ("query --code 4040 --elapsed-ms 75000", {"action": "fail"}),
+        ("query --code 4040 --elapsed-ms 1e9 --timeout-ms inf", {"action": "retry"}),
+        ("kv get --status 0x07 --strategy fail-fast", {"action": "retry", "decided_by": "controlled backoff"}),
+    ],
+)
+def test_a_case_as_data(arguments: str, expected: dict[str, object]) -> None:
+    """What the options say is what is explained."""
+    actual = explain_as_json(*arguments.split())
+
+    assert expected == {key: actual[key] for key in expected}
+
+
+def test_an_entry_of_the_error_map(tmp_path: Path) -> None:
+    """It stands in the command line, or in a file."""
+    file = tmp_path / "entry.json"
+    file.write_text(ENTRY, encoding="utf-8")
+
+    inline = explain_as_json("kv", "get", "--status", "0x7ff5", "--error-map-entry", ENTRY)
+    from_file = explain_as_json("kv", "get", "--status", "0x7ff5", "--error-map-entry", f"@{file}")
+
+    assert inline == from_file
+    assert "KV_ERROR_MAP_RETRY_INDICATED" == inline["reason"]
+    assert ["bring its cluster map up to date"] == inline["orders"]
+
+
+def test_a_case_in_words() -> None:
+    """Where nobody sees colours, the sentences of the core stand one to a line, with how far the request had come."""
+    case = CouchbaseCase(
+        service=Service.KV, operation="upsert", happened=KvAnswer(0x86), attempt=1, elapsed=0.0005, timeout=math.inf
+    )
+    result = explain(
+        *["kv", "upsert", "--status", "0x86", "--attempt", "1", "--elapsed-ms", "0.5", "--timeout-ms", "inf"]
+    )
+
+    happened, *steps = explain_case(case).sentences()
+    circumstances = couchbase.circumstances(case)
+    assert [happened, circumstances, *steps] == result.output.splitlines()
+    assert all(fact in circumstances for fact in ("1 retry,", "0.5 ms", "no timeout"))
+    assert "2500 ms" in explain("kv", "get", "--status", "0x86").output
+
+
+@rows("width", [40, 120])
+def test_a_case_on_a_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    """The steps are numbered and wrapped, no line is wider than the screen, and nothing is lost."""
+    output = StringIO()
+    console = Console(file=output, force_terminal=True, width=width, color_system=None, highlight=False)
+    monkeypatch.setattr(telling, "Console", lambda **_: console)
+
+    result = explain("kv", "upsert", "--event", "socket-closed")
+
+    assert 0 == result.exit_code
+    lines = output.getvalue().splitlines()
+    assert max(map(len, lines)) <= min(width, telling.READABLE_WIDTH)
+    words = " ".join(output.getvalue().split())
+    closed = SocketClosed(HandedOver.ALL)
+    happened, *steps = explain_case(
+        CouchbaseCase(service=Service.KV, operation="upsert", happened=closed, timeout=2.5)
+    ).sentences()
+    assert words.startswith(happened)
+    assert words.endswith(" ".join(f"{number} {step}" for number, step in enumerate(steps, start=1)))
+
+
+def test_the_outcome_stands_out_and_clauses_recede() -> None:
+    """Colours carry the eye to what the client does."""
+    output = StringIO()
+    case = CouchbaseCase(service=Service.KV, operation="upsert", happened=KvAnswer(0x86), timeout=2.5)
+    console = Console(file=output, force_terminal=True, width=200, color_system="standard", highlight=False)
+
+    console.print(telling.numbered(explain_case(case)))
+
+    assert "\x1b[1;32mSo the request is sent again in 1 ms." in output.getvalue()
+    assert "\x1b[2mRFC 0049 Response Code Retry List: KV: Temporary Failure 0x86\x1b[0m" in output.getvalue()
+
+
+def test_a_changed_table_changes_the_explanation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command holds no rule of its own."""
+    monkeypatch.delitem(RETRYABLE_STATUSES, Status.TEMPORARY_FAILURE)
+    monkeypatch.delitem(IDEMPOTENCY, (Service.KV, "get"))
+
+    actual = explain_as_json("kv", "get", "--status", "0x86")
+
+    assert (None, False, "fail") == (actual["reason"], actual["idempotent"], actual["action"])
+
+
+@rows(
+    ("arguments", "words"),
+    [
+        ("", "--batch"),
+        ("kb get --status 0x1", "'kb'; there is kv, query, analytics, search, views, management, cassandra, smithy"),
+        ("kv --status 0x1", "name an operation of kv"),
+        ("kv upser --status 0x1", "did you mean upsert?"),
+        ("kv get", "one of --status, --event, --code, --http-status"),
+        ("kv get --status 0x1 --event socket-closed", "--status and --event"),
+        ("kv get --status 0x1 --http-status 404", "--status and --http-status"),
+        ("kv get --status 9", "write 0x09"),
+        ("kv get --status 134", "write 0x134, or 0x86 if 134 is decimal"),
+        ("kv get --status 10000", "write 0x2710 if 10000 is decimal"),
+        ("kv get --status ff", "write 0xff"),
+        ("kv get --status 0xyz", "'0xyz' is not 0x and hexadecimal"),
+        ("kv get --status 0x", "'0x' is not 0x and hexadecimal"),
+        ("kv get --status 9\u0668", "is not 0x and hexadecimal"),
+        ("kv get --status 0x10000", "0xffff"),
+        (f"kv get --status {'1' * 9999}", f"{'1' * 60}'... has more than 16 bits"),
+        ("kv get --status temp", "write its number, such as 0x86"),
+        ("kv get --status lockd", "did you mean LOCKED or NOT_LOCKED?"),
+        ("kv get --status 0x1 --body x", "--body says nothing about --status"),
+        ("kv get --event closed", "did you mean socket-closed?"),
+        ("kv get --event dispatch-failed --reason NODE_UNAVAILABLE", "did you mean NODE_NOT_AVAILABLE or SOCKET"),
+        (
+            "kv get --event dispatch-failed --handed-over all",
+            "--handed-over says nothing about --event dispatch-failed",
+        ),
+        ("kv get --event socket-closed --reason KV_LOCKED", "--handed-over nothing"),
+        ("kv get --event dispatch-failed --reason kv_locked", "it comes of kv --status LOCKED"),
+        ("query --event dispatch-failed --reason QUERY_INDEX_NOT_FOUND", "it comes of query --code 5000"),
+        ("kv get --event dispatch-failed --reason SEARCH_TOO_MANY_REQUESTS", "it comes of search --http-status 429"),
+        ("kv get --event dispatch-failed --reason SOCKET_CLOSED_WHILE_IN_FLIGHT", "it comes of --event socket-closed"),
+        (
+            "search --event dispatch-failed --reason SCOPE_NOT_FOUND",
+            "one of SOCKET_NOT_AVAILABLE, AUTHENTICATION_ERROR",
+        ),
+        (
+            "search --event socket-closed --handed-over nothing --reason NODE_NOT_AVAILABLE",
+            "one of SOCKET_NOT_AVAILABLE, AUTHENTICATION_ERROR, TLS_ERROR",
+        ),
+        ("kv get --event socket-closed --handed-over half", "'half'; there is nothing, part, all"),
+        ("query bogus --code 5", "'bogus'; there is query, and it may be left out"),
+        ("management get --http-status 500", "'get'; there is http, create_bucket, "),
+        ("kv get --status 0x86 --readonly", "--readonly says nothing about kv get, only about query and analytics"),
+        ("query --code 5 --method POST", "--method says nothing about query, only about search and management"),
+        ("management --http-status 500 --method XYZ", "'XYZ'; there is DELETE, GET, HEAD, PATCH, POST, PUT"),
+        ("query --status 0x1", "--status cannot happen to query; it happens to kv"),
+        ("search --code 4040", "it happens to query and analytics"),
+        ("kv get --http-status 404", "it happens to every service but kv"),
+        (
+            "kv get --status 0x1 --strategy best",
+            "there is best_effort, fast_fail_on_terminal_error, fail_fast, error_map",
+        ),
+        ("kv get --status 0x1 --elapsed-ms inf", "'--elapsed-ms': inf"),
+        ("kv get --status 0x1 --timeout-ms nan", "'--timeout-ms': nan"),
+        ("kv get --status 0x1 --error-map-entry {", "--error-map-entry is not JSON"),
+        (f"kv get --status 0x1 --error-map-entry {'[' * 100_000}", "--error-map-entry is not JSON"),
+        ("kv get --status 0x1 --error-map-entry @nowhere", "@nowhere: No such file or directory"),
+        ("kv get --status 0x1 --error-map-entry {}", f"write it like {EXAMPLE_OF_ENTRY}"),
+        ("kv get --status 0x1 --error-map-entry []", "is an array, expected an object"),
+        (
+            'kv get --status 0x1 --error-map-entry {"attrs":"temp"}',
+            "--error-map-entry.attrs is a string, expected an array",
+        ),
+        (
+            'kv get --status 0x1 --error-map-entry {"attrs":["temp",1]}',
+            "an item of --error-map-entry.attrs is a number",
+        ),
+        ('kv get --status 0x1 --error-map-entry {"attrs":[],"name":null}', "--error-map-entry.name is null"),
+        ("kv get --status 0x1 --batch -", "--batch reads whole questions, and does not go with service"),
+        ("--readonly --batch -", "does not go with readonly"),
+        ("--batch nowhere", "'nowhere': No such file or directory"),
+        ("--batch /", "Is a directory"),
+        ("--batch /proc/self/mem", "/proc/self/mem cannot be read: Input/output error"),
+        ("casandra unavailable", "did you mean cassandra?"),
+        ("--json smithy", "triclinium explain smithy --help"),
+    ],
+)
+def test_wrong_input_is_told_in_one_line(arguments: str, words: str) -> None:
+    """Exit status 2, nothing on standard output, and on the other one what is wrong and what to write instead."""
+    result = explain(*arguments.split())
+
+    assert (2, "") == (result.exit_code, result.stdout)
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("Error: ")
+    assert words in line
+
+
+# -- The other traditions.
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, "Cassandra"])
+def test_the_first_word_may_name_a_tradition(family: str) -> None:
+    """Then what follows is its own, and so is the help."""
+    result = explain(family, "--help")
+
+    assert 0 == result.exit_code
+    assert result.output.startswith(f"Usage: main explain {family.lower()} [OPTIONS]")
+
+
+# -- Files of questions.
+
+
+def test_a_batch_answers_every_decision_as_expected() -> None:
+    """Given the couchbase family of the decisions, it gives all the answers in order."""
+    result = explain("--batch", "-", stdin=b"".join(QUESTIONS))
+
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    assert len(QUESTIONS) == len(answers)
+    for line, answer in zip(QUESTIONS, answers, strict=True):
+        question = json.loads(line)
+        assert {"id": question["id"], **question["expect"]} == {key: answer[key] for key in ("id", *question["expect"])}
+    assert (0, "") == (result.exit_code, result.stderr)
+
+
+def test_a_batch_goes_on_after_a_line_that_it_cannot_understand(tmp_path: Path) -> None:
+    """That line gets an error, the others their answers, and the exit status tells."""
+    file = tmp_path / "questions.jsonl"
+    file.write_bytes(QUESTIONS[0] + b'{"id": 7, "family": "couchbase", "ask": "nothing"}\n\nnonsense\n' + QUESTIONS[1])
+
+    result = explain("--batch", str(file))
+
+    first, second, third, fourth = map(json.loads, result.output.splitlines())
+    assert (2, "") == (result.exit_code, result.stderr)
+    assert (True, True) == (first["idempotent"], fourth["idempotent"])
+    assert (7, None) == (second["id"], third["id"])
+    assert second["error"].startswith("line 2: ask 'nothing' is not known")
+    assert third["error"].startswith("line 4: not JSON")
+
+
+def test_the_question_that_the_help_shows() -> None:
+    """Whoever copies the line has an answer."""
+    (line,) = [line for line in explain("--help").output.splitlines() if line.lstrip().startswith("{")]
+    result = explain("--batch", "-", stdin=line.encode())
+
+    assert (0, "KV_TEMPORARY_FAILURE") == (result.exit_code, json.loads(result.output)["reason"])
+
+
+def test_an_empty_batch() -> None:
+    """Nothing was asked, so nothing is answered."""
+    result = explain("--batch", "-", "--json", stdin=b"")
+
+    assert (0, "") == (result.exit_code, result.output)
+
+
+def test_a_batch_answers_before_it_is_asked_on() -> None:
+    """Whoever waits for each answer before the next question does not wait for ever."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen([*COMMAND, "--batch", "-"], stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for question in QUESTIONS[:5]:
+            process.stdin.write(question)
+            process.stdin.flush()
+
+            assert json.loads(question)["id"] == json.loads(process.stdout.readline())["id"]
+        process.stdin.close()
+
+        assert (b"", 0) == (process.stdout.read(), process.wait())
+
+
+@pytest.mark.long
+def test_a_large_batch_takes_no_more_memory_than_a_line() -> None:
+    """Neither questions nor answers pile up."""
+    program = """
+import resource, sys
+import triclinium._cli.explain.explain_command
+from triclinium._cli import main
+def peak_bytes():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+before = peak_bytes()
+main(["explain", "--batch", "-"], standalone_mode=False)
+print(peak_bytes() - before, file=sys.stderr)
+"""
+    questions = b"".join(QUESTIONS[number % len(QUESTIONS)] for number in range(BATCH_LINES))
+    run = subprocess.run([sys.executable, "-c", program], input=questions, capture_output=True, check=True)
+
+    assert BATCH_LINES == run.stdout.count(b"\n")
+    assert int(run.stderr) < BATCH_GROWTH_MAX < len(questions) / 2

@@ -1,0 +1,182 @@
+"""``triclinium query``: rows on standard output, and one line where something is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+
+import pytest
+import trio
+from click.testing import CliRunner, Result
+
+from tests.rows import rows
+from triclinium._cli import main
+from triclinium._cli._input import WrongInput
+from triclinium._cli.query.query_command import read_parameters
+from triclinium.testing import FakeAnswer, FakeCluster, Service, drop_response, open_tcp_cluster
+
+STATEMENT = "SELECT p.* FROM people p"
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[FakeCluster]:
+    """Serve a node with a query service."""
+    with trio.fail_after(60):
+        async with open_tcp_cluster() as fake:
+            yield fake
+
+
+async def query(fake: FakeCluster, statement: str, *options: str, env: Mapping[str, str] | None = None) -> Result:
+    """Run the command in a thread, beside the node."""
+    arguments = ["query", fake.connection_string, statement, *options]
+    known = {"TRICLINIUM_USERNAME": fake.node.options.username, "TRICLINIUM_PASSWORD": fake.node.options.password}
+    return await trio.to_thread.run_sync(lambda: CliRunner().invoke(main, arguments, env=known if env is None else env))
+
+
+def asked(fake: FakeCluster) -> list[Mapping[str, object]]:
+    """Return what was sent."""
+    return [json.loads(request.body) for request in fake.node.request_log]
+
+
+async def test_rows(fake: FakeCluster) -> None:
+    """Each as indented JSON, or on one line; parameters are JSON, or else texts."""
+    for options, expected in (
+        ((), '{\n  "a": [\n    30\n  ],\n  "b": "ada"\n}\n'),
+        (("--json",), '{"a":[30],"b":"ada"}\n'),
+    ):
+        done = await query(fake, "SELECT $a AS a, $b AS b", "--param", "a=[30]", "--param", "$b=ada", *options)
+
+        assert (0, expected, "") == (done.exit_code, done.stdout, done.stderr)
+
+
+async def test_rows_that_command_a_terminal(fake: FakeCluster) -> None:
+    """Control characters and bidirectional marks in rows become equivalent JSON escapes, and other letters stay."""
+    row = "\x9b31mred \u202e\u2066\x7f\x1b\u2028 träge 日本"
+    fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[{row: row}]))
+    for options in ((), ("--json",)):
+        done = await query(fake, STATEMENT, *options)
+
+        assert done.stdout.replace("\n", "").isprintable()
+        assert "träge 日本" in done.stdout
+        assert {row: row} == json.loads(done.stdout)
+
+
+async def test_errors_that_command_a_terminal(fake: FakeCluster) -> None:
+    """A hostile error of the service, or a hostile argument, is printed as one printable line."""
+    evil = "\x9b31m\u202e\x1b[2J\n"
+    fake.nodes.script.answer(STATEMENT, FakeAnswer(errors=[{"code": 5000, "msg": evil}]))
+    answered, mistyped = await query(fake, STATEMENT), await query(fake, STATEMENT, "--param", evil)
+
+    assert (1, 2) == (answered.exit_code, mistyped.exit_code)
+    assert [True] * 2 == [done.stderr.removesuffix("\n").isprintable() for done in (answered, mistyped)]
+
+
+async def test_positional_parameters(fake: FakeCluster) -> None:
+    """What follows the statement stands for its places, in order; after ``--`` it may begin with a dash."""
+    done = await query(fake, "SELECT $1 AS a, $2 AS b, $c AS c", "[30]", "ada", "--param", "c=1", "--json")
+    dashed = await query(fake, "SELECT ? AS a", "--json", "--", "-5")
+
+    assert (0, '{"a":[30],"b":"ada","c":1}\n', "") == (done.exit_code, done.stdout, done.stderr)
+    assert (0, '{"a":-5}\n', "") == (dashed.exit_code, dashed.stdout, dashed.stderr)
+
+
+async def test_options(fake: FakeCluster) -> None:
+    """The time limit and the promise to change nothing reach the service."""
+    done = await query(fake, "SELECT 1 AS one", "--readonly", "--timeout", "5")
+    (sent,) = asked(fake)
+
+    assert (0, True) == (done.exit_code, sent["readonly"])
+    assert 0 < int(str(sent["timeout"]).removesuffix("ms")) <= 5000
+
+
+async def test_failure_half_way(fake: FakeCluster) -> None:
+    """The rows before it are printed; the exit status says that they are not all."""
+    error = {"code": 5000, "msg": "out of\nmemory"}
+    fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2], errors=[error]))
+    done = await query(fake, STATEMENT, "--json")
+
+    assert (1, "1\n2\n", 1) == (done.exit_code, done.stdout, done.stderr.count("\n"))
+    assert "5000" in done.stderr
+    assert 1 == len(fake.node.request_log)
+
+
+async def test_statement_that_cannot_be_parsed(fake: FakeCluster) -> None:
+    """What the service says stands in one line, and nothing is tried again."""
+    done = await query(fake, "SELEC 1")
+
+    assert (1, "", 1) == (done.exit_code, done.stdout, done.stderr.count("\n"))
+    assert "3000" in done.stderr
+    assert 1 == len(fake.node.request_log)
+
+
+async def test_silence(fake: FakeCluster) -> None:
+    """A service that does not answer in time is an error."""
+    fake.node.faults.always(Service.QUERY, drop_response())
+    done = await query(fake, "SELECT 1", "--timeout", "0.3")
+
+    assert (1, "", 1) == (done.exit_code, done.stdout, done.stderr.count("\n"))
+
+
+async def test_wrong_password(fake: FakeCluster) -> None:
+    """It is told at once."""
+    done = await query(fake, "SELECT 1", "--username", "nobody", "--password", "wrong")
+
+    assert (1, "", 1) == (done.exit_code, done.stdout, done.stderr.count("\n"))
+    assert "nobody" in done.stderr
+
+
+async def test_nobody_to_ask(fake: FakeCluster) -> None:
+    """Without a terminal a name has to be given."""
+    done = await query(fake, "SELECT 1", env={"TRICLINIUM_USERNAME": "", "TRICLINIUM_PASSWORD": ""})
+
+    assert 2 == done.exit_code
+    assert [] == asked(fake)
+
+
+@rows(
+    ("arguments", "named"),
+    [
+        (("memcached://127.0.0.1", "SELECT 1"), "memcached"),
+        (("couchbase://127.0.0.1:x", "SELECT 1"), "127.0.0.1:x"),
+        (("couchbase://127.0.0.1", " "), "statement"),
+        (("couchbase://127.0.0.1", "SELECT 1", "--param", "age"), "age"),
+        (("couchbase://127.0.0.1", "SELECT 1", "--param", "=5"), "=5"),
+        (("couchbase://127.0.0.1", "SELECT 1", "--param", "a=1"), "$a is not in"),
+        (("couchbase://127.0.0.1", "SELECT $a", "--param", "a=1", "--param", "$a=2"), "a is given twice"),
+        (("couchbase://127.0.0.1", "SELECT $age", "--param", "ag=1"), "$ag is not in the statement"),
+        (("couchbase://127.0.0.1", "SELECT $a", "--param", "a=\udcff"), "not UTF-8 text"),
+        (("couchbase://127.0.0.1", "SELECT $1", "\udcff"), "not UTF-8 text"),
+        (("couchbase://127.0.0.1", "SELECT 1", "--timeout", "0"), "timeout"),
+        (("couchbase://127.0.0.1", "SELECT 1", "--ca-file", __file__), "ca-file"),
+    ],
+)
+def test_wrong_arguments(arguments: tuple[str, ...], named: str) -> None:
+    """One line that names the argument, and exit status 2; nothing is connected to."""
+    credentials = {"TRICLINIUM_USERNAME": "ada", "TRICLINIUM_PASSWORD": "secret"}
+    done = CliRunner().invoke(main, ["query", *arguments], env=credentials)
+
+    assert (2, "", 1) == (done.exit_code, done.stdout, done.stderr.count("\n"))
+    assert named in done.stderr
+
+
+@rows(
+    ("params", "expected"),
+    [
+        ((), {}),
+        (("age=30", "name=ada", 'quoted="30"', "none=null"), {"age": 30, "name": "ada", "quoted": "30", "none": None}),
+        (("$of=a=b", "empty="), {"of": "a=b", "empty": ""}),
+        (("deep=" + "[" * 100_000,), {"deep": "[" * 100_000}),
+        (("zip=01234",), {"zip": "01234"}),
+    ],
+)
+def test_parameters(params: tuple[str, ...], expected: Mapping[str, object]) -> None:
+    """A value that is no JSON is a text; only the first equals sign divides."""
+    statement = " ".join(f"${name}" for name in expected)
+
+    assert expected == read_parameters(params, statement)
+
+
+def test_parameters_without_names() -> None:
+    """They are refused."""
+    with pytest.raises(WrongInput):
+        read_parameters(("$=1",), "SELECT $1")

@@ -1,0 +1,110 @@
+"""``triclinium ping``: the command, its options, and the order of its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+import click
+import trio
+
+from triclinium import Service
+from triclinium._cli._input import DurationParameter, WrongInput
+from triclinium._cli._options import option, takes
+from triclinium._cli._output import run_trio
+from triclinium._cli._target import TargetOptions, authenticator_for, ssl_context_for
+from triclinium._cli.ping.pinging import PingedCluster, PingedNode, Plan, ping_node, ping_services
+from triclinium._cli.ping.report import as_json, show
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.address import Address
+from triclinium_core.kv.operation.document_operations import Keyspace
+from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme, parse_connection_string
+from triclinium_core.runtime.kv.pool.authentication import check_authenticator
+from triclinium_core.shown import printable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PingOptions(TargetOptions):
+    """Who asks, for what, and for how long."""
+
+    bucket: str | None = option(metavar="NAME", help="Open a connection to this bucket too.")
+    timeout: float = option(
+        type=DurationParameter(min_open=True), metavar="SECONDS", default=10.0, help="What a node may take in all."
+    )
+    service: tuple[str, ...] = option(
+        multiple=True,
+        type=click.Choice([service.value for service in Service]),
+        help="Ask this service alone; may be given several times.  [default: all that the cluster has]",
+    )
+    as_json: bool = option("--json", is_flag=True, help="Answer with one JSON object on one line.")
+
+
+@click.command(short_help="Ask each node and service of CONNSTR whether it answers.")
+@click.argument("connstr")
+@takes(PingOptions)
+@click.pass_context
+def ping(ctx: click.Context, *, connstr: str, options: PingOptions) -> None:
+    """Connect to the nodes of CONNSTR, tell what they negotiate, and have their services answer.
+
+    CONNSTR is couchbase://HOST, couchbases://HOST for TLS, or memcached://HOST for a plain memcached; with :PORT where
+    it is not the usual one, and further hosts after commas. Each is asked on its own, and so are the nodes of the
+    cluster that they tell of; then every service over HTTP of every node.
+
+    Exit status: 0 when every node and service answered, 1 when one did not, 2 when the arguments are wrong.
+    """
+    try:
+        target = parse_connection_string(connstr)
+        # What is wrong with a name or a password shows here, before anything is sent.
+        Keyspace(options.bucket)
+        if options.bucket is not None and target.scheme is Scheme.MEMCACHED:
+            raise WrongInput("--bucket is of no use with memcached://, which has none; use couchbase://")
+        authenticator = authenticator_for(target, options)
+        check_authenticator(authenticator, target)
+    except InvalidArgumentException as error:
+        raise WrongInput(error.message) from error
+    plan = Plan(authenticator, options.bucket, ssl_context_for(target, options.ca_file), options.timeout)
+    services = {Service(name) for name in options.service} or set(Service)
+    if target.scheme is Scheme.MEMCACHED and Service.KV not in services:
+        raise WrongInput("--service is of no use with memcached://, which has none; use couchbase://")
+    found = run_trio(_ping_all, target, plan, services)
+    if options.as_json:
+        click.echo(as_json(found))
+    else:
+        show(found)
+    problems = found.problems
+    for problem in problems:
+        click.echo(f"Error: {printable(problem)}", err=True)
+    if problems:
+        ctx.exit(1)
+
+
+async def _ping_all(target: ConnectionString, plan: Plan, services: Collection[Service]) -> PingedCluster:
+    """Return what the nodes and services say."""
+    nodes = await _ping_nodes(target, plan) if Service.KV in services else []
+    over_http = [service for service in Service if service in services and service is not Service.KV]
+    # Where no node lets the client in, nobody tells where the services are.
+    is_there = not nodes or any(node.connections for node in nodes)
+    if target.scheme is Scheme.MEMCACHED or not over_http or not is_there:
+        return PingedCluster(nodes)
+    return PingedCluster(nodes, await ping_services(target, plan, over_http))
+
+
+async def _ping_nodes(target: ConnectionString, plan: Plan) -> list[PingedNode]:
+    """Return what the nodes say: those of the connection string in its order, then those that they know."""
+    answers = await _ping_each(target, target.addresses, plan)
+    asked = {*target.addresses, *(answer.itself for answer in answers)}
+    told = dict.fromkeys(address for answer in answers for address in answer.cluster)
+    return [*answers, *await _ping_each(target, [address for address in told if address not in asked], plan)]
+
+
+async def _ping_each(target: ConnectionString, addresses: Sequence[Address], plan: Plan) -> list[PingedNode]:
+    """Return what the nodes at these addresses say, in this order; they are asked at the same time."""
+    answers: dict[int, PingedNode] = {}
+
+    async def ask(number: int, one: ConnectionString) -> None:
+        answers[number] = await ping_node(one, plan)
+
+    async with trio.open_nursery() as nursery:
+        for number, address in enumerate(addresses):
+            nursery.start_soon(ask, number, replace(target, addresses=(address,)))
+    return [answers[number] for number in sorted(answers)]
